@@ -1,0 +1,52 @@
+// GridPath: the cheapest path between two cells of a grid whose cells have costs.
+//
+//   z = argmin over indicators of paths from source to target of <c, z>
+//
+// Both ends count. A step goes to one of the 8 (or 4) neighbours; a diagonal step costs the same as
+// a straight one, namely the cost of the cell it enters. Any height x width, rows in raster order.
+//
+// Distances are sums from the source, rounded in the type of the costs at every step:
+//   d(source) = c(source);  d(v) = min over neighbours u of fl(d(u) + c(v)).
+// Ties, in this order: least cost d; fewest cells; raster order. Precisely: u is tight for v if
+// fl(d(u) + c(v)) = d(v); cells(v) = 1 + min over tight u of cells(u); and walking back from the
+// target the predecessor is the first u in raster order that is tight and has cells(u) + 1 =
+// cells(v). Since cells falls at every step there are no loops, also where costs are zero.
+//
+// Costs below zero are taken as zero (`Negative::kClip`, what perturbed costs need) or make the row
+// kNegativeCost (`Negative::kError`). +inf and masked cells are walls; if they part source and
+// target (or cover one of them) the row is kDisconnected. NaN in an unmasked cell is kNaN.
+//
+// float32 with AVX2: several grids across the lanes, swept until nothing changes; otherwise
+// Dijkstra with a heap, O(HW log HW).
+//
+//   aimle::solve(aimle::GridPath{.height = 12, .width = 12}, rows);
+#pragma once
+
+#include "aimle/map/map.h"
+
+namespace aimle {
+
+struct GridPath {
+  static constexpr std::string_view kName = "grid_path";
+  static constexpr Sense kSense = Sense::kMin;
+  enum class Negative { kClip, kError };
+
+  int64_t height = 0;
+  int64_t width = 0;
+  int neighbourhood = 8;
+  /// Raster indices; -1 means the last cell.
+  int64_t source = 0;
+  int64_t target = -1;
+  Negative negative = Negative::kClip;
+
+  int64_t size() const { return height * width; }
+  int64_t target_cell() const { return target < 0 ? size() + target : target; }
+  int64_t source_cell() const { return source < 0 ? size() + source : source; }
+  double work_ns() const { return 50.0 + 3.0 * static_cast<double>(size()); }
+  void validate() const;
+};
+
+void solve_rows(const GridPath& solver, const Rows<float>& rows);
+void solve_rows(const GridPath& solver, const Rows<double>& rows);
+
+}  // namespace aimle

@@ -1,0 +1,82 @@
+// What a solver is.
+//
+// A solver picks, for each row of scores x, the structure z that maximises <x, z> (GridPath: that
+// minimises it, its scores being costs). It is a plain struct of settings, complete enough to know
+// the size of a row, plus a free function `solve_rows`. It knows neither noise, nor gradients, nor
+// Torch, and it never throws for what it finds in the data: outcomes are a Status per row.
+//
+// Every solver obeys the same rules, which one conformance test holds:
+//   * ties: the entry with the lower index wins, so the answer is unique and the same for every
+//     algorithm, thread count, batch and device;
+//   * z is exactly 0 or 1 in the type of the scores;
+//   * a row whose status is not kOk is filled with NaN;
+//   * masked entries are never chosen.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string_view>
+
+#include "aimle/base/parallel.h"
+
+namespace aimle {
+
+/// The outcome of one row.
+enum class Status : uint8_t {
+  kOk = 0,
+  kNaN = 1,            // a score that may be chosen is NaN
+  kBadK = 2,           // this row's k is negative or larger than the row
+  kTooFewEntries = 3,  // mask and -inf leave fewer than k entries to choose from
+  kDisconnected = 4,   // mask (grids: and infinite costs) leave no tree, or no path
+  kNegativeCost = 5,   // a cost below zero where the solver was told to refuse it
+};
+
+/// A sentence for people, without the row number: "a score is NaN".
+std::string_view describe(Status status);
+
+enum class Sense { kMax, kMin };
+
+/// A batch of rows, contiguous and row-major. `k` is only read by solvers that choose k of n.
+template <class T>
+struct Rows {
+  int64_t count = 0;
+  const T* scores = nullptr;   // [count, size]
+  const bool* mask = nullptr;  // [count, size], true = may be chosen; null = all may
+  const int64_t* k = nullptr;  // [count], overrides the solver's k; null = the solver's
+  T* z = nullptr;              // [count, size], written
+  Status* status = nullptr;    // [count], written
+};
+
+template <class T>
+Rows<T> slice(const Rows<T>& rows, int64_t size, int64_t begin, int64_t end) {
+  return {.count = end - begin,
+          .scores = rows.scores + begin * size,
+          .mask = rows.mask ? rows.mask + begin * size : nullptr,
+          .k = rows.k ? rows.k + begin : nullptr,
+          .z = rows.z + begin * size,
+          .status = rows.status + begin};
+}
+
+/// The contract of a solver. `validate` throws std::invalid_argument for impossible settings;
+/// `solve_rows` may then assume them; `work_ns` is the rough cost of one row, for `parallel_for`.
+template <class S>
+concept MapSolver = requires(const S& solver, const Rows<float>& f32, const Rows<double>& f64) {
+  { S::kName } -> std::convertible_to<std::string_view>;
+  { S::kSense } -> std::convertible_to<Sense>;
+  { solver.size() } -> std::same_as<int64_t>;
+  { solver.work_ns() } -> std::same_as<double>;
+  solver.validate();
+  solve_rows(solver, f32);
+  solve_rows(solver, f64);
+};
+
+/// Solves every row, on as many threads as are worth it.
+template <MapSolver S, class T>
+void solve(const S& solver, const Rows<T>& rows, const Executor& executor = sequential()) {
+  solver.validate();
+  parallel_for(executor, rows.count, solver.work_ns(), [&](int64_t begin, int64_t end) {
+    solve_rows(solver, slice(rows, solver.size(), begin, end));
+  });
+}
+
+}  // namespace aimle

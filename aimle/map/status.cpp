@@ -1,0 +1,23 @@
+#include "aimle/map/map.h"
+
+namespace aimle {
+
+std::string_view describe(Status status) {
+  switch (status) {
+    case Status::kOk:
+      return "solved";
+    case Status::kNaN:
+      return "a score is NaN";
+    case Status::kBadK:
+      return "k is negative or larger than the row";
+    case Status::kTooFewEntries:
+      return "mask and -inf leave fewer than k entries to choose from";
+    case Status::kDisconnected:
+      return "mask or infinite costs leave no connected solution";
+    case Status::kNegativeCost:
+      return "a cost is negative";
+  }
+  return "unknown status";
+}
+
+}  // namespace aimle

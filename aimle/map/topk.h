@@ -1,0 +1,34 @@
+// TopK: the indicator of the k largest scores.
+//
+//   z = argmax over z in {0,1}^n with sum(z) = k of <x, z>; the lower index wins a tie.
+//
+// Exactly k entries are chosen, also under ties. k may differ per row (`Rows::k`). -inf counts as
+// masked, +inf is larger than every number, -0 equals +0. A row with fewer than k choosable entries
+// is kTooFewEntries, a k outside [0, n] is kBadK. k = 0 gives a row of zeros.
+//
+// float32 with AVX2: short rows by a sorting network with the rows across the lanes; long rows by a
+// bound from group maxima, compressed survivors and ranks. Otherwise selection in O(n).
+//
+//   aimle::solve(aimle::TopK{.n = 20, .k = 10}, rows);
+#pragma once
+
+#include "aimle/map/map.h"
+
+namespace aimle {
+
+struct TopK {
+  static constexpr std::string_view kName = "topk";
+  static constexpr Sense kSense = Sense::kMax;
+
+  int64_t n = 0;
+  int64_t k = 1;
+
+  int64_t size() const { return n; }
+  double work_ns() const { return 10.0 + 0.5 * static_cast<double>(n); }
+  void validate() const;
+};
+
+void solve_rows(const TopK& solver, const Rows<float>& rows);
+void solve_rows(const TopK& solver, const Rows<double>& rows);
+
+}  // namespace aimle

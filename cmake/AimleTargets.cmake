@@ -1,0 +1,32 @@
+# What every target of the project shares.
+
+# No contraction and no fast-math: the same bits on every machine.
+function(aimle_configure target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-missing-field-initializers -Wno-psabi
+                         -ffp-contract=off)
+  if(AIMLE_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${target} PRIVATE -O3)
+  endif()
+  if(AIMLE_SANITIZE)
+    target_compile_options(${target} PUBLIC -fsanitize=address,undefined -fno-sanitize-recover=all
+                                            -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC -fsanitize=address,undefined)
+  endif()
+endfunction()
+
+# Sources compiled for AVX2; they are entered only after isa() has looked at the processor.
+function(aimle_avx2_sources target)
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    return()
+  endif()
+  foreach(source IN LISTS ARGN)
+    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mbmi2")
+    target_sources(${target} PRIVATE ${source})
+  endforeach()
+endfunction()
