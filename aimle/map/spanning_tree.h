@@ -8,7 +8,8 @@
 //                s != r in ascending order. The weight of {i, j} is x_ij + x_ji (rounded once, in
 //                the type of the scores) and z is written to both. Ties go by undirected index.
 // A mask removes edges (directed: an edge stays only if both directions are unmasked); if no tree
-// is left the row is kDisconnected. NaN in an unmasked edge is kNaN. Infinities order as numbers.
+// is left the row is kDisconnected. NaN in an unmasked edge (directed: also inf - inf) is kNaN, and
+// comes before kDisconnected. Infinities order as numbers: an edge of weight -inf may be chosen.
 //
 // Dense Prim, O(n^2); small graphs in float32 with AVX2 solve several trees across the lanes.
 //
@@ -23,6 +24,8 @@ struct SpanningTree {
   static constexpr std::string_view kName = "spanning_tree";
   static constexpr Sense kSense = Sense::kMax;
   enum class Layout { kUndirected, kDirected };
+  /// A row of this size would already take terabytes.
+  static constexpr int64_t kMaxVertices = 1'000'000;
 
   int64_t vertices = 0;
   Layout layout = Layout::kUndirected;
