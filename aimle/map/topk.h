@@ -4,7 +4,8 @@
 //
 // Exactly k entries are chosen, also under ties. k may differ per row (`Rows::k`). -inf counts as
 // masked, +inf is larger than every number, -0 equals +0. A row with fewer than k choosable entries
-// is kTooFewEntries, a k outside [0, n] is kBadK. k = 0 gives a row of zeros.
+// is kTooFewEntries, a k outside [0, n] is kBadK; of several complaints kBadK comes first, then
+// kNaN. k = 0 gives a row of zeros.
 //
 // float32 with AVX2: short rows by a sorting network with the rows across the lanes; long rows by a
 // bound from group maxima, compressed survivors and ranks. Otherwise selection in O(n).

@@ -1,0 +1,49 @@
+#include "aimle/map/argmax.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "aimle/base/check.h"
+
+namespace aimle {
+namespace {
+
+template <class T>
+Status solve_row(int64_t n, const T* scores, const bool* mask, T* z) {
+  int64_t best = -1;
+  T best_score = -std::numeric_limits<T>::infinity();
+  for (int64_t j = 0; j < n; ++j) {
+    if (mask != nullptr && !mask[j]) continue;
+    if (std::isnan(scores[j])) return Status::kNaN;
+    if (scores[j] > best_score) {
+      best = j;
+      best_score = scores[j];
+    }
+  }
+  if (best < 0) return Status::kTooFewEntries;
+  std::fill_n(z, n, T(0));
+  z[best] = T(1);
+  return Status::kOk;
+}
+
+template <class T>
+void solve_portable(const Argmax& solver, const Rows<T>& rows) {
+  const int64_t n = solver.n;
+  for (int64_t i = 0; i < rows.count; ++i) {
+    T* z = rows.z + i * n;
+    rows.status[i] = solve_row(n, rows.scores + i * n, rows.mask ? rows.mask + i * n : nullptr, z);
+    if (rows.status[i] != Status::kOk) std::fill_n(z, n, std::numeric_limits<T>::quiet_NaN());
+  }
+}
+
+}  // namespace
+
+void Argmax::validate() const {
+  AIMLE_CHECK(n >= 1, "[aimle::argmax] expected n >= 1 but got n=", n);
+}
+
+void solve_rows(const Argmax& solver, const Rows<float>& rows) { solve_portable(solver, rows); }
+void solve_rows(const Argmax& solver, const Rows<double>& rows) { solve_portable(solver, rows); }
+
+}  // namespace aimle
