@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/map/argmax_instances.h"
+#include "tests/map/spanning_tree_instances.h"
 #include "tests/map/topk_instances.h"
 
 namespace aimle::conformance {
@@ -16,7 +17,8 @@ struct Case {
 };
 
 using Cases = testing::Types<  //
-    Case<Argmax, float>, Case<Argmax, double>, Case<TopK, float>, Case<TopK, double>>;
+    Case<Argmax, float>, Case<Argmax, double>, Case<TopK, float>, Case<TopK, double>,
+    Case<SpanningTree, float>, Case<SpanningTree, double>>;
 
 struct CaseName {
   template <class C>

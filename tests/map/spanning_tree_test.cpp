@@ -3,279 +3,216 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
-#include <memory>
-#include <random>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "aimle/base/isa.h"
-#include "tests/map/kruskal.h"
+#include "tests/map/conformance.h"
+#include "tests/map/spanning_tree_instances.h"
 
 namespace aimle {
 namespace {
 
+using conformance::Batch;
+using conformance::Draw;
+using conformance::Rng;
+using conformance::Solved;
 using Layout = SpanningTree::Layout;
-constexpr Layout kLayouts[] = {Layout::kUndirected, Layout::kDirected};
 
-std::vector<Isa> instruction_sets() {
-  if (processor_has_avx2()) return {Isa::kPortable, Isa::kAvx2};
-  return {Isa::kPortable};
-}
-
-/// Restores the instruction set that a test overrides.
-class SpanningTreeTest : public ::testing::Test {
+/// Runs each test of a type with every instruction set.
+template <class T>
+class SpanningTreeOf : public testing::Test {
  protected:
-  void TearDown() override { use_isa(before_); }
-
- private:
-  Isa before_ = isa();
+  template <class Body>
+  void with_every_isa(const Body& body) {
+    for (const Isa isa : conformance::instruction_sets()) {
+      SCOPED_TRACE(name(isa));
+      const conformance::WithIsa with(isa);
+      body();
+    }
+  }
 };
 
-template <class T>
-struct Solved {
-  std::vector<T> z;
-  std::vector<Status> status;
-};
+using Scalars = testing::Types<float, double>;
+TYPED_TEST_SUITE(SpanningTreeOf, Scalars);
 
+/// Nine copies of one row, so that the kernels which solve several rows at once take part; all
+/// must come out alike, and the first is returned.
 template <class T>
-Solved<T> solve_all(const SpanningTree& solver, int64_t count, const std::vector<T>& x,
-                    const bool* mask = nullptr) {
-  Solved<T> out{std::vector<T>(x.size(), T{-7}),
-                std::vector<Status>(static_cast<size_t>(count), Status::kBadK)};
-  solve(solver, Rows<T>{.count = count,
-                        .scores = x.data(),
-                        .mask = mask,
-                        .z = out.z.data(),
-                        .status = out.status.data()});
-  return out;
+Solved<T> solve_row(const SpanningTree& solver, const std::vector<T>& x,
+                    const std::vector<bool>& mask = {}) {
+  Batch<T> batch{.count = 9, .size = solver.size()};
+  batch.mask.resize(mask.empty() ? 0 : 9 * mask.size());
+  for (size_t r = 0; r < 9; ++r) {
+    batch.scores.insert(batch.scores.end(), x.begin(), x.end());
+    for (size_t e = 0; e < mask.size(); ++e) batch.mask[r * mask.size() + e] = mask[e];
+  }
+  Solved<T> solved = conformance::solve_batch(solver, batch);
+  for (size_t r = 0; r < 9; ++r) {
+    EXPECT_EQ(solved.status[r], solved.status[0]);
+    for (size_t e = 0; e < x.size(); ++e) {
+      const T a = solved.z[r * x.size() + e], b = solved.z[e];
+      EXPECT_TRUE(a == b || (std::isnan(a) && std::isnan(b))) << "row " << r << " entry " << e;
+    }
+  }
+  solved.z.resize(x.size());
+  return solved;
 }
 
-/// The chosen edges of one undirected row as "01 23".
+/// The chosen edges of an undirected row as "01 23 ".
 template <class T>
-std::string edges_of(int64_t n, const std::vector<T>& z) {
+std::string edges(int64_t n, const Solved<T>& solved) {
   std::ostringstream text;
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = i + 1; j < n; ++j) {
-      if (z[static_cast<size_t>(SpanningTree::edge(i, j, n))] != 1) continue;
-      if (!text.str().empty()) text << ' ';
-      text << i << j;
+      if (solved.z[static_cast<size_t>(SpanningTree::edge(i, j, n))] == 1) text << i << j << ' ';
     }
   }
   return text.str();
 }
 
 template <class T>
-std::string show(const T* x, const bool* mask, int64_t size) {
-  std::ostringstream text;
-  text.precision(std::numeric_limits<T>::max_digits10);
-  for (int64_t e = 0; e < size; ++e) text << x[e] << (mask && !mask[e] ? "(masked) " : " ");
-  return text.str();
+void expect_refused(const Solved<T>& solved, Status status) {
+  EXPECT_EQ(solved.status[0], status);
+  for (const T z : solved.z) EXPECT_TRUE(std::isnan(z));
 }
-
-template <class T>
-bool same_bits(const T* a, const T* b, int64_t size) {
-  return size == 0 || std::memcmp(a, b, static_cast<size_t>(size) * sizeof(T)) == 0;
-}
-
-/// Every row against Kruskal, on both instruction sets.
-template <class T>
-void expect_kruskal(const SpanningTree& solver, int64_t count, const std::vector<T>& x,
-                    const bool* mask, const std::string& label) {
-  const int64_t size = solver.size();
-  for (const Isa which : instruction_sets()) {
-    use_isa(which);
-    const Solved<T> got = solve_all(solver, count, x, mask);
-    for (int64_t r = 0; r < count; ++r) {
-      const bool* row_mask = mask ? mask + r * size : nullptr;
-      const auto want = testing::kruskal(solver, x.data() + r * size, row_mask);
-      ASSERT_EQ(got.status[static_cast<size_t>(r)], want.status)
-          << label << " " << name(which) << " row " << r << "\n"
-          << show(x.data() + r * size, row_mask, size);
-      ASSERT_TRUE(same_bits(got.z.data() + r * size, want.z.data(), size))
-          << label << " " << name(which) << " row " << r << "\n"
-          << show(x.data() + r * size, row_mask, size) << "\n"
-          << show(got.z.data() + r * size, nullptr, size) << "\n"
-          << show(want.z.data(), nullptr, size);
-    }
-  }
-}
-
-template <class T>
-class SpanningTreeOf : public SpanningTreeTest {};
-using Scalars = ::testing::Types<float, double>;
-TYPED_TEST_SUITE(SpanningTreeOf, Scalars);
 
 TYPED_TEST(SpanningTreeOf, FourVertices) {
   const std::vector<TypeParam> x = {TypeParam(.7601),  TypeParam(-.2046),  TypeParam(-.4689),
                                     TypeParam(-.5127), TypeParam(-1.9023), TypeParam(1.1506)};
-  for (const Isa which : instruction_sets()) {
-    use_isa(which);
-    const auto got = solve_all(SpanningTree{.vertices = 4}, 1, x);
-    EXPECT_EQ(got.status[0], Status::kOk);
-    EXPECT_EQ(edges_of(4, got.z), "01 02 23");
-  }
+  this->with_every_isa([&] {
+    const auto solved = solve_row(SpanningTree{.vertices = 4}, x);
+    EXPECT_EQ(solved.status[0], Status::kOk);
+    EXPECT_EQ(edges(4, solved), "01 02 23 ");
+  });
 }
 
 TYPED_TEST(SpanningTreeOf, FiveVerticesOfTotal44) {
   const std::vector<TypeParam> x = {8, 5, 0, 0, 9, 11, 0, 15, 10, 7};
-  for (const Isa which : instruction_sets()) {
-    use_isa(which);
-    const auto got = solve_all(SpanningTree{.vertices = 5}, 1, x);
-    EXPECT_EQ(edges_of(5, got.z), "01 13 23 24");
+  this->with_every_isa([&] {
+    const auto solved = solve_row(SpanningTree{.vertices = 5}, x);
+    EXPECT_EQ(edges(5, solved), "01 13 23 24 ");
     TypeParam total = 0;
-    for (size_t e = 0; e < x.size(); ++e) total += x[e] * got.z[e];
+    for (size_t e = 0; e < x.size(); ++e) total += x[e] * solved.z[e];
     EXPECT_EQ(total, 44);
-  }
+  });
 }
 
 TYPED_TEST(SpanningTreeOf, EqualWeightsGiveTheStarOfVertexZero) {
-  for (const Isa which : instruction_sets()) {
-    use_isa(which);
+  this->with_every_isa([&] {
     for (const TypeParam w : {TypeParam(0), TypeParam(2), TypeParam(-INFINITY)}) {
-      const auto got = solve_all(SpanningTree{.vertices = 6}, 1, std::vector<TypeParam>(15, w));
-      EXPECT_EQ(edges_of(6, got.z), "01 02 03 04 05") << "w=" << w;
+      for (const int64_t n : {6, 20}) {
+        const SpanningTree solver{.vertices = n};
+        const auto solved =
+            solve_row(solver, std::vector<TypeParam>(static_cast<size_t>(solver.edges()), w));
+        for (int64_t e = 0; e < solver.edges(); ++e) {
+          EXPECT_EQ(solved.z[static_cast<size_t>(e)], e < n - 1 ? 1 : 0) << "w=" << w;
+        }
+      }
     }
-  }
+  });
 }
 
 TYPED_TEST(SpanningTreeOf, NegativeZeroTiesWithZero) {
-  for (const Isa which : instruction_sets()) {
-    use_isa(which);
-    const auto got = solve_all<TypeParam>(SpanningTree{.vertices = 3}, 1, {-0.0, -0.0, 0.0});
-    EXPECT_EQ(edges_of(3, got.z), "01 02");
-  }
+  this->with_every_isa([&] {
+    const auto solved = solve_row<TypeParam>(SpanningTree{.vertices = 3}, {-0.0, -0.0, 0.0});
+    EXPECT_EQ(edges(3, solved), "01 02 ");
+  });
 }
 
 TYPED_TEST(SpanningTreeOf, DirectedWeightIsTheSumOfBothDirections) {
   // Receiver-major: row 0 = senders 1, 2; row 1 = senders 0, 2; row 2 = senders 0, 1.
   const std::vector<TypeParam> x = {5, 1, -4, 2, 1, 2};  // {0,1}: 1, {0,2}: 2, {1,2}: 4
-  for (const Isa which : instruction_sets()) {
-    use_isa(which);
-    const auto got = solve_all(SpanningTree{.vertices = 3, .layout = Layout::kDirected}, 1, x);
-    EXPECT_EQ(got.z, (std::vector<TypeParam>{0, 1, 0, 1, 1, 1}));
-  }
+  this->with_every_isa([&] {
+    const auto solved = solve_row(SpanningTree{.vertices = 3, .layout = Layout::kDirected}, x);
+    EXPECT_EQ(solved.z, (std::vector<TypeParam>{0, 1, 0, 1, 1, 1}));
+  });
+}
+
+TYPED_TEST(SpanningTreeOf, DirectedWeightIsRoundedOnceInTheTypeOfTheScores) {
+  // 1 + tiny rounds to 1, so {0,1} and {0,2} tie although the exact sums differ.
+  const TypeParam tiny = std::numeric_limits<TypeParam>::epsilon() / 4;
+  const std::vector<TypeParam> x = {1, 1, 0, 1, tiny, 1};
+  this->with_every_isa([&] {
+    const auto solved = solve_row(SpanningTree{.vertices = 3, .layout = Layout::kDirected}, x);
+    EXPECT_EQ(solved.z, (std::vector<TypeParam>{1, 0, 1, 1, 0, 1}));
+  });
 }
 
 TYPED_TEST(SpanningTreeOf, DirectedSumOfOppositeInfinitiesIsNaN) {
   const TypeParam inf = std::numeric_limits<TypeParam>::infinity();
-  const std::vector<TypeParam> x = {inf, 1, -inf, 2, 1, 2};
-  for (const Isa which : instruction_sets()) {
-    use_isa(which);
-    const auto got = solve_all(SpanningTree{.vertices = 3, .layout = Layout::kDirected}, 1, x);
-    EXPECT_EQ(got.status[0], Status::kNaN);
-    for (const TypeParam z : got.z) EXPECT_TRUE(std::isnan(z));
-  }
-}
-
-TYPED_TEST(SpanningTreeOf, OneVertexHasAnEmptyTree) {
-  for (const Layout layout : kLayouts) {
-    const auto got =
-        solve_all(SpanningTree{.vertices = 1, .layout = layout}, 3, std::vector<TypeParam>{});
-    EXPECT_EQ(got.status, std::vector<Status>(3, Status::kOk));
-  }
+  this->with_every_isa([&] {
+    expect_refused(solve_row<TypeParam>(SpanningTree{.vertices = 3, .layout = Layout::kDirected},
+                                        {inf, 1, -inf, 2, 1, 2}),
+                   Status::kNaN);
+  });
 }
 
 TYPED_TEST(SpanningTreeOf, MaskThatPartsTheGraphIsDisconnected) {
   const std::vector<TypeParam> x = {1, 2, 3, 4, 5, 6};
-  const bool only_01_and_23[] = {true, false, false, false, false, true};
-  const bool path_0_1_2_3[] = {true, false, false, true, false, true};
-  for (const Isa which : instruction_sets()) {
-    use_isa(which);
+  this->with_every_isa([&] {
     const SpanningTree solver{.vertices = 4};
-    const auto parted = solve_all(solver, 1, x, only_01_and_23);
-    EXPECT_EQ(parted.status[0], Status::kDisconnected);
-    for (const TypeParam z : parted.z) EXPECT_TRUE(std::isnan(z));
-    const auto path = solve_all(solver, 1, x, path_0_1_2_3);
-    EXPECT_EQ(path.status[0], Status::kOk);
-    EXPECT_EQ(edges_of(4, path.z), "01 12 23");
-  }
+    expect_refused(solve_row(solver, x, {true, false, false, false, false, true}),
+                   Status::kDisconnected);
+    EXPECT_EQ(edges(4, solve_row(solver, x, {true, false, false, true, false, true})), "01 12 23 ");
+  });
+}
+
+TYPED_TEST(SpanningTreeOf, DirectedEdgeNeedsBothDirectionsUnmasked) {
+  const std::vector<TypeParam> x = {1, 9, 1, 2, 9, 2};
+  this->with_every_isa([&] {
+    const SpanningTree solver{.vertices = 3, .layout = Layout::kDirected};
+    const auto solved = solve_row(solver, x, {true, false, true, true, true, true});
+    EXPECT_EQ(solved.z, (std::vector<TypeParam>{1, 0, 1, 1, 0, 1}));
+    expect_refused(solve_row(solver, x, {true, false, false, true, true, true}),
+                   Status::kDisconnected);
+  });
 }
 
 TYPED_TEST(SpanningTreeOf, NaNCountsOnlyWhereUnmaskedAndComesFirst) {
   const TypeParam nan = std::numeric_limits<TypeParam>::quiet_NaN();
-  const bool without_02[] = {true, false, true};
-  const bool only_12[] = {false, false, true};
-  for (const Isa which : instruction_sets()) {
-    use_isa(which);
+  this->with_every_isa([&] {
     const SpanningTree solver{.vertices = 3};
-    EXPECT_EQ(solve_all<TypeParam>(solver, 1, {1, nan, 3}).status[0], Status::kNaN);
-    const auto masked = solve_all<TypeParam>(solver, 1, {1, nan, 3}, without_02);
-    EXPECT_EQ(edges_of(3, masked.z), "01 12");
-    EXPECT_EQ(solve_all<TypeParam>(solver, 1, {1, 2, nan}, only_12).status[0], Status::kNaN);
-  }
+    expect_refused(solve_row<TypeParam>(solver, {1, nan, 3}), Status::kNaN);
+    EXPECT_EQ(edges(3, solve_row<TypeParam>(solver, {1, nan, 3}, {true, false, true})), "01 12 ");
+    expect_refused(solve_row<TypeParam>(solver, {1, 2, nan}, {false, false, true}), Status::kNaN);
+  });
 }
 
-/// Scores that make trouble: `kind` 0 normal, 1 a few small integers (ties and both zeros),
-/// 2 subnormals, 3 infinities among ties, 4 a rare NaN.
-template <class T>
-std::vector<T> scores(std::mt19937_64& random, int64_t size, int kind) {
-  constexpr T kInf = std::numeric_limits<T>::infinity();
-  std::normal_distribution<T> normal;
-  std::uniform_int_distribution<int> small(-3, 3), percent(0, 99);
-  std::vector<T> x(static_cast<size_t>(size));
-  for (T& value : x) {
-    value = normal(random);
-    if (kind == 1) value = std::copysign(std::abs(T(small(random))), value);
-    if (kind == 2) value = std::numeric_limits<T>::denorm_min() * T(small(random));
-    if (kind == 3 && percent(random) < 20) value = percent(random) < 50 ? kInf : -kInf;
-    if (kind == 4 && percent(random) < 1) value = std::numeric_limits<T>::quiet_NaN();
-  }
-  return x;
-}
-
-constexpr int kKinds = 5;
-
+/// Each kernel has its own range of sizes and its own remainders: none is left out.
 TYPED_TEST(SpanningTreeOf, AgreesWithKruskalOnEverySmallSize) {
-  for (const Layout layout : kLayouts) {
+  this->with_every_isa([&] {
     for (int64_t n = 1; n <= 40; ++n) {
-      const SpanningTree solver{.vertices = n, .layout = layout};
-      for (int kind = 0; kind < kKinds; ++kind) {
-        const uint64_t seed = static_cast<uint64_t>(n * 10 + kind);
-        std::mt19937_64 random(seed);
-        const int64_t count = n <= 16 ? 83 : 21;
-        const auto x = scores<TypeParam>(random, count * solver.size(), kind);
-        expect_kruskal(solver, count, x, nullptr,
-                       "n=" + std::to_string(n) + " seed=" + std::to_string(seed));
-      }
-    }
-  }
-}
-
-TYPED_TEST(SpanningTreeOf, AgreesWithKruskalUnderMasks) {
-  for (const Layout layout : kLayouts) {
-    for (const int64_t n : {2, 3, 5, 10, 17, 30}) {
-      const SpanningTree solver{.vertices = n, .layout = layout};
-      for (int kind = 0; kind < kKinds; ++kind) {
-        const uint64_t seed = static_cast<uint64_t>(n * 10 + kind);
-        std::mt19937_64 random(seed);
-        const int64_t count = 60;
-        const auto x = scores<TypeParam>(random, count * solver.size(), kind);
-        const auto mask = std::make_unique<bool[]>(x.size());
-        for (size_t r = 0; r < static_cast<size_t>(count); ++r) {
-          std::bernoulli_distribution keep(double(r % 20 + 1) / 20);
-          const auto size = static_cast<size_t>(solver.size());
-          for (size_t e = 0; e < size; ++e) mask[r * size + e] = keep(random);
+      for (const Layout layout : {Layout::kUndirected, Layout::kDirected}) {
+        const SpanningTree solver{.vertices = n, .layout = layout};
+        for (const Draw draw : {Draw::kExact, Draw::kTied, Draw::kExtreme}) {
+          const auto seed = static_cast<uint64_t>(n);
+          Rng rng(seed);
+          const auto batch =
+              conformance::draw_batch<TypeParam>(solver, {.count = 27, .draw = draw}, rng);
+          conformance::expect_oracle(solver, batch, conformance::solve_batch(solver, batch));
+          if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
         }
-        expect_kruskal(solver, count, x, mask.get(),
-                       "n=" + std::to_string(n) + " seed=" + std::to_string(seed));
       }
     }
-  }
+  });
 }
 
 TYPED_TEST(SpanningTreeOf, ThreeHundredVertices) {
-  for (const Layout layout : kLayouts) {
-    const SpanningTree solver{.vertices = 300, .layout = layout};
-    for (int kind = 0; kind < 4; ++kind) {
-      std::mt19937_64 random(static_cast<uint64_t>(kind));
-      const auto x = scores<TypeParam>(random, solver.size(), kind);
-      expect_kruskal(solver, 1, x, nullptr, "kind=" + std::to_string(kind));
+  this->with_every_isa([&] {
+    for (const Layout layout : {Layout::kUndirected, Layout::kDirected}) {
+      const SpanningTree solver{.vertices = 300, .layout = layout};
+      for (const Draw draw : {Draw::kExact, Draw::kTied}) {
+        for (const bool mask : {false, true}) {
+          Rng rng(1);
+          const auto batch = conformance::draw_batch<TypeParam>(
+              solver, {.count = 1, .draw = draw, .mask = mask}, rng);
+          conformance::expect_oracle(solver, batch, conformance::solve_batch(solver, batch));
+        }
+      }
     }
-  }
+  });
 }
 
 TYPED_TEST(SpanningTreeOf, SymmetriseTakesTheMeanInPlaceToo) {
@@ -293,7 +230,7 @@ TYPED_TEST(SpanningTreeOf, SymmetriseTakesTheMeanInPlaceToo) {
   EXPECT_EQ(pair, (std::vector<TypeParam>{most, most}));
 }
 
-TEST_F(SpanningTreeTest, BadSettingsAreNamed) {
+TEST(SpanningTree, BadSettingsAreNamed) {
   for (const int64_t vertices : {int64_t{0}, int64_t{-3}, SpanningTree::kMaxVertices + 1}) {
     try {
       SpanningTree{.vertices = vertices}.validate();
