@@ -1,0 +1,79 @@
+# Two commands do everything on a fresh Debian or Ubuntu machine: `make demo` and `make test`.
+#
+# PYTHON=…  builds for and runs with your own Python (torch >= 2.11; nothing is installed into it)
+# JOBS=…    files compiled at once
+
+VENV_PYTHON := .venv/bin/python
+PYTHON ?= $(VENV_PYTHON)
+JOBS ?= $(shell scripts/jobs.sh)
+
+# An absolute path without resolving links, so that a virtual environment stays one.
+override PYTHON := $(if $(findstring /,$(PYTHON)),$(abspath $(PYTHON)),$(shell command -v $(PYTHON) || echo $(PYTHON)))
+export PATH := $(dir $(PYTHON)):$(PATH)
+export PYTHON JOBS
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check-python build demo test bench lint format sanitize wheel versions clean
+
+help:  ## Lists these targets
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
+
+# ---- Set-up ---------------------------------------------------------------------------------------
+
+ifeq ($(PYTHON),$(abspath $(VENV_PYTHON)))
+PYTHON_READY := .venv/.ready
+else
+PYTHON_READY := check-python
+endif
+
+setup: build/.system_packages_ready $(PYTHON_READY)  ## Installs what is missing: system packages, .venv
+
+build/.system_packages_ready: scripts/system_packages.txt scripts/install_system_packages.sh
+	@scripts/install_system_packages.sh
+	@mkdir -p $(@D) && touch $@
+
+.venv/.ready: requirements.txt scripts/create_venv.sh | build/.system_packages_ready
+	@scripts/create_venv.sh
+	@touch $@
+
+check-python:
+	@"$(PYTHON)" scripts/check_python.py
+
+# ---- Build and run --------------------------------------------------------------------------------
+
+build: setup  ## Builds the libraries and the C++ tests in build/release
+	@cmake --preset release -DPYTHON="$(PYTHON)"
+	@cmake --build --preset release -j $(JOBS)
+
+demo: build  ## Solves a batch of every structure, draws and times it (out/demo)
+	@PYTHONPATH=python "$(PYTHON)" -m aimle.demo --out out/demo
+
+test: build  ## Runs every C++ and Python test and prints the counts
+	@scripts/test.sh
+
+bench: setup  ## Checks results, then times them against what one would write instead
+	@cmake --preset release -DPYTHON="$(PYTHON)" -DAIMLE_BENCHMARKS=ON
+	@cmake --build --preset release -j $(JOBS)
+	@PYTHONPATH=python "$(PYTHON)" benchmarks/bench.py
+
+wheel: setup  ## Builds a wheel for this torch in dist
+	@"$(PYTHON)" -m pip wheel -v . --no-build-isolation --no-deps --wheel-dir dist
+
+# ---- Care -----------------------------------------------------------------------------------------
+
+lint: setup  ## Checks format and style (clang-format, clang-tidy on the core, ruff)
+	@scripts/lint.sh
+
+format: setup  ## Formats all C++ and Python files
+	@scripts/format.sh
+
+sanitize: setup  ## Runs the core's tests under the address and undefined-behaviour sanitizers
+	@cmake --preset asan
+	@cmake --build --preset asan -j $(JOBS)
+	@ctest --preset asan -j $(JOBS)
+
+versions: setup  ## Shows the version of everything in use
+	@scripts/versions.sh
+
+clean:  ## Removes what was built (.venv stays)
+	rm -rf build dist out

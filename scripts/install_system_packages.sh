@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Installs what system_packages.txt lists and the machine lacks: by apt as root or through a sudo
+# that asks for no password, otherwise it says what to install and stops.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+has_header() {
+  local include_flags=()
+  local prefix
+  for prefix in $(tr ';:' '  ' <<<"${CMAKE_PREFIX_PATH:-}"); do
+    include_flags+=(-isystem "$prefix/include")
+  done
+  "${CXX:-c++}" -std=c++20 -fsyntax-only "${include_flags[@]}" -include "$1" -x c++ /dev/null
+}
+
+is_there() {
+  case $1 in
+    command) command -v "$2" ;;
+    header) has_header "$2" ;;
+    module) "${BASE_PYTHON:-python3}" -c "import $2" ;;
+    *) echo "system_packages.txt: unknown probe '$1'" >&2 && exit 2 ;;
+  esac >/dev/null 2>&1
+}
+
+missing=()
+while read -r package probe what; do
+  is_there "$probe" "$what" || missing+=("$package")
+done < <(grep -Ev '^(#|$)' system_packages.txt)
+
+if ((${#missing[@]} == 0)); then
+  echo "System packages: all there"
+  exit
+fi
+
+as_root=()
+if ((EUID != 0)); then as_root=(sudo); fi
+install=("${as_root[@]}" apt-get install -y --no-install-recommends "${missing[@]}")
+
+if ! command -v apt-get >/dev/null ||
+  { ((EUID != 0)) && ! sudo -n true 2>/dev/null; }; then
+  cat >&2 <<MESSAGE
+Missing on this machine: ${missing[*]}
+On Debian or Ubuntu, install them with
+    ${install[*]}
+and run make again. Elsewhere, install what these packages hold; any prefix that CMake searches
+(CMAKE_PREFIX_PATH) will do.
+MESSAGE
+  exit 1
+fi
+
+echo "System packages: installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get update
+"${install[@]}"

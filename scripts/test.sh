@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Runs the C++ and the Python tests of the release build and ends with the counts over both:
+#     N passed, M failed, K skipped
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+results=$PWD/build/release/test_results
+rm -rf "$results" && mkdir -p "$results"
+
+ctest --preset release -j "$JOBS" --progress --output-junit "$results/ctest.xml"
+"$PYTHON" -m pytest tests --junitxml "$results/pytest.xml"
+
+"$PYTHON" scripts/count_tests.py "$results/ctest.xml" "$results/pytest.xml"
