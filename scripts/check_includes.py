@@ -1,0 +1,55 @@
+"""Who may include what: every room of aimle/ includes only the rooms listed for it here.
+
+docs/architecture.md says why. Prints `file:line: message` for each offence.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+MAY_INCLUDE = {
+    "base": {"base"},
+    "noise": {"base", "noise"},
+    "map": {"base", "map"},
+    "torch": {"base", "noise", "map", "torch"},
+}
+MAY_INCLUDE_TORCH = {"torch"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?P<open>[<"])(?P<path>[^>"]+)[>"]')
+TORCH_HEADER = re.compile(r"(torch|ATen|c10|caffe2|pybind11)/|Python\.h$")
+SOURCES = {".h", ".cpp", ".cu", ".cuh"}
+
+
+def offence(room: str, opening: str, path: str) -> str | None:
+    """What is wrong with one include in a file of `room`, if anything."""
+    if path.startswith("aimle/"):
+        other = path.split("/")[1]
+        if other not in MAY_INCLUDE[room]:
+            return f"{room} may not include {other} ({path})"
+        return None if opening == '"' else f'write "{path}" with quotes'
+    if TORCH_HEADER.match(path) and room not in MAY_INCLUDE_TORCH:
+        return f"{room} may not include Torch or Python ({path})"
+    if opening == '"':
+        return f'"{path}": includes within the project start with aimle/'
+    return None
+
+
+def offences(root: Path) -> Iterator[str]:
+    for file in sorted(path for path in (root / "aimle").rglob("*") if path.suffix in SOURCES):
+        room = file.relative_to(root).parts[1]
+        name = file.relative_to(root)
+        if room not in MAY_INCLUDE:
+            yield f"{name}: the room '{room}' is not listed in {Path(__file__).name}"
+            continue
+        for number, line in enumerate(file.read_text().splitlines(), start=1):
+            include = INCLUDE.match(line)
+            if include and (message := offence(room, include["open"], include["path"])):
+                yield f"{name}:{number}: {message}"
+
+
+if __name__ == "__main__":
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent
+    found = list(offences(root))
+    print("\n".join(found) or "includes: all as they should be")
+    sys.exit(bool(found))
