@@ -1,0 +1,129 @@
+#include "aimle/noise/gamma_mixture.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace aimle {
+namespace {
+
+constexpr double kNegligible = 1e-17;
+
+/// log Gamma(z), z > 0, by Stirling's series. (std::lgamma writes to a global.)
+double log_gamma(double z) {
+  double product = 1;
+  for (; z < 10; z += 1) product *= z;
+  const double r = 1 / (z * z);
+  const double series =
+      (1.0 / 12 - r * (1.0 / 360 -
+                       r * (1.0 / 1260 - r * (1.0 / 1680 - r * (1.0 / 1188 - r * 691 / 360360))))) /
+      z;
+  return (z - 0.5) * std::log(z) - z + 0.91893853320467274178 + series - std::log(product);
+}
+
+/// x^c exp(-x) / Gamma(c + 1)
+double poisson_weight(double c, double x) {
+  return std::exp(c * std::log(x) - x - log_gamma(c + 1));
+}
+
+/// Q(a, x): what a Gamma(a, 1) variable has above x.
+double upper_gamma(double a, double x) {
+  if (x < a + 1) {
+    double term = poisson_weight(a, x), sum = term;
+    for (double c = a + 1; term > kNegligible * sum; ++c) sum += term *= x / c;
+    return 1 - sum;
+  }
+  // Lentz's algorithm for the continued fraction x + 1 - a - 1(1 - a) / (x + 3 - a - ...).
+  double b = x + 1 - a, c = 1e300, d = 1 / b, fraction = d;
+  for (double i = 1; i < 10'000; ++i) {
+    const double numerator = -i * (i - a);
+    b += 2;
+    d = 1 / (numerator * d + b);
+    c = b + numerator / c;
+    fraction *= c * d;
+    if (std::abs(c * d - 1) < 1e-16) break;
+  }
+  return poisson_weight(a, x) * a * fraction;
+}
+
+}  // namespace
+
+GammaMixture::GammaMixture(int64_t k, int64_t s)
+    : scale_(static_cast<double>(s)), shape_(scale_ / static_cast<double>(k)) {
+  const double alpha = 1 / static_cast<double>(k);
+  // history[i] = sum_{l=1..j} ratio[i]^l w_{j-l}, and j w_j = alpha sum_i history[i].
+  std::vector<double> ratio, history(static_cast<size_t>(s), 0.0);
+  double log_first = 0;
+  for (int64_t i = 1; i <= s; ++i) {
+    ratio.push_back(1 - static_cast<double>(i) / scale_);
+    log_first += alpha * std::log(static_cast<double>(i) / scale_);
+  }
+  weights_.push_back(std::exp(log_first));
+  below_.push_back(weights_[0]);
+  // From the mode on, the weights fall at least by (1 - 1/s) a step.
+  const auto settled = [&] { return below_.back() > 0.5 && weights_.back() * scale_ < 1e-24; };
+  while (s > 1 && !settled()) {
+    double sum = 0;
+    for (size_t i = 0; i < history.size(); ++i) {
+      history[i] = ratio[i] * (history[i] + weights_.back());
+      sum += history[i];
+    }
+    weights_.push_back(alpha * sum / static_cast<double>(weights_.size()));
+    below_.push_back(below_.back() + weights_.back());
+  }
+  above_.assign(weights_.size(), 0.0);
+  for (size_t j = weights_.size() - 1; j > 0; --j) above_[j - 1] = above_[j] + weights_[j];
+}
+
+GammaMixture::Value GammaMixture::lower(double y) const {
+  const double x = scale_ * y;
+  const auto last = static_cast<int64_t>(weights_.size()) - 1;
+  const auto middle = std::max<int64_t>(0, static_cast<int64_t>(x - shape_));
+  const double peak = poisson_weight(shape_ + static_cast<double>(middle), x);
+
+  double probability = 0, density = 0, term = peak;
+  for (int64_t m = middle;; ++m) {
+    probability += term * below_[static_cast<size_t>(std::min(m, last))];
+    if (m < last) density += term * weights_[static_cast<size_t>(m + 1)];
+    if (term <= kNegligible * probability) break;
+    term *= x / (shape_ + static_cast<double>(m + 1));
+  }
+  term = peak;
+  for (int64_t m = middle - 1; m >= 0; --m) {
+    term *= (shape_ + static_cast<double>(m + 1)) / x;
+    const double part = term * below_[static_cast<size_t>(std::min(m, last))];
+    probability += part;
+    if (m < last) density += term * weights_[static_cast<size_t>(m + 1)];
+    if (part <= kNegligible * probability) break;
+  }
+  density += weights_[0] * poisson_weight(shape_, x) * shape_ / x;
+  return {probability, scale_ * density};
+}
+
+GammaMixture::Value GammaMixture::upper(double y) const {
+  const double x = scale_ * y;
+  const auto last = static_cast<int64_t>(weights_.size()) - 1;
+  const auto middle =
+      std::clamp<int64_t>(static_cast<int64_t>(x - shape_), 0, std::max<int64_t>(0, last - 1));
+  const double peak = poisson_weight(shape_ + static_cast<double>(middle), x);
+
+  double probability = upper_gamma(shape_, x);
+  double density = weights_[0] * poisson_weight(shape_, x) * shape_ / x;
+  double term = peak;
+  for (int64_t m = middle; m < last; ++m) {
+    const double part = term * above_[static_cast<size_t>(m)];
+    probability += part;
+    density += term * weights_[static_cast<size_t>(m + 1)];
+    if (part <= kNegligible * probability) break;
+    term *= x / (shape_ + static_cast<double>(m + 1));
+  }
+  term = peak;
+  for (int64_t m = middle - 1; m >= 0; --m) {
+    term *= (shape_ + static_cast<double>(m + 1)) / x;
+    probability += term * above_[static_cast<size_t>(m)];
+    density += term * weights_[static_cast<size_t>(m + 1)];
+    if (term <= kNegligible * probability) break;
+  }
+  return {probability, scale_ * density};
+}
+
+}  // namespace aimle

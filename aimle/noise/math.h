@@ -1,0 +1,105 @@
+// The arithmetic of the noise: the same bits on every host and device.
+//
+// Only IEEE operations whose result is prescribed (+, -, *, /, fma, conversion of integers), bit
+// casts and integers; no libm. Polynomials are fitted by scripts/fit_noise_polynomials.py. Code
+// that includes this must be compiled without contraction (-ffp-contract=off, nvcc: -fmad=false).
+// Everything is free of branches, so that a plain loop over it becomes vector code.
+#pragma once
+
+#include <cstdint>
+
+#include "aimle/base/host_device.h"
+
+namespace aimle {
+
+AIMLE_HD uint32_t float_bits(float value) {
+#if defined(__CUDA_ARCH__)
+  return __float_as_uint(value);
+#else
+  return __builtin_bit_cast(uint32_t, value);
+#endif
+}
+
+AIMLE_HD float float_from_bits(uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  return __uint_as_float(bits);
+#else
+  return __builtin_bit_cast(float, bits);
+#endif
+}
+
+/// a b + c, rounded once, for finite values, on processors without the instruction. The product of
+/// two floats is exact in double; the sum is rounded to odd there, after which rounding to float
+/// cannot go wrong a second time (Boldo & Melquiond, "Emulation of FMA and correctly rounded sums",
+/// IEEE Transactions on Computers, 2008).
+AIMLE_HD float fma_without_hardware(float a, float b, float c) {
+  const double product = static_cast<double>(a) * static_cast<double>(b);
+  const double addend = static_cast<double>(c);
+  const double sum = product + addend;
+  const double part = sum - product;
+  const double error = (product - (sum - part)) + (addend - part);
+  const bool away_from_zero = (error < 0) == (sum > 0);
+  const uint64_t bits = __builtin_bit_cast(uint64_t, sum);
+  const uint64_t odd = (bits - (away_from_zero ? 1 : 0)) | 1;
+  return static_cast<float>(__builtin_bit_cast(double, error == 0 ? bits : odd));
+}
+
+/// a b + c, rounded once.
+AIMLE_HD float fma(float a, float b, float c) {
+#if defined(__CUDA_ARCH__)
+  return __fmaf_rn(a, b, c);
+#elif defined(__FMA__) || defined(__FP_FAST_FMAF)
+  return __builtin_fmaf(a, b, c);
+#else
+  return fma_without_hardware(a, b, c);
+#endif
+}
+
+/// `yes` where mask is all ones, `no` where it is zero.
+AIMLE_HD float select(uint32_t mask, float yes, float no) {
+  return float_from_bits((float_bits(yes) & mask) | (float_bits(no) & ~mask));
+}
+
+/// A word of 32 random bits stands for u in (0, 1): the top bit says which half, the other 31 bits
+/// w how far u is from that half's end, p = (w + 1/2) 2^-32, so that both tails are resolved to
+/// 2^-32. u = p in the lower half and 1 - p in the upper one; 0 < p <= 1/2.
+AIMLE_HD float tail_probability(uint32_t word) {
+  return static_cast<float>(static_cast<int32_t>(word & 0x7fffffffu)) * 0x1p-32f + 0x1p-33f;
+}
+
+/// All ones if the word stands for u > 1/2.
+AIMLE_HD uint32_t upper_half(uint32_t word) { return 0u - (word >> 31); }
+
+inline constexpr float kLn2 = 0x1.62e430p-1f;
+
+/// log(1 + f) for f in [-1/2, 0], within 1e-7 of it, relatively.
+AIMLE_HD float log1p_half(float f) {
+  float r = 0x1.6a1f9cp+0f;
+  r = fma(r, f, 0x1.a3bbc4p+0f);
+  r = fma(r, f, 0x1.356df8p+0f);
+  r = fma(r, f, 0x1.729612p-3f);
+  r = fma(r, f, 0x1.0e04e0p-2f);
+  r = fma(r, f, -0x1.f30fe6p-3f);
+  r = fma(r, f, 0x1.55a3a8p-2f);
+  r = fma(r, f, -0x1.fffec0p-2f);
+  return fma(f * f, r, f);
+}
+
+/// A positive normal float as (1 + f) 2^exponent with f in [-1/2, 0).
+struct Binary {
+  float f;
+  int32_t exponent;
+};
+AIMLE_HD Binary split_binary(float value) {
+  const uint32_t bits = float_bits(value);
+  return {float_from_bits((bits & 0x007fffffu) | 0x3f000000u) - 1.0f,
+          static_cast<int32_t>(bits >> 23) - 126};
+}
+
+/// log(value) of a positive normal float, within 1e-7 (1 + |log(value)|).
+AIMLE_HD float log_positive(float value) {
+  const Binary v = split_binary(value);
+  return fma(static_cast<float>(v.exponent), kLn2, log1p_half(v.f));
+}
+
+}  // namespace aimle
