@@ -14,7 +14,9 @@
 //
 // Costs below zero are taken as zero (`Negative::kClip`, what perturbed costs need) or make the row
 // kNegativeCost (`Negative::kError`). +inf and masked cells are walls; if they part source and
-// target (or cover one of them) the row is kDisconnected. NaN in an unmasked cell is kNaN.
+// target (or cover one of them) the row is kDisconnected. A distance that overflows to infinity
+// counts as no path. NaN in an unmasked cell is kNaN, and that comes before kNegativeCost, which
+// comes before kDisconnected.
 //
 // float32 with AVX2: several grids across the lanes, swept until nothing changes; otherwise
 // Dijkstra with a heap, O(HW log HW).
@@ -30,11 +32,12 @@ struct GridPath {
   static constexpr std::string_view kName = "grid_path";
   static constexpr Sense kSense = Sense::kMin;
   enum class Negative { kClip, kError };
+  static constexpr int64_t kMaxCells = int64_t{1} << 28;
 
   int64_t height = 0;
   int64_t width = 0;
   int neighbourhood = 8;
-  /// Raster indices; -1 means the last cell.
+  /// Raster indices; negative ones count from the end, -1 being the last cell.
   int64_t source = 0;
   int64_t target = -1;
   Negative negative = Negative::kClip;

@@ -1,0 +1,132 @@
+#include "aimle/map/grid_path.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "aimle/base/check.h"
+#include "aimle/map/grid_walk.h"
+
+namespace aimle {
+namespace {
+
+using detail::GridWalk;
+using detail::PaddedGrid;
+
+template <class T>
+constexpr T kInfinity = std::numeric_limits<T>::infinity();
+
+/// Copies a row of costs into the padded grid: negative ones become +0, walls infinite.
+template <class T>
+Status read_costs(const PaddedGrid& grid, GridPath::Negative negative, const T* scores,
+                  const bool* mask, T* cost) {
+  bool nan = false;
+  bool below_zero = false;
+  for (int32_t r = 0; r < grid.height; ++r) {
+    const int64_t first = int64_t{r} * grid.width;
+    T* out = cost + (r + 1) * grid.pitch + 1;
+    for (int32_t c = 0; c < grid.width; ++c) {
+      const bool wall = mask != nullptr && !mask[first + c];
+      const T x = wall ? kInfinity<T> : scores[first + c];
+      nan |= x != x;
+      below_zero |= x < 0;
+      out[c] = x > 0 ? x : T{0};
+    }
+  }
+  if (nan) return Status::kNaN;
+  if (below_zero && negative == GridPath::Negative::kError) return Status::kNegativeCost;
+  return Status::kOk;
+}
+
+/// Dijkstra. The cost of a step is that of the cell it enters, so the first neighbour of a cell to
+/// be settled is its nearest: a distance is final when first written and a cell enters the heap
+/// once. Cells that cannot be on a cheapest path may be left infinite.
+template <class T>
+class Dijkstra {
+ public:
+  explicit Dijkstra(const PaddedGrid& grid) : grid_(grid) {}
+
+  void fill_distances(const T* cost, T* distance) {
+    std::fill_n(distance, grid_.size, kInfinity<T>);
+    heap_.clear();
+    distance[grid_.source] = cost[grid_.source];
+    push({cost[grid_.source], grid_.source});
+    while (!heap_.empty()) {
+      const Entry u = pop();
+      if (u.distance + cost[grid_.target] > distance[grid_.target]) return;
+      for (int i = 0; i < grid_.neighbours; ++i) {
+        const int32_t v = u.cell + grid_.step[i];
+        if (distance[v] != kInfinity<T>) continue;
+        const T through_u = u.distance + cost[v];
+        if (through_u == kInfinity<T>) continue;
+        distance[v] = through_u;
+        push({through_u, v});
+      }
+    }
+  }
+
+ private:
+  struct Entry {
+    T distance;
+    int32_t cell;
+  };
+  static bool further(const Entry& a, const Entry& b) { return a.distance > b.distance; }
+
+  void push(Entry entry) {
+    heap_.push_back(entry);
+    std::push_heap(heap_.begin(), heap_.end(), further);
+  }
+  Entry pop() {
+    std::pop_heap(heap_.begin(), heap_.end(), further);
+    const Entry top = heap_.back();
+    heap_.pop_back();
+    return top;
+  }
+
+  const PaddedGrid& grid_;
+  std::vector<Entry> heap_;
+};
+
+template <class T>
+void solve_each(const GridPath& solver, const Rows<T>& rows) {
+  const PaddedGrid grid(solver);
+  std::vector<T> cost(grid.size, kInfinity<T>);
+  std::vector<T> distance(grid.size);
+  Dijkstra<T> dijkstra(grid);
+  GridWalk<T> walk(grid);
+  const int64_t n = solver.size();
+  for (int64_t row = 0; row < rows.count; ++row) {
+    T* z = rows.z + row * n;
+    Status status = read_costs(grid, solver.negative, rows.scores + row * n,
+                               rows.mask ? rows.mask + row * n : nullptr, cost.data());
+    if (status == Status::kOk) {
+      dijkstra.fill_distances(cost.data(), distance.data());
+      if (distance[grid.target] == kInfinity<T>) status = Status::kDisconnected;
+    }
+    rows.status[row] = status;
+    std::fill_n(z, n, status == Status::kOk ? T{0} : std::numeric_limits<T>::quiet_NaN());
+    if (status == Status::kOk) walk.write_path(cost.data(), distance.data(), z);
+  }
+}
+
+}  // namespace
+
+void GridPath::validate() const {
+  AIMLE_CHECK(height >= 1 && width >= 1,
+              "[aimle::grid_path] expected height >= 1 and width >= 1 but got height=", height,
+              ", width=", width);
+  AIMLE_CHECK(height <= kMaxCells && width <= kMaxCells / height,
+              "[aimle::grid_path] expected at most ", kMaxCells, " cells but got height=", height,
+              ", width=", width);
+  AIMLE_CHECK(neighbourhood == 4 || neighbourhood == 8,
+              "[aimle::grid_path] expected neighbourhood 4 or 8 but got ", neighbourhood);
+  AIMLE_CHECK(-size() <= source && source < size(), "[aimle::grid_path] expected source in [",
+              -size(), ", ", size(), ") but got ", source);
+  AIMLE_CHECK(-size() <= target && target < size(), "[aimle::grid_path] expected target in [",
+              -size(), ", ", size(), ") but got ", target);
+}
+
+void solve_rows(const GridPath& solver, const Rows<float>& rows) { solve_each(solver, rows); }
+void solve_rows(const GridPath& solver, const Rows<double>& rows) { solve_each(solver, rows); }
+
+}  // namespace aimle

@@ -1,0 +1,64 @@
+// From distances to the path: the walk back from target to source that GridPath's tie rule defines
+// (grid_path.h), and the padded layout that the searches share with it. Not part of the public API.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "aimle/map/grid_path.h"
+
+namespace aimle::detail {
+
+/// A grid with a border of walls, so that no step needs a bounds check. Cell (r, c) lies at
+/// (r + 1) * pitch + c + 1; pitch is width + 1 because one border column serves the right end of a
+/// row and the left end of the next.
+struct PaddedGrid {
+  explicit PaddedGrid(const GridPath& solver);
+
+  int32_t height;
+  int32_t width;
+  int32_t pitch;
+  int32_t size;  // padded cells
+  int32_t source;
+  int32_t target;
+  int neighbours;
+  /// Steps to the neighbours, in raster order: in the padded grid and in the row of scores.
+  std::array<int32_t, 8> step;
+  std::array<int32_t, 8> raster_step;
+  int32_t raster_target;
+};
+
+/// Walks back from the target over tight predecessors. While a cell has only one, that is the way;
+/// at the first cell with several, one breadth-first search over tight predecessors tells which of
+/// them lie on a path of fewest cells.
+template <class T>
+class GridWalk {
+ public:
+  explicit GridWalk(const PaddedGrid& grid);
+
+  /// Sets z to 1 on the path; z comes in as zeros, [height * width]. `cost` and `distance` are
+  /// padded, infinite on walls and on the border. Every cell on a tight way from source to target
+  /// must have its exact distance, every other one at least its distance; the target's is finite.
+  void write_path(const T* cost, const T* distance, T* z) {
+    write_path_from(grid_.target, grid_.raster_target, cost, distance, z);
+  }
+  /// The rest of a walk that has come to `cell`.
+  void write_path_from(int32_t cell, int32_t raster_cell, const T* cost, const T* distance, T* z);
+
+ private:
+  /// The first neighbour, from the i-th on, that the walk may take; `neighbours` if there is none.
+  int next_way(int32_t cell, int i, const T* cost, const T* distance) const;
+  void find_fewest_cells(int32_t from, const T* cost, const T* distance);
+  void forget_fewest_cells();
+
+  const PaddedGrid& grid_;
+  /// Steps to the cell where the search began, kept only on paths of fewest cells; else kUnseen.
+  std::vector<int32_t> steps_;
+  std::vector<int32_t> seen_;
+};
+
+extern template class GridWalk<float>;
+extern template class GridWalk<double>;
+
+}  // namespace aimle::detail

@@ -1,0 +1,104 @@
+// The rule of grid_path.h taken literally, by Bellman-Ford: slow, and unlike the solver.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <vector>
+
+#include "aimle/map/grid_path.h"
+
+namespace aimle::testing {
+
+template <class T>
+struct GridPathAnswer {
+  Status status = Status::kOk;
+  T distance = std::numeric_limits<T>::infinity();  // of the target
+  std::vector<T> z;
+};
+
+/// Raster indices of the neighbours of a cell, ascending.
+inline std::vector<int64_t> neighbours(const GridPath& solver, int64_t cell) {
+  const int64_t row = cell / solver.width;
+  const int64_t column = cell % solver.width;
+  std::vector<int64_t> found;
+  for (int64_t r = std::max<int64_t>(row - 1, 0); r <= std::min(row + 1, solver.height - 1); ++r) {
+    for (int64_t c = std::max<int64_t>(column - 1, 0); c <= std::min(column + 1, solver.width - 1);
+         ++c) {
+      const int64_t rows = std::abs(r - row);
+      const int64_t columns = std::abs(c - column);
+      const bool near = solver.neighbourhood == 8 ? std::max(rows, columns) == 1  //
+                                                  : rows + columns == 1;
+      if (near) found.push_back(r * solver.width + c);
+    }
+  }
+  return found;
+}
+
+template <class T>
+GridPathAnswer<T> grid_path_oracle(const GridPath& solver, const T* scores, const bool* mask) {
+  constexpr T kInf = std::numeric_limits<T>::infinity();
+  const int64_t n = solver.size();
+  const int64_t source = solver.source_cell();
+  const int64_t target = solver.target_cell();
+  const auto failed = [&](Status status) {
+    return GridPathAnswer<T>{.status = status,
+                             .z = std::vector<T>(n, std::numeric_limits<T>::quiet_NaN())};
+  };
+
+  std::vector<T> c(n);
+  bool negative = false;
+  for (int64_t j = 0; j < n; ++j) {
+    const bool wall = mask != nullptr && !mask[j];
+    if (!wall && scores[j] != scores[j]) return failed(Status::kNaN);
+    negative |= !wall && scores[j] < 0;
+    c[j] = wall ? kInf : std::max(scores[j], T{0});
+  }
+  if (negative && solver.negative == GridPath::Negative::kError) {
+    return failed(Status::kNegativeCost);
+  }
+
+  std::vector<std::vector<int64_t>> near(n);
+  for (int64_t v = 0; v < n; ++v) near[v] = neighbours(solver, v);
+
+  std::vector<T> d(n, kInf);
+  d[source] = c[source];
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (int64_t v = 0; v < n; ++v) {
+      for (const int64_t u : near[v]) {
+        const T through_u = d[u] + c[v];
+        if (v == source || through_u >= d[v]) continue;
+        d[v] = through_u;
+        changed = true;
+      }
+    }
+  }
+  if (d[target] == kInf) return failed(Status::kDisconnected);
+
+  constexpr int64_t kFar = int64_t{1} << 40;
+  std::vector<int64_t> cells(n, kFar);
+  cells[source] = 1;
+  const auto tight = [&](int64_t u, int64_t v) { return d[u] + c[v] == d[v] && d[v] < kInf; };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (int64_t v = 0; v < n; ++v) {
+      for (const int64_t u : near[v]) {
+        if (v == source || !tight(u, v) || cells[u] + 1 >= cells[v]) continue;
+        cells[v] = cells[u] + 1;
+        changed = true;
+      }
+    }
+  }
+
+  GridPathAnswer<T> answer{.distance = d[target], .z = std::vector<T>(n, T{0})};
+  answer.z[target] = 1;
+  for (int64_t v = target; v != source;) {
+    v = *std::find_if(near[v].begin(), near[v].end(),
+                      [&](int64_t u) { return tight(u, v) && cells[u] + 1 == cells[v]; });
+    answer.z[v] = 1;
+  }
+  return answer;
+}
+
+}  // namespace aimle::testing
