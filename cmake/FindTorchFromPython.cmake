@@ -1,17 +1,35 @@
-# Finds the libtorch inside the Python given as PYTHON (or the one on the PATH) when the caller has
-# not pointed CMake at one.
-if(NOT Torch_DIR AND NOT "$ENV{Torch_DIR}")
-  set(PYTHON "python3" CACHE STRING "Python whose torch is used")
-  execute_process(
-    COMMAND ${PYTHON} -c "import torch; print(torch.utils.cmake_prefix_path)"
-    OUTPUT_VARIABLE torch_prefix OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
-  if(failed)
-    message(FATAL_ERROR "PYTHON=${PYTHON} has no torch. Point PYTHON at one with torch >= 2.11, "
-                        "or build the core alone with -DAIMLE_TORCH=OFF.")
+# Makes the target `torch` from the libtorch at Torch_DIR, or else from the one inside the Python
+# given as PYTHON. Torch's own CMake package is not used: in a CUDA build of torch it demands a
+# CUDA toolkit, which these ops do not need.
+if(NOT TARGET torch)
+  if(Torch_DIR)
+    get_filename_component(AIMLE_TORCH_PREFIX ${Torch_DIR}/../../.. ABSOLUTE)
+  else()
+    set(PYTHON "python3" CACHE STRING "Python whose torch is used")
+    execute_process(
+      COMMAND ${PYTHON} -c "import os, torch; print(os.path.dirname(torch.__file__))"
+      OUTPUT_VARIABLE AIMLE_TORCH_PREFIX OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
+    if(failed)
+      message(FATAL_ERROR "PYTHON=${PYTHON} has no torch. Point PYTHON at one with torch >= 2.11, "
+                          "or build the core alone with -DAIMLE_TORCH=OFF.")
+    endif()
   endif()
-  list(APPEND CMAKE_PREFIX_PATH ${torch_prefix})
-endif()
-find_package(Torch REQUIRED)
-if(Torch_VERSION VERSION_LESS 2.11)
-  message(FATAL_ERROR "torch ${Torch_VERSION} is too old: aimle needs 2.11 or newer")
+
+  file(STRINGS ${AIMLE_TORCH_PREFIX}/include/torch/headeronly/version.h torch_version_lines
+       REGEX "^#define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
+  string(REGEX MATCHALL "[0-9]+" torch_version_parts "${torch_version_lines}")
+  list(JOIN torch_version_parts "." Torch_VERSION)
+  if(Torch_VERSION VERSION_LESS 2.11)
+    message(FATAL_ERROR "torch ${Torch_VERSION} in ${AIMLE_TORCH_PREFIX} is too old: "
+                        "aimle needs 2.11 or newer")
+  endif()
+  message(STATUS "torch ${Torch_VERSION} in ${AIMLE_TORCH_PREFIX}")
+
+  add_library(torch INTERFACE IMPORTED)
+  target_include_directories(torch INTERFACE
+    ${AIMLE_TORCH_PREFIX}/include ${AIMLE_TORCH_PREFIX}/include/torch/csrc/api/include)
+  target_link_libraries(torch INTERFACE
+    ${AIMLE_TORCH_PREFIX}/lib/libtorch.so
+    ${AIMLE_TORCH_PREFIX}/lib/libtorch_cpu.so
+    ${AIMLE_TORCH_PREFIX}/lib/libc10.so)
 endif()

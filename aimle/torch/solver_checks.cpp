@@ -1,0 +1,70 @@
+#include "aimle/torch/solver_checks.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
+
+namespace aimle::ops {
+namespace {
+
+bool broadcastable(c10::SymIntArrayRef from, c10::SymIntArrayRef to) {
+  if (from.size() > to.size()) return false;
+  const size_t offset = to.size() - from.size();
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i] != to[offset + i] && from[i] != 1) return false;
+  }
+  return true;
+}
+
+void check_same_device(const SolverInput& input, std::string_view name, const at::Tensor& other) {
+  TORCH_CHECK_VALUE(other.device() == input.scores.device(), "[aimle::", input.op, "] expected ",
+                    name, " on the device of scores, ", input.scores.device(), ", but it is on ",
+                    other.device());
+}
+
+}  // namespace
+
+void check_input(const SolverInput& input) {
+  const at::ScalarType type = input.scores.scalar_type();
+  TORCH_CHECK_TYPE(
+      type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf,
+      "[aimle::", input.op, "] expected scores of float32, float64, bfloat16 or float16 but got ",
+      type);
+  TORCH_CHECK_VALUE(input.scores.dim() >= input.instance_dims, "[aimle::", input.op,
+                    "] expected scores of at least ", input.instance_dims,
+                    input.instance_dims == 1 ? " dimension" : " dimensions", " but got shape ",
+                    input.scores.sym_sizes());
+  if (input.mask) {
+    TORCH_CHECK_TYPE(input.mask->scalar_type() == at::kBool, "[aimle::", input.op,
+                     "] expected a mask of bool but got ", input.mask->scalar_type());
+    TORCH_CHECK_VALUE(broadcastable(input.mask->sym_sizes(), input.scores.sym_sizes()),
+                      "[aimle::", input.op,
+                      "] expected a mask broadcastable to the shape of scores, ",
+                      input.scores.sym_sizes(), ", but got shape ", input.mask->sym_sizes());
+    check_same_device(input, "mask", *input.mask);
+  }
+  if (input.row_k) {
+    TORCH_CHECK_TYPE(input.row_k->scalar_type() == at::kLong, "[aimle::", input.op,
+                     "] expected k per row of int64 but got ", input.row_k->scalar_type());
+    TORCH_CHECK_VALUE(broadcastable(input.row_k->sym_sizes(), input.sym_batch()),
+                      "[aimle::", input.op,
+                      "] expected k per row broadcastable to the batch shape, ", input.sym_batch(),
+                      ", but got shape ", input.row_k->sym_sizes());
+    check_same_device(input, "k per row", *input.row_k);
+  }
+}
+
+SolverTensors prepare(const SolverInput& input) {
+  const at::ScalarType native =
+      input.scores.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  SolverTensors tensors{.scores = input.scores.to(native).contiguous()};
+  if (input.mask) tensors.mask = input.mask->expand(input.scores.sizes()).contiguous();
+  if (input.row_k) tensors.row_k = input.row_k->expand(input.batch()).contiguous();
+  return tensors;
+}
+
+std::tuple<at::Tensor, at::Tensor> empty_solution(const SolverInput& input, at::ScalarType type) {
+  return {at::empty_symint(input.scores.sym_sizes(), input.scores.options().dtype(type)),
+          at::empty_symint(input.sym_batch(), input.scores.options().dtype(at::kByte))};
+}
+
+}  // namespace aimle::ops

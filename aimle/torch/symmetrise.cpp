@@ -1,0 +1,93 @@
+// symmetrise: both directions of every edge replaced by their mean, rows of n(n-1) directed
+// entries.
+//
+//   y = P x,  y_ij = (x_ij + x_ji) / 2.   P is symmetric, so the gradient is P applied to dy.
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include "aimle/map/spanning_tree.h"
+#include "aimle/torch/executor.h"
+#include "aimle/torch/value_error.h"
+
+namespace aimle::ops {
+namespace {
+
+using at::Tensor;
+
+void check(const Tensor& scores, int64_t vertices) {
+  const at::ScalarType type = scores.scalar_type();
+  TORCH_CHECK_TYPE(
+      type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf,
+      "[aimle::symmetrise] expected scores of float32, float64, bfloat16 or float16 "
+      "but got ",
+      type);
+  const SpanningTree tree{.vertices = vertices, .layout = SpanningTree::Layout::kDirected};
+  with_value_errors([&] { tree.validate(); });
+  TORCH_CHECK_VALUE(scores.dim() >= 1 && scores.sym_size(-1) == tree.size(),
+                    "[aimle::symmetrise] expected scores of ", tree.size(),
+                    " directed entries in the last dimension for vertices=", vertices,
+                    " but got shape ", scores.sym_sizes());
+}
+
+template <class T>
+void fill(const Tensor& scores, int64_t vertices, Tensor& out) {
+  const int64_t size = vertices * (vertices - 1);
+  const T* x = scores.const_data_ptr<T>();
+  T* y = out.mutable_data_ptr<T>();
+  parallel_for(torch_threads(), size ? scores.numel() / size : 0, static_cast<double>(size),
+               [&](int64_t begin, int64_t end) {
+                 symmetrise(vertices, end - begin, x + begin * size, y + begin * size);
+               });
+}
+
+Tensor symmetrise_cpu(const Tensor& scores, int64_t vertices) {
+  check(scores, vertices);
+  const bool wide = scores.scalar_type() == at::kDouble;
+  const Tensor native = scores.to(wide ? at::kDouble : at::kFloat).contiguous();
+  Tensor out = at::empty_like(native);
+  if (wide) {
+    fill<double>(native, vertices, out);
+  } else {
+    fill<float>(native, vertices, out);
+  }
+  return out.to(scores.scalar_type());
+}
+
+Tensor symmetrise_meta(const Tensor& scores, int64_t vertices) {
+  check(scores, vertices);
+  return at::empty_like(scores, at::MemoryFormat::Contiguous);
+}
+
+Tensor call(const Tensor& scores, int64_t vertices) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("aimle::symmetrise", "")
+                             .typed<Tensor(const Tensor&, int64_t)>();
+  return op.call(scores, vertices);
+}
+
+struct Symmetrise : torch::autograd::Function<Symmetrise> {
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& scores,
+                        int64_t vertices) {
+    context->saved_data["vertices"] = vertices;
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    return call(scores, vertices);
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list dy) {
+    return {call(dy[0], context->saved_data["vertices"].toInt()), Tensor()};
+  }
+};
+
+Tensor symmetrise_autograd(const Tensor& scores, int64_t vertices) {
+  return Symmetrise::apply(scores, vertices);
+}
+
+TORCH_LIBRARY_IMPL(aimle, CPU, library) { library.impl("symmetrise", symmetrise_cpu); }
+TORCH_LIBRARY_IMPL(aimle, Meta, library) { library.impl("symmetrise", symmetrise_meta); }
+TORCH_LIBRARY_IMPL(aimle, Autograd, library) { library.impl("symmetrise", symmetrise_autograd); }
+
+}  // namespace
+}  // namespace aimle::ops

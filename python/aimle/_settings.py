@@ -1,0 +1,19 @@
+"""Checks of the settings objects: each error names the argument, its value and what is allowed."""
+
+
+def check_int(owner: str, name: str, value: object, low: int, high: int | None = None) -> None:
+    """TypeError unless value is an int, ValueError unless low <= value (<= high)."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(
+            f"[aimle.{owner}] expected {name} to be an int but got {type(value).__name__}"
+        )
+    if value < low or (high is not None and value > high):
+        allowed = f"{name} >= {low}" if high is None else f"{low} <= {name} <= {high}"
+        raise ValueError(f"[aimle.{owner}] expected {allowed} but got {name}={value}")
+
+
+def check_choice(owner: str, name: str, value: object, allowed: tuple[object, ...]) -> None:
+    """ValueError unless value is one of those allowed."""
+    if value not in allowed:
+        choices = " or ".join(repr(choice) for choice in allowed)
+        raise ValueError(f"[aimle.{owner}] expected {name} to be {choices} but got {value!r}")

@@ -1,0 +1,119 @@
+"""The functions: solve, sample_noise, draw_key, symmetrise."""
+
+import math
+import os
+from collections.abc import Sequence
+
+import torch
+from torch import Generator, Tensor
+
+from aimle._settings import check_int
+from aimle.noise import Noise, as_noise
+from aimle.solvers import Solver
+
+_ops = torch.ops.aimle
+_RANK = int(os.environ.get("RANK", "0"))
+
+
+def solve(
+    solver: Solver,
+    scores: Tensor,
+    *,
+    mask: Tensor | None = None,
+    k: Tensor | int | None = None,
+    check: bool | None = None,
+    return_status: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Solve every instance of scores [*batch, *instance]; z has the same shape and dtype.
+
+    mask: bool, broadcastable to scores; entries that are False are never chosen.
+    k: for TopK, an int or int64 broadcastable to *batch, in place of the solver's own.
+    return_status: also return a uint8 tensor [*batch] of ``aimle.Status``.
+    check: which bad values raise a ValueError that names the first bad row.
+        True: all of them, NaN scores too; on a GPU this waits for the result.
+        False: none; a bad row is NaN and its status says why.
+        None: False if the status is asked for; else, on the CPU, all but NaN scores.
+    """
+    if not isinstance(solver, Solver):
+        raise TypeError(
+            "[aimle.solve] expected a solver such as aimle.TopK(k=3) but got "
+            f"{type(solver).__name__}"
+        )
+    if not isinstance(scores, Tensor):
+        raise TypeError(f"[aimle.solve] expected scores to be a tensor but got {type(scores)}")
+    if check is None:
+        level = 0 if return_status else 1
+    else:
+        level = 2 if check else 0
+    z, status = solver.solve_rows(scores, mask, k, level)
+    return (z, status) if return_status else z
+
+
+def sample_noise(
+    noise: Noise | str | None,
+    shape: Sequence[int],
+    key: Tensor,
+    *,
+    nb_samples: int | None = None,
+    instance_dims: int = 1,
+    temperature: float = 1.0,
+) -> Tensor:
+    """Noise for scores of this shape: float32 on the device of key, times temperature.
+
+    shape: [*batch, *instance], the last ``instance_dims`` sizes being those of one instance.
+    key: int64 [2], for example from ``aimle.draw_key``; the same key gives the same noise.
+    nb_samples: None gives the shape itself, S gives [*batch, S, *instance].
+
+    A value depends on the key, the instance, the sample and the element alone: a longer row, more
+    samples or more instances leave the others as they are.
+    """
+    noise = as_noise(noise)
+    check_int("sample_noise", "instance_dims", instance_dims, 0, len(shape))
+    if nb_samples is not None and nb_samples < 1:
+        raise ValueError(f"[aimle.sample_noise] expected nb_samples >= 1 but got {nb_samples}")
+    if not (math.isfinite(temperature) and temperature >= 0):
+        raise ValueError(
+            f"[aimle.sample_noise] expected a finite temperature >= 0 but got {temperature}"
+        )
+    split = len(shape) - instance_dims
+    batch, instance = shape[:split], shape[split:]
+    samples = -1 if nb_samples is None else nb_samples
+    if noise is None:
+        sizes = (*batch, *(() if nb_samples is None else (nb_samples,)), *instance)
+        return torch.zeros(sizes, dtype=torch.float32, device=key.device)
+    drawn = noise.sample(key, batch, samples, instance)
+    return drawn if temperature == 1.0 else drawn * temperature
+
+
+def draw_key(
+    like: Tensor, *, generator: Generator | None = None, rank: int | None = None
+) -> Tensor:
+    """A fresh key, int64 [2] on the device of like, from PyTorch's generator.
+
+    ``torch.manual_seed`` repeats it, in eager and in compiled code alike. Processes that share a
+    seed get different keys: their rank (torch.distributed's, or the environment variable RANK) is
+    mixed in, rank 0 changing nothing.
+    """
+    if generator is not None and torch.compiler.is_compiling():
+        raise ValueError(
+            "[aimle.draw_key] a generator cannot be used under torch.compile: draw the key outside "
+            "and pass it as key"
+        )
+    return _ops.draw_key.default(
+        like, generator=generator, rank=process_rank() if rank is None else rank
+    )
+
+
+def process_rank() -> int:
+    """This process's number among those that train together, 0 if it is alone."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank()
+    return _RANK
+
+
+def symmetrise(scores: Tensor, n: int) -> Tensor:
+    """Both directions of every edge replaced by their mean: [*batch, n(n-1)] directed scores.
+
+    Differentiable: the gradient is the symmetrised gradient.
+    """
+    return _ops.symmetrise.default(scores, n)

@@ -1,0 +1,90 @@
+"""The noise distributions: settings objects, sampled by ``aimle.sample_noise`` and the layers.
+
+A draw is a pure function of (key, instance, sample, element), always a float32 value, the same bits
+for any batch, thread count and device.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from aimle import _library  # noqa: F401  (registers the ops)
+from aimle._settings import check_int
+
+_ops = torch.ops.aimle
+
+
+class Noise(ABC):
+    """What every distribution is: frozen settings that can be sampled."""
+
+    @abstractmethod
+    def sample(
+        self, key: Tensor, batch: Sequence[int], samples: int, instance: Sequence[int]
+    ) -> Tensor:
+        """float32 [*batch, samples, *instance] on the device of key; samples = -1 leaves it out."""
+
+
+@dataclass(frozen=True)
+class Gumbel(Noise):
+    """Gumbel(0, 1): mean 0.5772, standard deviation 1.2825. Argmax under it samples a softmax."""
+
+    def sample(self, key, batch, samples, instance):
+        return _ops.gumbel.default(key, batch, samples, instance)
+
+
+@dataclass(frozen=True)
+class Normal(Noise):
+    """The standard normal."""
+
+    def sample(self, key, batch, samples, instance):
+        return _ops.normal.default(key, batch, samples, instance)
+
+
+@dataclass(frozen=True)
+class Logistic(Noise):
+    """The standard logistic, the difference of two Gumbel draws: standard deviation 1.8138."""
+
+    def sample(self, key, batch, samples, instance):
+        return _ops.logistic.default(key, batch, samples, instance)
+
+
+@dataclass(frozen=True)
+class SumOfGamma(Noise):
+    """Sum-of-Gamma (Niepert, Minervini, Franceschi, NeurIPS 2021).
+
+    (1/k) (sum_{i=1..s} Gamma(1/k, scale k/i) - ln s) with s = nb_iterations: the sum of k draws
+    tends to Gumbel(0, 1) as s grows. k is the number of entries that the solver chooses.
+    """
+
+    k: int
+    nb_iterations: int = 10
+
+    def __post_init__(self) -> None:
+        check_int("SumOfGamma", "k", self.k, 1, 1000)
+        check_int("SumOfGamma", "nb_iterations", self.nb_iterations, 1, 100)
+
+    def table(self, device: torch.device | str | None = None) -> Tensor:
+        """The quantile table that sampling reads, float32."""
+        return _ops.sum_of_gamma_table.default(self.k, self.nb_iterations, device=device)
+
+    def sample(self, key, batch, samples, instance):
+        return _ops.sum_of_gamma.default(key, batch, samples, instance, self.table(key.device))
+
+
+_BY_NAME = {"gumbel": Gumbel, "normal": Normal, "logistic": Logistic}
+
+
+def as_noise(noise: Noise | str | None) -> Noise | None:
+    """A distribution from itself, its name, or None (no noise)."""
+    if noise is None or isinstance(noise, Noise):
+        return noise
+    if isinstance(noise, str) and noise in _BY_NAME:
+        return _BY_NAME[noise]()
+    allowed = ", ".join(repr(name) for name in _BY_NAME)
+    raise ValueError(
+        f"[aimle] expected noise to be {allowed}, None, or an object such as "
+        f"aimle.SumOfGamma(k=10), but got {noise!r}"
+    )

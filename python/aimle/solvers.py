@@ -1,0 +1,136 @@
+"""The native solvers: settings objects that map scores to the best discrete structure.
+
+A solver is called with scores ``[*batch, *instance]`` and returns z of the same shape and dtype,
+entries exactly 0 or 1, a maximiser of <scores, z> (``GridPath``: a minimiser). Ties go to the lower
+index. z is piecewise constant in the scores and carries no gradient: that is what the layers add.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from aimle import _library  # noqa: F401  (registers the ops)
+from aimle._settings import check_choice, check_int
+
+_ops = torch.ops.aimle
+
+
+class Solver(ABC):
+    """What every native solver is: frozen settings, a sense, and the size of an instance."""
+
+    #: "max" if <scores, z> is maximised, "min" if scores are costs.
+    sense: ClassVar[Literal["max", "min"]] = "max"
+    #: How many trailing dimensions of scores belong to one instance.
+    instance_dims: ClassVar[int] = 1
+
+    @abstractmethod
+    def solve_rows(
+        self, scores: Tensor, mask: Tensor | None, k: Tensor | int | None, check: int
+    ) -> tuple[Tensor, Tensor]:
+        """The op behind the solver: z like scores, and a uint8 status of the batch shape."""
+
+    def __call__(
+        self, scores: Tensor, *, mask: Tensor | None = None, k: Tensor | int | None = None
+    ) -> Tensor:
+        """Solve every instance.
+
+        scores: [*batch, *instance], float32, float64, bfloat16 or float16.
+        mask: bool, broadcastable to scores; entries that are False are never chosen.
+        k: only for TopK; an int, or int64 broadcastable to *batch, in place of the solver's k.
+        """
+        return self.solve_rows(scores, mask, k, 1)[0]
+
+
+def _refuse_k(solver: Solver, k: object) -> None:
+    if k is not None:
+        raise TypeError(f"[aimle.{type(solver).__name__}] takes no k; only TopK does")
+
+
+@dataclass(frozen=True)
+class Argmax(Solver):
+    """The one-hot vector of the largest score: [*batch, n] -> [*batch, n]. -inf counts as masked."""
+
+    def solve_rows(self, scores, mask, k, check):
+        _refuse_k(self, k)
+        return _ops.argmax.default(scores, mask, check)
+
+
+@dataclass(frozen=True)
+class TopK(Solver):
+    """The indicator of the k largest scores: [*batch, n] -> [*batch, n], exactly k ones a row.
+
+    -inf counts as masked. k may also be given per row, in the call.
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        check_int("TopK", "k", self.k, 0)
+
+    def solve_rows(self, scores, mask, k, check):
+        if isinstance(k, Tensor):
+            return _ops.topk.default(scores, self.k, mask, k, check)
+        return _ops.topk.default(scores, self.k if k is None else k, mask, None, check)
+
+
+@dataclass(frozen=True)
+class SpanningTree(Solver):
+    """The maximum spanning tree of the complete graph on n vertices.
+
+    The last dimension of scores tells the layout: n(n-1)/2 undirected entries in the order (0,1),
+    (0,2), ..., (1,2), ..., or n(n-1) directed ones, receiver-major, where the weight of {i, j} is
+    the sum of both directions and z is written to both.
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        check_int("SpanningTree", "n", self.n, 1)
+
+    def solve_rows(self, scores, mask, k, check):
+        _refuse_k(self, k)
+        return _ops.spanning_tree.default(scores, self.n, mask, check)
+
+
+@dataclass(frozen=True)
+class GridPath(Solver):
+    """The cheapest path over grids of cell costs: [*batch, H, W] -> [*batch, H, W]. Sense: min.
+
+    Both ends count; a step enters one of 8 or 4 neighbours and costs the cell entered. source and
+    target are (row, column), negative ones counted from the end. +inf and masked cells are walls.
+    negative: "clip" takes costs below zero as zero, "error" refuses them.
+    Ties: fewest cells, then raster order.
+    """
+
+    sense: ClassVar[Literal["max", "min"]] = "min"
+    instance_dims: ClassVar[int] = 2
+
+    neighbourhood: int = 8
+    source: tuple[int, int] = (0, 0)
+    target: tuple[int, int] = (-1, -1)
+    negative: Literal["clip", "error"] = "clip"
+
+    def __post_init__(self) -> None:
+        check_choice("GridPath", "neighbourhood", self.neighbourhood, (8, 4))
+        check_choice("GridPath", "negative", self.negative, ("clip", "error"))
+        for name in ("source", "target"):
+            value = getattr(self, name)
+            if (
+                not isinstance(value, tuple | list)
+                or len(value) != 2
+                or not all(isinstance(i, int) and not isinstance(i, bool) for i in value)
+            ):
+                raise TypeError(
+                    f"[aimle.GridPath] expected {name} to be (row, column), two ints, "
+                    f"but got {value!r}"
+                )
+            object.__setattr__(self, name, tuple(value))
+
+    def solve_rows(self, scores, mask, k, check):
+        _refuse_k(self, k)
+        return _ops.grid_path.default(
+            scores, self.neighbourhood, self.source, self.target, self.negative, mask, check
+        )

@@ -1,0 +1,31 @@
+"""What became of each row."""
+
+from enum import IntEnum
+
+
+class Status(IntEnum):
+    """The outcome of one instance, as stored in the uint8 status tensor of ``aimle.solve``.
+
+    A row whose status is not ``OK`` is filled with NaN.
+    """
+
+    OK = 0
+    NAN = 1
+    BAD_K = 2
+    TOO_FEW_ENTRIES = 3
+    DISCONNECTED = 4
+    NEGATIVE_COST = 5
+
+    def describe(self) -> str:
+        """A sentence for people: ``Status(1).describe() == "a score is NaN"``."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Status.OK: "solved",
+    Status.NAN: "a score is NaN",
+    Status.BAD_K: "k is negative or larger than the row",
+    Status.TOO_FEW_ENTRIES: "mask and -inf leave fewer than k entries to choose from",
+    Status.DISCONNECTED: "mask or infinite costs leave no connected solution",
+    Status.NEGATIVE_COST: "a cost is negative",
+}
