@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "aimle/base/check.h"
+#include "aimle/base/isa.h"
+#include "aimle/map/topk_avx2.h"
 
 namespace aimle {
 namespace {
@@ -43,7 +45,13 @@ void Argmax::validate() const {
   AIMLE_CHECK(n >= 1, "[aimle::argmax] expected n >= 1 but got n=", n);
 }
 
-void solve_rows(const Argmax& solver, const Rows<float>& rows) { solve_portable(solver, rows); }
+void solve_rows(const Argmax& solver, const Rows<float>& rows) {
+  if constexpr (kBuiltWithAvx2) {
+    if (isa() == Isa::kAvx2 && solver.n >= 8) return avx2::solve_rows(solver, rows);
+  }
+  solve_portable(solver, rows);
+}
+
 void solve_rows(const Argmax& solver, const Rows<double>& rows) { solve_portable(solver, rows); }
 
 }  // namespace aimle

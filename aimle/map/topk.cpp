@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "aimle/base/check.h"
+#include "aimle/base/isa.h"
+#include "aimle/map/topk_avx2.h"
 
 namespace aimle {
 namespace {
@@ -116,7 +118,16 @@ void TopK::validate() const {
   AIMLE_CHECK(0 <= k && k <= n, "[aimle::topk] expected 0 <= k <= n but got k=", k, ", n=", n);
 }
 
-void solve_rows(const TopK& solver, const Rows<float>& rows) { solve_portable(solver, rows); }
+void solve_rows(const TopK& solver, const Rows<float>& rows) {
+  if constexpr (kBuiltWithAvx2) {
+    if (isa() == Isa::kAvx2) {
+      return solver.n <= avx2::kShortRow ? avx2::solve_short_rows(solver, rows)
+                                         : avx2::solve_long_rows(solver, rows);
+    }
+  }
+  solve_portable(solver, rows);
+}
+
 void solve_rows(const TopK& solver, const Rows<double>& rows) { solve_portable(solver, rows); }
 
 }  // namespace aimle
