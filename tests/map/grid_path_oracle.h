@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "aimle/map/grid_path.h"
 
-namespace aimle::testing {
+namespace aimle::oracle {
 
 template <class T>
 struct GridPathAnswer {
@@ -35,8 +36,27 @@ inline std::vector<int64_t> neighbours(const GridPath& solver, int64_t cell) {
   return found;
 }
 
+/// The neighbours of every cell in one array.
+class NeighbourLists {
+ public:
+  explicit NeighbourLists(const GridPath& solver) {
+    for (int64_t v = 0; v < solver.size(); ++v) {
+      for (const int64_t u : neighbours(solver, v)) cells_.push_back(u);
+      ends_.push_back(cells_.size());
+    }
+  }
+  std::span<const int64_t> of(int64_t v) const {
+    const size_t begin = v == 0 ? 0 : ends_[v - 1];
+    return std::span(cells_).subspan(begin, ends_[v] - begin);
+  }
+
+ private:
+  std::vector<int64_t> cells_;
+  std::vector<size_t> ends_;
+};
+
 template <class T>
-GridPathAnswer<T> grid_path_oracle(const GridPath& solver, const T* scores, const bool* mask) {
+GridPathAnswer<T> grid_path(const GridPath& solver, const T* scores, const bool* mask) {
   constexpr T kInf = std::numeric_limits<T>::infinity();
   const int64_t n = solver.size();
   const int64_t source = solver.source_cell();
@@ -58,47 +78,48 @@ GridPathAnswer<T> grid_path_oracle(const GridPath& solver, const T* scores, cons
     return failed(Status::kNegativeCost);
   }
 
-  std::vector<std::vector<int64_t>> near(n);
-  for (int64_t v = 0; v < n; ++v) near[v] = neighbours(solver, v);
+  const NeighbourLists near(solver);
+  // Calls relax(u, v) for every step u -> v, forwards and backwards over the grid in turn, until
+  // a whole pass changes nothing.
+  const auto settle = [&](const auto& relax) {
+    bool changed = true;
+    for (bool forwards = true; changed; forwards = !forwards) {
+      changed = false;
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t v = forwards ? i : n - 1 - i;
+        if (v == source) continue;
+        for (const int64_t u : near.of(v)) changed |= relax(u, v);
+      }
+    }
+  };
 
   std::vector<T> d(n, kInf);
   d[source] = c[source];
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (int64_t v = 0; v < n; ++v) {
-      for (const int64_t u : near[v]) {
-        const T through_u = d[u] + c[v];
-        if (v == source || through_u >= d[v]) continue;
-        d[v] = through_u;
-        changed = true;
-      }
-    }
-  }
+  settle([&](int64_t u, int64_t v) {
+    const bool better = d[u] + c[v] < d[v];
+    if (better) d[v] = d[u] + c[v];
+    return better;
+  });
   if (d[target] == kInf) return failed(Status::kDisconnected);
 
-  constexpr int64_t kFar = int64_t{1} << 40;
-  std::vector<int64_t> cells(n, kFar);
-  cells[source] = 1;
   const auto tight = [&](int64_t u, int64_t v) { return d[u] + c[v] == d[v] && d[v] < kInf; };
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (int64_t v = 0; v < n; ++v) {
-      for (const int64_t u : near[v]) {
-        if (v == source || !tight(u, v) || cells[u] + 1 >= cells[v]) continue;
-        cells[v] = cells[u] + 1;
-        changed = true;
-      }
-    }
-  }
+  std::vector<int64_t> cells(n, int64_t{1} << 40);
+  cells[source] = 1;
+  settle([&](int64_t u, int64_t v) {
+    const bool fewer = cells[u] + 1 < cells[v] && tight(u, v);
+    if (fewer) cells[v] = cells[u] + 1;
+    return fewer;
+  });
 
   GridPathAnswer<T> answer{.distance = d[target], .z = std::vector<T>(n, T{0})};
   answer.z[target] = 1;
   for (int64_t v = target; v != source;) {
-    v = *std::find_if(near[v].begin(), near[v].end(),
+    const auto list = near.of(v);
+    v = *std::find_if(list.begin(), list.end(),
                       [&](int64_t u) { return tight(u, v) && cells[u] + 1 == cells[v]; });
     answer.z[v] = 1;
   }
   return answer;
 }
 
-}  // namespace aimle::testing
+}  // namespace aimle::oracle
