@@ -1,7 +1,7 @@
 """Solvers and noise against what one would write instead: `make bench`.
 
 Every row checks the result first, then times both sides in turns in the same run and prints the
-ratio of the medians beside the ratio aimed for. Nothing here is a test: no row fails for being slow.
+ratio of the medians beside the ratio aimed for. This is no test: no row fails for being slow.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def measure(row: Row, rounds: int = 7) -> tuple[float, float]:
     return statistics.median(t[0] for t in times), statistics.median(t[1] for t in times)
 
 
-# ---- noise ----------------------------------------------------------------------------------------
+# ---- noise ---------------------------------------------------------------------------------------
 
 
 def _same_moments(ours: torch.Tensor, theirs: torch.Tensor) -> None:
@@ -95,7 +95,7 @@ def noise_rows() -> list[Row]:
     ]
 
 
-# ---- top-k ----------------------------------------------------------------------------------------
+# ---- top-k ---------------------------------------------------------------------------------------
 
 
 def _topk_row(rows: int, n: int, k: int, aim: float) -> Row:
@@ -119,7 +119,7 @@ def topk_rows() -> list[Row]:
     ]
 
 
-# ---- spanning trees -------------------------------------------------------------------------------
+# ---- spanning trees ------------------------------------------------------------------------------
 
 
 def _tree_row(count: int, vertices: int, aim: float) -> Row:
@@ -147,7 +147,7 @@ def tree_rows() -> list[Row]:
     return [_tree_row(128, 10, 1000), _tree_row(128, 30, 100)]
 
 
-# ---- grid paths -----------------------------------------------------------------------------------
+# ---- grid paths ----------------------------------------------------------------------------------
 
 
 def _neighbours(size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -173,9 +173,7 @@ def _grid_rows(count: int, size: int) -> list[Row]:
     costs = torch.rand(count, size, size, generator=torch.Generator().manual_seed(size)) + 0.1
     flat = costs.flatten(1).double().numpy()
     source, target = _neighbours(size)
-    graphs = [
-        csr_matrix((cost[target], (source, target)), shape=(cells, cells)) for cost in flat
-    ]
+    graphs = [csr_matrix((cost[target], (source, target)), shape=(cells, cells)) for cost in flat]
     networks = [nx.from_scipy_sparse_array(graph, create_using=nx.DiGraph) for graph in graphs]
 
     def ours() -> torch.Tensor:

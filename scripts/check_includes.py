@@ -12,7 +12,8 @@ MAY_INCLUDE = {
     "base": {"base"},
     "noise": {"base", "noise"},
     "map": {"base", "map"},
-    "torch": {"base", "noise", "map", "torch"},
+    "estimate": {"base", "noise", "map", "estimate"},
+    "torch": {"base", "noise", "map", "estimate", "torch"},
 }
 MAY_INCLUDE_TORCH = {"torch"}
 

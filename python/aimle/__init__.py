@@ -1,5 +1,6 @@
 """Gradients through discrete choices.
 
+Layers      AIMLE, IMLE, DBB, STE, Identity; AdaptiveTarget, FixedTarget
 Solvers     Argmax, TopK, SpanningTree, GridPath; solve, Status, symmetrise
 Noise       Gumbel, SumOfGamma, Normal, Logistic; sample_noise, draw_key
 
@@ -8,19 +9,29 @@ Every function here is also an op, ``torch.ops.aimle.<name>``, usable under ``to
 
 from aimle import _library
 from aimle.functional import draw_key, sample_noise, solve, symmetrise
+from aimle.layers import AIMLE, DBB, IMLE, STE, Identity, PerturbedMap
 from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
 from aimle.solvers import Argmax, GridPath, Solver, SpanningTree, TopK
 from aimle.status import Status
+from aimle.targets import AdaptiveTarget, FixedTarget
 
 __version__ = _library.version
 
 __all__ = [
+    "AIMLE",
+    "DBB",
+    "IMLE",
+    "STE",
+    "AdaptiveTarget",
     "Argmax",
+    "FixedTarget",
     "GridPath",
     "Gumbel",
+    "Identity",
     "Logistic",
     "Noise",
     "Normal",
+    "PerturbedMap",
     "Solver",
     "SpanningTree",
     "Status",

@@ -41,10 +41,8 @@ def solve(
         )
     if not isinstance(scores, Tensor):
         raise TypeError(f"[aimle.solve] expected scores to be a tensor but got {type(scores)}")
-    if check is None:
-        level = 0 if return_status else 1
-    else:
-        level = 2 if check else 0
+    default = 0 if return_status else 1
+    level = default if check is None else 2 * check
     z, status = solver.solve_rows(scores, mask, k, level)
     return (z, status) if return_status else z
 

@@ -4,9 +4,11 @@ A draw is a pure function of (key, instance, sample, element), always a float32 
 for any batch, thread count and device.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -20,6 +22,14 @@ _ops = torch.ops.aimle
 class Noise(ABC):
     """What every distribution is: frozen settings that can be sampled."""
 
+    #: The name of the distribution in the ops.
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def stddev(self) -> float:
+        """The standard deviation."""
+
     @abstractmethod
     def sample(
         self, key: Tensor, batch: Sequence[int], samples: int, instance: Sequence[int]
@@ -31,6 +41,12 @@ class Noise(ABC):
 class Gumbel(Noise):
     """Gumbel(0, 1): mean 0.5772, standard deviation 1.2825. Argmax under it samples a softmax."""
 
+    name: ClassVar[str] = "gumbel"
+
+    @property
+    def stddev(self) -> float:
+        return math.pi / math.sqrt(6.0)
+
     def sample(self, key, batch, samples, instance):
         return _ops.gumbel.default(key, batch, samples, instance)
 
@@ -39,6 +55,12 @@ class Gumbel(Noise):
 class Normal(Noise):
     """The standard normal."""
 
+    name: ClassVar[str] = "normal"
+
+    @property
+    def stddev(self) -> float:
+        return 1.0
+
     def sample(self, key, batch, samples, instance):
         return _ops.normal.default(key, batch, samples, instance)
 
@@ -46,6 +68,12 @@ class Normal(Noise):
 @dataclass(frozen=True)
 class Logistic(Noise):
     """The standard logistic, the difference of two Gumbel draws: standard deviation 1.8138."""
+
+    name: ClassVar[str] = "logistic"
+
+    @property
+    def stddev(self) -> float:
+        return math.pi / math.sqrt(3.0)
 
     def sample(self, key, batch, samples, instance):
         return _ops.logistic.default(key, batch, samples, instance)
@@ -59,6 +87,8 @@ class SumOfGamma(Noise):
     tends to Gumbel(0, 1) as s grows. k is the number of entries that the solver chooses.
     """
 
+    name: ClassVar[str] = "sum_of_gamma"
+
     k: int
     nb_iterations: int = 10
 
@@ -69,6 +99,10 @@ class SumOfGamma(Noise):
     def table(self, device: torch.device | str | None = None) -> Tensor:
         """The quantile table that sampling reads, float32."""
         return _ops.sum_of_gamma_table.default(self.k, self.nb_iterations, device=device)
+
+    @property
+    def stddev(self) -> float:
+        return math.sqrt(sum(1.0 / i**2 for i in range(1, self.nb_iterations + 1)) / self.k)
 
     def sample(self, key, batch, samples, instance):
         return _ops.sum_of_gamma.default(key, batch, samples, instance, self.table(key.device))

@@ -32,6 +32,10 @@ class Solver(ABC):
     ) -> tuple[Tensor, Tensor]:
         """The op behind the solver: z like scores, and a uint8 status of the batch shape."""
 
+    @abstractmethod
+    def layer_arguments(self) -> tuple[str, list[int]]:
+        """`solver` and `solver_args` of the layer ops."""
+
     def __call__(
         self, scores: Tensor, *, mask: Tensor | None = None, k: Tensor | int | None = None
     ) -> Tensor:
@@ -51,7 +55,10 @@ def _refuse_k(solver: Solver, k: object) -> None:
 
 @dataclass(frozen=True)
 class Argmax(Solver):
-    """The one-hot vector of the largest score: [*batch, n] -> [*batch, n]. -inf counts as masked."""
+    """The one-hot vector of the largest score: [*batch, n] -> [*batch, n]. -inf is masked."""
+
+    def layer_arguments(self):
+        return "argmax", []
 
     def solve_rows(self, scores, mask, k, check):
         _refuse_k(self, k)
@@ -69,6 +76,9 @@ class TopK(Solver):
 
     def __post_init__(self) -> None:
         check_int("TopK", "k", self.k, 0)
+
+    def layer_arguments(self):
+        return "topk", [self.k]
 
     def solve_rows(self, scores, mask, k, check):
         if isinstance(k, Tensor):
@@ -89,6 +99,9 @@ class SpanningTree(Solver):
 
     def __post_init__(self) -> None:
         check_int("SpanningTree", "n", self.n, 1)
+
+    def layer_arguments(self):
+        return "spanning_tree", [self.n]
 
     def solve_rows(self, scores, mask, k, check):
         _refuse_k(self, k)
@@ -128,6 +141,10 @@ class GridPath(Solver):
                     f"but got {value!r}"
                 )
             object.__setattr__(self, name, tuple(value))
+
+    def layer_arguments(self):
+        refuse = int(self.negative == "error")
+        return "grid_path", [self.neighbourhood, *self.source, *self.target, refuse]
 
     def solve_rows(self, scores, mask, k, check):
         _refuse_k(self, k)

@@ -1,0 +1,116 @@
+// A block of rows on its way through the stages: the cache-sized piece of work of the estimators.
+// Private to aimle/estimate.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "aimle/estimate/perturb.h"
+#include "aimle/estimate/settings.h"
+#include "aimle/estimate/step_size.h"
+
+namespace aimle {
+
+/// Rows per block: enough to fill the lanes of the solvers, few enough to stay in the cache, one
+/// for very long rows.
+inline int64_t block_rows(int64_t n) {
+  constexpr int64_t kFloats = 16 * 1024;
+  const int64_t fit = kFloats / std::max<int64_t>(n, 1);
+  return fit >= 64 ? 64 : fit >= 16 ? 16 : n <= 4096 ? 8 : 1;
+}
+
+/// The noise of rows [first, first + count) and what the solver needs to know of them.
+template <class T>
+class Block {
+ public:
+  Block(const EstimatorSettings& settings, const Examples<T>& examples)
+      : settings_(settings), examples_(examples), capacity_(block_rows(examples.n)) {
+    const auto size = static_cast<size_t>(capacity_ * examples.n);
+    eps_.resize(size);
+    status_.resize(static_cast<size_t>(capacity_));
+    if (examples.mask != nullptr) mask_ = std::make_unique<bool[]>(size);
+    if (examples.k != nullptr) k_.resize(static_cast<size_t>(capacity_));
+  }
+
+  int64_t capacity() const { return capacity_; }
+  int64_t first() const { return first_; }
+  int64_t count() const { return count_; }
+  int64_t example(int64_t i) const { return (first_ + i) / settings_.samples; }
+  int64_t sample(int64_t i) const { return (first_ + i) % settings_.samples; }
+  const float* eps(int64_t i) const { return eps_.data() + i * examples_.n; }
+  Status status(int64_t i) const { return status_[static_cast<size_t>(i)]; }
+
+  /// Moves to rows [first, first + count) and draws their noise.
+  void load(int64_t first, int64_t count) {
+    first_ = first;
+    count_ = count;
+    const int64_t n = examples_.n;
+    fill_rows(settings_.noise, examples_.key,
+              {.first = first, .count = count, .samples = settings_.samples, .n = n}, eps_.data());
+    for (int64_t i = 0; i < count; ++i) {
+      if (mask_) std::copy_n(examples_.mask + example(i) * n, n, mask_.get() + i * n);
+      if (!k_.empty()) k_[static_cast<size_t>(i)] = examples_.k[example(i)];
+    }
+  }
+
+  /// x[i] = the perturbed scores of the block's rows.
+  void perturb(Signs sign, T* x) const {
+    const auto tau = static_cast<T>(settings_.theta_temperature);
+    const int64_t n = examples_.n;
+    for (int64_t i = 0; i < count_; ++i) {
+      const T* theta = examples_.theta + example(i) * n;
+      const float* noise = eps(i);
+      T* out = x + i * n;
+      for (int64_t j = 0; j < n; ++j) out[j] = perturbed(theta[j], noise[j], tau, sign);
+    }
+  }
+
+  /// out = the scores of row i after a step of `lambda` (signed) along d. Entries that cannot move
+  /// take no step, whatever their gradient.
+  void step_row(int64_t i, Signs sign, const T* d, double lambda, T* out) const {
+    const auto tau = static_cast<T>(settings_.target_temperature);
+    const int64_t n = examples_.n, b = example(i);
+    const T* theta = examples_.theta + b * n;
+    const float* noise = eps(i);
+    for (int64_t j = 0; j < n; ++j) {
+      out[j] = stepped(theta[j], std::isinf(theta[j]) ? T(0) : d[j], lambda, noise[j], tau, sign);
+    }
+  }
+
+  /// Solves the block's rows of x into z.
+  template <MapSolver S>
+  void solve(const S& solver, const T* x, T* z) {
+    solve_rows(solver, Rows<T>{.count = count_,
+                               .scores = x,
+                               .mask = mask_.get(),
+                               .k = k_.empty() ? nullptr : k_.data(),
+                               .z = z,
+                               .status = status_.data()});
+  }
+
+ private:
+  const EstimatorSettings& settings_;
+  const Examples<T>& examples_;
+  int64_t capacity_;
+  int64_t first_ = 0;
+  int64_t count_ = 0;
+  std::vector<float> eps_;
+  std::unique_ptr<bool[]> mask_;
+  std::vector<int64_t> k_;
+  std::vector<Status> status_;
+};
+
+/// Calls visit(block) for consecutive blocks that cover the rows of examples [begin, end).
+template <class T, class Visit>
+void for_each_block(Block<T>& block, const EstimatorSettings& settings, int64_t begin, int64_t end,
+                    Visit visit) {
+  const int64_t last = end * settings.samples;
+  for (int64_t row = begin * settings.samples; row < last; row += block.capacity()) {
+    block.load(row, std::min(block.capacity(), last - row));
+    visit(block);
+  }
+}
+
+}  // namespace aimle

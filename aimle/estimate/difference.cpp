@@ -1,0 +1,66 @@
+#include "aimle/estimate/difference.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace aimle {
+
+template <class T>
+DifferenceSum<T>::DifferenceSum(const EstimatorSettings& settings, const Examples<T>& examples)
+    : settings_(settings), examples_(examples), sum_(static_cast<size_t>(examples.n), 0.0) {
+  const auto* target = std::get_if<AdaptiveTarget>(&settings.target);
+  own_lambda_ = target != nullptr && target->scope == AdaptiveTarget::Scope::kSample;
+}
+
+template <class T>
+void DifferenceSum<T>::add(const ExampleStep& step, int64_t s, const T* z_left, const T* z_right) {
+  const auto row = static_cast<size_t>(settings_.output == Output::kMean ? 0 : s);
+  const int64_t n = examples_.n;
+  double* sum = sum_.data();
+  int64_t nonzeros = 0;
+  if (own_lambda_) {
+    const double lambda = step.sample[row];
+    for (int64_t j = 0; j < n; ++j) {
+      const double change = static_cast<double>(z_left[j] - z_right[j]);
+      nonzeros += change != 0.0;
+      if (change != 0.0) sum[j] += change / lambda;
+    }
+  } else {
+    for (int64_t j = 0; j < n; ++j) {
+      const T change = z_left[j] - z_right[j];
+      nonzeros += change != T(0);
+      sum[j] += static_cast<double>(change);
+    }
+  }
+  if (step.counted[row]) {
+    changes_.nonzeros += nonzeros;
+    changes_.changed += nonzeros > 0;
+    changes_.samples += 1;
+  }
+}
+
+template <class T>
+void DifferenceSum<T>::finish(int64_t b, const ExampleStep& step, T* dtheta) {
+  const double samples = static_cast<double>(settings_.samples);
+  double divisor = settings_.difference == Difference::kCentral ? 2.0 * step.lambda : step.lambda;
+  const auto* target = std::get_if<AdaptiveTarget>(&settings_.target);
+  if (target != nullptr && target->reference) divisor /= std::sqrt(samples);
+  if (settings_.output == Output::kMean) divisor *= samples;
+  const double sign = settings_.sense == Sense::kMin ? -1.0 : 1.0;
+
+  for (int64_t j = 0; j < examples_.n; ++j) {
+    double& sum = sum_[static_cast<size_t>(j)];
+    const bool free = is_free(examples_, b, j);
+    // At lambda = 0 both solutions are the same; a NaN still passes.
+    const double g = !free ? 0.0 : divisor > 0.0 ? sign * sum / divisor : sum * 0.0;
+    dtheta[j] = static_cast<T>(g);
+    changes_.zeros += free && g == 0.0;
+    changes_.entries += free;
+    sum = 0.0;
+  }
+}
+
+template class DifferenceSum<float>;
+template class DifferenceSum<double>;
+
+}  // namespace aimle

@@ -1,0 +1,37 @@
+// The implicit difference of solutions, accumulated over the samples of an example.
+//
+// Differences of 0/1 solutions are integers, so with one lambda per example their sum is exact and
+// only the final division rounds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "aimle/estimate/controller.h"
+#include "aimle/estimate/settings.h"
+#include "aimle/estimate/step_size.h"
+
+namespace aimle {
+
+template <class T>
+class DifferenceSum {
+ public:
+  DifferenceSum(const EstimatorSettings& settings, const Examples<T>& examples);
+
+  /// Adds sample s of the current example; z_left, z_right are [n].
+  void add(const ExampleStep& step, int64_t s, const T* z_left, const T* z_right);
+
+  /// Writes the gradient of example b, counts its zeros and starts the next example.
+  void finish(int64_t b, const ExampleStep& step, T* dtheta);
+
+  const Changes& changes() const { return changes_; }
+
+ private:
+  const EstimatorSettings& settings_;
+  const Examples<T>& examples_;
+  bool own_lambda_;  // every sample is divided by its own step size
+  std::vector<double> sum_;
+  Changes changes_;
+};
+
+}  // namespace aimle

@@ -1,0 +1,92 @@
+// The estimators on rows of memory: noise, perturb, solve and difference in one pass.
+//
+// The rows of a batch (example b, sample s) are worked through in blocks that stay in the cache:
+// draw the block's noise, add theta, solve, and either write z or add the difference of two
+// solutions to the example's gradient. Noise is drawn again in backward, so nothing that grows with
+// the number of samples is kept but z itself (and one bit per entry of z for the forward
+// difference).
+//
+// The staged functions do the same one stage at a time on whole tensors, for solvers that are not
+// ours. Both share every formula, and agree bit for bit.
+//
+//   aimle::forward(settings, solver, examples, {.z = z}, executor);
+//   const aimle::BackwardReport seen = aimle::backward(settings, solver, examples, pass, executor);
+//   aimle::update(target, seen.changes, state);
+#pragma once
+
+#include <cstdint>
+
+#include "aimle/base/parallel.h"
+#include "aimle/estimate/controller.h"
+#include "aimle/estimate/settings.h"
+#include "aimle/map/solver.h"
+
+namespace aimle {
+
+/// The first row (b * samples + s) that could not be solved, if any.
+struct Failure {
+  int64_t row = -1;
+  Status status = Status::kOk;
+};
+
+template <class T>
+struct ForwardPass {
+  T* z = nullptr;           // [B, S, n], or [B, n] for Output::kMean
+  uint8_t* bits = nullptr;  // [B, S, bytes_per_row(n)]: z packed, or null
+};
+
+inline int64_t bytes_per_row(int64_t n) { return (n + 7) / 8; }
+
+template <class T>
+Failure forward(const EstimatorSettings& settings, const Solver& solver,
+                const Examples<T>& examples, const ForwardPass<T>& pass, const Executor& executor);
+
+template <class T>
+struct BackwardPass {
+  const T* dy = nullptr;          // the shape of z
+  const uint8_t* bits = nullptr;  // what forward wrote, where keeps_solution(settings)
+  double alpha = 0.0;             // read for adaptive targets
+  T* dtheta = nullptr;            // [B, n], written
+};
+
+/// lambda over the examples that had a gradient (NaN if none had), and what changed.
+struct BackwardReport {
+  double lambda_mean = 0.0;
+  double lambda_min = 0.0;
+  double lambda_max = 0.0;
+  Changes changes;
+};
+
+template <class T>
+BackwardReport backward(const EstimatorSettings& settings, const Solver& solver,
+                        const Examples<T>& examples, const BackwardPass<T>& pass,
+                        const Executor& executor);
+
+// ---- Staged
+// ---------------------------------------------------------------------------------------
+
+/// x [B, S, n]: what the solver is to be called on. `solver_sense` is what the solver does.
+template <class T>
+void perturb(const EstimatorSettings& settings, Sense solver_sense, const Examples<T>& examples,
+             T* x, const Executor& executor);
+
+/// x_left, x_right [B, S, n] (x_left may be null), and the step sizes they were made with, to be
+/// handed to `difference`: lambda [B, R + 2] float64 (an ExampleStep a row: one per gradient row,
+/// the example's, the reported one) and counted [B, R], R being S, or 1 for Output::kMean.
+template <class T>
+void step(const EstimatorSettings& settings, Sense solver_sense, const Examples<T>& examples,
+          const T* dy, double alpha, T* x_left, T* x_right, double* lambda, uint8_t* counted,
+          const Executor& executor);
+
+/// dtheta [B, n] from the solutions of `step`'s scores.
+template <class T>
+BackwardReport difference(const EstimatorSettings& settings, const Examples<T>& examples,
+                          const T* z_left, const T* z_right, const double* lambda,
+                          const uint8_t* counted, T* dtheta, const Executor& executor);
+
+/// dtheta [B, n] = sum over samples of dy (kSamples), or dy (kMean), with the sense's sign.
+template <class T>
+void straight_through(const EstimatorSettings& settings, const Examples<T>& examples, const T* dy,
+                      T* dtheta, const Executor& executor);
+
+}  // namespace aimle

@@ -1,0 +1,188 @@
+#include <atomic>
+#include <mutex>
+
+#include "aimle/estimate/block.h"
+#include "aimle/estimate/difference.h"
+#include "aimle/estimate/estimator.h"
+#include "aimle/estimate/report.h"
+
+namespace aimle {
+namespace {
+
+constexpr double kNoiseNs = 2.5;    // per entry
+constexpr double kPerturbNs = 0.5;  // per entry
+
+template <class T>
+void pack(const T* z, int64_t n, uint8_t* bits) {
+  for (int64_t byte = 0; byte < bytes_per_row(n); ++byte) {
+    uint8_t packed = 0;
+    for (int64_t bit = 0; bit < 8 && 8 * byte + bit < n; ++bit) {
+      packed = static_cast<uint8_t>(packed | ((z[8 * byte + bit] == T(1)) << bit));
+    }
+    bits[byte] = packed;
+  }
+}
+
+template <class T>
+void unpack(const uint8_t* bits, int64_t n, T* z) {
+  for (int64_t j = 0; j < n; ++j) z[j] = static_cast<T>((bits[j / 8] >> (j % 8)) & 1);
+}
+
+/// Keeps the failure with the lowest row, whichever thread meets it.
+class FirstFailure {
+ public:
+  void add(int64_t row, Status status) {
+    std::lock_guard lock(mutex_);
+    if (failure_.row < 0 || row < failure_.row) failure_ = {.row = row, .status = status};
+  }
+  Failure get() const { return failure_; }
+
+ private:
+  std::mutex mutex_;
+  Failure failure_;
+};
+
+template <class T, MapSolver S>
+Failure forward_with(const EstimatorSettings& settings, const S& solver,
+                     const Examples<T>& examples, const ForwardPass<T>& pass,
+                     const Executor& executor) {
+  const int64_t n = examples.n, samples = settings.samples;
+  const Signs sign = signs(settings.sense, S::kSense);
+  const bool mean = settings.output == Output::kMean;
+  const double noise_ns = settings.noise.kind == NoiseKind::kNone ? 0.0 : kNoiseNs;
+  const double ns = static_cast<double>(samples) *
+                    (solver.work_ns() + (noise_ns + kPerturbNs) * static_cast<double>(n));
+  FirstFailure failure;
+  parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
+    Block<T> block(settings, examples);
+    const auto size = static_cast<size_t>(block.capacity() * n);
+    std::vector<T> x(size), z_block(mean ? size : 0);
+    std::vector<double> sum(mean ? static_cast<size_t>(n) : 0);
+    for_each_block(block, settings, begin, end, [&](Block<T>& rows) {
+      T* z = mean ? z_block.data() : pass.z + rows.first() * n;
+      rows.perturb(sign, x.data());
+      rows.solve(solver, x.data(), z);
+      for (int64_t i = 0; i < rows.count(); ++i) {
+        const int64_t row = rows.first() + i;
+        if (rows.status(i) != Status::kOk) failure.add(row, rows.status(i));
+        if (pass.bits != nullptr) pack(z + i * n, n, pass.bits + row * bytes_per_row(n));
+        if (!mean) continue;
+        for (int64_t j = 0; j < n; ++j) sum[static_cast<size_t>(j)] += z[i * n + j];
+        if (rows.sample(i) + 1 < samples) continue;
+        T* out = pass.z + rows.example(i) * n;
+        for (int64_t j = 0; j < n; ++j) {
+          out[j] = static_cast<T>(sum[static_cast<size_t>(j)] / static_cast<double>(samples));
+          sum[static_cast<size_t>(j)] = 0.0;
+        }
+      }
+    });
+  });
+  return failure.get();
+}
+
+template <class T, MapSolver S>
+BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
+                             const Examples<T>& examples, const BackwardPass<T>& pass,
+                             const Executor& executor) {
+  const int64_t n = examples.n, samples = settings.samples;
+  const Signs sign = signs(settings.sense, S::kSense);
+  const bool central = settings.difference == Difference::kCentral;
+  const bool kept = keeps_solution(settings) && pass.bits != nullptr;
+  const StepSizes<T> sizes(settings, examples, pass.dy, pass.alpha, executor);
+  const int64_t gradients = sizes.rows_per_example();
+  const double solves = kept ? 1.0 : 2.0;
+  const double noise_ns = settings.noise.kind == NoiseKind::kNone ? 0.0 : kNoiseNs;
+  const double ns =
+      static_cast<double>(samples) *
+      (solves * solver.work_ns() + (noise_ns + 4 * kPerturbNs) * static_cast<double>(n));
+
+  ReportBuilder report(examples.count);
+  parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
+    Block<T> block(settings, examples);
+    const auto size = static_cast<size_t>(block.capacity() * n);
+    std::vector<T> x_left(size), x_right(size), z_left(size), z_right(size);
+    // A block may hold the end of one example and the start of others.
+    std::vector<ExampleStep> steps(static_cast<size_t>(block.capacity()) + 1);
+    DifferenceSum<T> sum(settings, examples);
+    ExampleStep carried;
+    for_each_block(block, settings, begin, end, [&](Block<T>& rows) {
+      const int64_t first_example = rows.example(0);
+      auto step_of = [&](int64_t i) -> ExampleStep& {
+        return steps[static_cast<size_t>(rows.example(i) - first_example)];
+      };
+      if (rows.sample(0) != 0) std::swap(steps[0], carried);
+      for (int64_t i = 0; i < rows.count(); ++i) {
+        const int64_t b = rows.example(i), s = rows.sample(i);
+        ExampleStep& step = step_of(i);
+        if (s == 0) {
+          sizes.compute(b, step);
+          report.set_lambda(b, step.reported);
+        }
+        const int64_t g = gradients == 1 ? 0 : s;
+        const T* d = pass.dy + (b * gradients + g) * n;
+        const double lambda = step.sample[static_cast<size_t>(g)];
+        if (!kept) {
+          rows.step_row(i, sign, d, central ? lambda : 0.0, x_left.data() + i * n);
+        } else {
+          unpack(pass.bits + (rows.first() + i) * bytes_per_row(n), n, z_left.data() + i * n);
+        }
+        rows.step_row(i, sign, d, -lambda, x_right.data() + i * n);
+      }
+      if (!kept) rows.solve(solver, x_left.data(), z_left.data());
+      rows.solve(solver, x_right.data(), z_right.data());
+      for (int64_t i = 0; i < rows.count(); ++i) {
+        ExampleStep& step = step_of(i);
+        sum.add(step, rows.sample(i), z_left.data() + i * n, z_right.data() + i * n);
+        if (rows.sample(i) + 1 == samples) {
+          sum.finish(rows.example(i), step, pass.dtheta + rows.example(i) * n);
+        }
+      }
+      const int64_t last = rows.count() - 1;
+      if (rows.sample(last) + 1 < samples) std::swap(carried, step_of(last));
+    });
+    report.add(sum.changes());
+  });
+  return report.build();
+}
+
+}  // namespace
+
+template <class T>
+Failure forward(const EstimatorSettings& settings, const Solver& solver,
+                const Examples<T>& examples, const ForwardPass<T>& pass, const Executor& executor) {
+  settings.validate();
+  return std::visit(
+      [&](const auto& concrete) {
+        concrete.validate();
+        return forward_with(settings, concrete, examples, pass, executor);
+      },
+      solver);
+}
+
+template <class T>
+BackwardReport backward(const EstimatorSettings& settings, const Solver& solver,
+                        const Examples<T>& examples, const BackwardPass<T>& pass,
+                        const Executor& executor) {
+  settings.validate();
+  if (settings.difference == Difference::kStraightThrough) {
+    straight_through(settings, examples, pass.dy, pass.dtheta, executor);
+    return ReportBuilder(0).build();
+  }
+  return std::visit(
+      [&](const auto& concrete) {
+        concrete.validate();
+        return backward_with(settings, concrete, examples, pass, executor);
+      },
+      solver);
+}
+
+template Failure forward(const EstimatorSettings&, const Solver&, const Examples<float>&,
+                         const ForwardPass<float>&, const Executor&);
+template Failure forward(const EstimatorSettings&, const Solver&, const Examples<double>&,
+                         const ForwardPass<double>&, const Executor&);
+template BackwardReport backward(const EstimatorSettings&, const Solver&, const Examples<float>&,
+                                 const BackwardPass<float>&, const Executor&);
+template BackwardReport backward(const EstimatorSettings&, const Solver&, const Examples<double>&,
+                                 const BackwardPass<double>&, const Executor&);
+
+}  // namespace aimle

@@ -1,0 +1,49 @@
+#include "aimle/estimate/settings.h"
+
+#include <cmath>
+
+#include "aimle/base/check.h"
+
+namespace aimle {
+namespace {
+
+bool finite_at_least(double value, double least) { return std::isfinite(value) && value >= least; }
+
+}  // namespace
+
+void FixedTarget::validate() const {
+  AIMLE_CHECK(finite_at_least(lambda, 0.0),
+              "[aimle::FixedTarget] expected a finite lambda_ >= 0 but got ", lambda);
+}
+
+void AdaptiveTarget::validate() const {
+  AIMLE_CHECK(finite_at_least(step, 0.0),
+              "[aimle::AdaptiveTarget] expected a finite step >= 0 but got ", step);
+  AIMLE_CHECK(finite_at_least(target_norm, 0.0),
+              "[aimle::AdaptiveTarget] expected a finite target_norm >= 0 but got ", target_norm);
+  AIMLE_CHECK(decay >= 0.0 && decay < 1.0,
+              "[aimle::AdaptiveTarget] expected 0 <= decay < 1 but got ", decay);
+  AIMLE_CHECK(std::isfinite(factor) && factor > 1.0,
+              "[aimle::AdaptiveTarget] expected a finite factor > 1 but got ", factor);
+  AIMLE_CHECK(finite_at_least(alpha_min, 0.0) && (alpha_max == 0.0 || alpha_max >= alpha_min),
+              "[aimle::AdaptiveTarget] expected 0 <= alpha_range[0] <= alpha_range[1] but got (",
+              alpha_min, ", ", alpha_max, ")");
+  AIMLE_CHECK(momentum >= 0.0 && momentum < 1.0,
+              "[aimle::AdaptiveTarget] expected 0 <= momentum < 1 but got ", momentum);
+}
+
+void EstimatorSettings::validate() const {
+  AIMLE_CHECK(samples >= 1, "[aimle] expected nb_samples >= 1 but got ", samples);
+  AIMLE_CHECK(finite_at_least(theta_temperature, 0.0),
+              "[aimle] expected a finite theta_noise_temperature >= 0 but got ", theta_temperature);
+  AIMLE_CHECK(finite_at_least(target_temperature, 0.0),
+              "[aimle] expected a finite target_noise_temperature >= 0 but got ",
+              target_temperature);
+  std::visit([](const auto& chosen) { chosen.validate(); }, target);
+  const auto* adaptive = std::get_if<AdaptiveTarget>(&target);
+  AIMLE_CHECK(
+      adaptive == nullptr || adaptive->scale == AdaptiveTarget::Scale::kTheta || noise_stddev > 0.0,
+      "[aimle] scale=\"noise\" needs a noise, but the noise is None");
+}
+
+}  // namespace aimle

@@ -1,0 +1,61 @@
+// What an estimator is: a noise, a solver, a target and a difference, composed.
+//
+//   AIMLE     adaptive target + central (or forward) difference
+//   IMLE      fixed target + forward (or central) difference
+//   DBB       fixed target + forward difference, no noise        (Vlastelica et al., ICLR 2020)
+//   STE       straight through: the gradient of z is passed on   (Bengio et al., 2013)
+//   Identity  straight through, no noise, after a projection     (Sahoo et al., ICLR 2023)
+#pragma once
+
+#include <cstdint>
+
+#include "aimle/estimate/target.h"
+#include "aimle/map/map.h"
+#include "aimle/noise/noise.h"
+
+namespace aimle {
+
+/// kCentral:  [MAP(theta + lambda d + eps) - MAP(theta - lambda d + eps)] / (2 lambda)
+/// kForward:  [z - MAP(theta - lambda d + eps)] / lambda, with the z of the forward pass
+/// kStraightThrough: d itself; no solver call
+enum class Difference { kCentral, kForward, kStraightThrough };
+
+/// kSamples: z [B, S, n]; the gradient of theta is the sum over samples of each sample's difference
+/// under its own d. kMean: z [B, n], their mean; all samples step along the same d and the
+/// differences are averaged.
+enum class Output { kSamples, kMean };
+
+struct EstimatorSettings {
+  NoiseSource noise;
+  double noise_stddev = 0.0;  // of the noise before tempering, for AdaptiveTarget::Scale::kNoise
+  int64_t samples = 1;
+  double theta_temperature = 1.0;
+  double target_temperature = 1.0;
+  Sense sense = Sense::kMax;  // is theta maximised, or a cost?
+  Output output = Output::kSamples;
+  Difference difference = Difference::kCentral;
+  Target target = FixedTarget{};
+
+  /// Throws std::invalid_argument, naming the setting, its value and what is allowed.
+  void validate() const;
+};
+
+/// One call's inputs, contiguous: an example is one solver instance.
+template <class T>
+struct Examples {
+  int64_t count = 0;
+  int64_t n = 0;
+  const T* theta = nullptr;    // [count, n]
+  const bool* mask = nullptr;  // [count, n] or null
+  const int64_t* k = nullptr;  // [count] or null
+  Key key;
+};
+
+/// True where the forward difference can use the z of the forward pass: both passes then see the
+/// same tempered noise, so nothing but the step makes a difference.
+inline bool keeps_solution(const EstimatorSettings& settings) {
+  return settings.difference == Difference::kForward &&
+         settings.theta_temperature == settings.target_temperature;
+}
+
+}  // namespace aimle

@@ -1,0 +1,122 @@
+#include "aimle/estimate/block.h"
+#include "aimle/estimate/difference.h"
+#include "aimle/estimate/estimator.h"
+#include "aimle/estimate/report.h"
+
+namespace aimle {
+
+template <class T>
+void perturb(const EstimatorSettings& settings, Sense solver_sense, const Examples<T>& examples,
+             T* x, const Executor& executor) {
+  const Signs sign = signs(settings.sense, solver_sense);
+  const double ns = 3.0 * static_cast<double>(settings.samples * examples.n);
+  parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
+    Block<T> block(settings, examples);
+    for_each_block(block, settings, begin, end, [&](const Block<T>& rows) {
+      rows.perturb(sign, x + rows.first() * examples.n);
+    });
+  });
+}
+
+template <class T>
+void step(const EstimatorSettings& settings, Sense solver_sense, const Examples<T>& examples,
+          const T* dy, double alpha, T* x_left, T* x_right, double* lambda, uint8_t* counted,
+          const Executor& executor) {
+  const Signs sign = signs(settings.sense, solver_sense);
+  const StepSizes<T> sizes(settings, examples, dy, alpha, executor);
+  const int64_t n = examples.n, gradients = sizes.rows_per_example();
+  const bool central = settings.difference == Difference::kCentral;
+  const double ns = 5.0 * static_cast<double>(settings.samples * n);
+  parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
+    ExampleStep step;
+    for (int64_t b = begin; b < end; ++b) {
+      sizes.compute(b, step);
+      double* row = lambda + b * (gradients + 2);
+      std::copy(step.sample.begin(), step.sample.end(), row);
+      row[gradients] = step.lambda;
+      row[gradients + 1] = step.reported;
+      std::copy(step.counted.begin(), step.counted.end(), counted + b * gradients);
+    }
+    Block<T> block(settings, examples);
+    for_each_block(block, settings, begin, end, [&](const Block<T>& rows) {
+      for (int64_t i = 0; i < rows.count(); ++i) {
+        const int64_t b = rows.example(i), g = gradients == 1 ? 0 : rows.sample(i);
+        const double size = lambda[b * (gradients + 2) + g];
+        const T* d = dy + (b * gradients + g) * n;
+        const int64_t out = (rows.first() + i) * n;
+        if (x_left != nullptr) rows.step_row(i, sign, d, central ? size : 0.0, x_left + out);
+        rows.step_row(i, sign, d, -size, x_right + out);
+      }
+    });
+  });
+}
+
+template <class T>
+BackwardReport difference(const EstimatorSettings& settings, const Examples<T>& examples,
+                          const T* z_left, const T* z_right, const double* lambda,
+                          const uint8_t* counted, T* dtheta, const Executor& executor) {
+  const int64_t n = examples.n, samples = settings.samples;
+  const int64_t gradients = settings.output == Output::kMean ? 1 : samples;
+  ReportBuilder report(examples.count);
+  const double ns = 1.0 * static_cast<double>(samples * n);
+  parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
+    DifferenceSum<T> sum(settings, examples);
+    ExampleStep step;
+    for (int64_t b = begin; b < end; ++b) {
+      const double* row = lambda + b * (gradients + 2);
+      step.sample.assign(row, row + gradients);
+      step.lambda = row[gradients];
+      step.reported = row[gradients + 1];
+      step.counted.assign(counted + b * gradients, counted + (b + 1) * gradients);
+      report.set_lambda(b, step.reported);
+      for (int64_t s = 0; s < samples; ++s) {
+        const int64_t at = (b * samples + s) * n;
+        sum.add(step, s, z_left + at, z_right + at);
+      }
+      sum.finish(b, step, dtheta + b * n);
+    }
+    report.add(sum.changes());
+  });
+  return report.build();
+}
+
+template <class T>
+void straight_through(const EstimatorSettings& settings, const Examples<T>& examples, const T* dy,
+                      T* dtheta, const Executor& executor) {
+  const int64_t n = examples.n;
+  const int64_t gradients = settings.output == Output::kMean ? 1 : settings.samples;
+  const double sign = settings.sense == Sense::kMin ? -1.0 : 1.0;
+  const double ns = 1.0 * static_cast<double>(gradients * n);
+  parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0.0;
+        for (int64_t s = 0; s < gradients; ++s) {
+          sum += static_cast<double>(dy[(b * gradients + s) * n + j]);
+        }
+        dtheta[b * n + j] = is_free(examples, b, j) ? static_cast<T>(sign * sum) : T(0);
+      }
+    }
+  });
+}
+
+template void perturb(const EstimatorSettings&, Sense, const Examples<float>&, float*,
+                      const Executor&);
+template void perturb(const EstimatorSettings&, Sense, const Examples<double>&, double*,
+                      const Executor&);
+template void step(const EstimatorSettings&, Sense, const Examples<float>&, const float*, double,
+                   float*, float*, double*, uint8_t*, const Executor&);
+template void step(const EstimatorSettings&, Sense, const Examples<double>&, const double*, double,
+                   double*, double*, double*, uint8_t*, const Executor&);
+template BackwardReport difference(const EstimatorSettings&, const Examples<float>&, const float*,
+                                   const float*, const double*, const uint8_t*, float*,
+                                   const Executor&);
+template BackwardReport difference(const EstimatorSettings&, const Examples<double>&, const double*,
+                                   const double*, const double*, const uint8_t*, double*,
+                                   const Executor&);
+template void straight_through(const EstimatorSettings&, const Examples<float>&, const float*,
+                               float*, const Executor&);
+template void straight_through(const EstimatorSettings&, const Examples<double>&, const double*,
+                               double*, const Executor&);
+
+}  // namespace aimle

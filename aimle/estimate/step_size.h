@@ -1,0 +1,61 @@
+// The step size lambda, computed once per backward pass and used both to step and to divide.
+//
+//   kExample: lambda_b  = alpha mean_s(||theta_b|| / ||d_bs||)
+//   kSample:  lambda_bs = alpha ||theta_b|| / ||d_bs||
+//   kBatch:   lambda    = alpha sqrt(S sum_b ||theta_b||^2 / sum_bs ||d_bs||^2)
+//
+// Norms run over free entries: unmasked and not infinite (no finite step moves an infinite score).
+// Samples with a zero gradient have lambda but take no part in the mean; a sample whose gradient is
+// not finite gets lambda = NaN, which reaches its gradient.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "aimle/base/parallel.h"
+#include "aimle/estimate/settings.h"
+
+namespace aimle {
+
+/// The step sizes of one example.
+struct ExampleStep {
+  double lambda = 0.0;         // what the example's difference is divided by (before the factor 2)
+  double reported = 0.0;       // mean over its samples; NaN if none had a gradient
+  std::vector<double> sample;  // [S] (kMean: [1]), NaN where d is not finite
+  std::vector<uint8_t> counted;  // [S] (kMean: [1]), 1 where d is finite and not zero
+};
+
+template <class T>
+class StepSizes {
+ public:
+  /// Looks at the whole batch only if the scope asks for it.
+  StepSizes(const EstimatorSettings& settings, const Examples<T>& examples, const T* dy,
+            double alpha, const Executor& executor);
+
+  /// Fills `step` for example b.
+  void compute(int64_t b, ExampleStep& step) const;
+
+  /// Gradient rows per example: S, or 1 where all samples share one.
+  int64_t rows_per_example() const { return rows_; }
+
+ private:
+  void norms(int64_t b, double& theta, std::vector<double>& d, int64_t& free) const;
+
+  const EstimatorSettings& settings_;
+  const Examples<T>& examples_;
+  const T* dy_;
+  double alpha_;
+  int64_t rows_;
+  double batch_lambda_ = 0.0;
+};
+
+/// True if entry j of example b can move: unmasked and not infinite.
+template <class T>
+inline bool is_free(const Examples<T>& examples, int64_t b, int64_t j) {
+  const int64_t at = b * examples.n + j;
+  if (examples.mask != nullptr && !examples.mask[at]) return false;
+  return !std::isinf(examples.theta[at]);  // a NaN is free: it must be seen
+}
+
+}  // namespace aimle

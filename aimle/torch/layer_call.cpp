@@ -1,0 +1,203 @@
+#include "aimle/torch/layer_call.h"
+
+#include <ATen/core/ivalue.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "aimle/torch/layer_schema.h"
+#include "aimle/torch/solvers.h"
+#include "aimle/torch/value_error.h"
+
+namespace aimle::ops {
+namespace {
+
+/// The value that `name` stands for, or a ValueError that lists what is allowed.
+template <class Value, size_t count>
+Value parse(std::string_view argument, std::string_view name,
+            const std::array<std::pair<std::string_view, Value>, count>& allowed) {
+  for (const auto& [known, value] : allowed) {
+    if (known == name) return value;
+  }
+  std::string names;
+  for (const auto& [known, value] : allowed) {
+    names += (names.empty() ? "\"" : ", \"") + std::string(known) + "\"";
+  }
+  TORCH_CHECK_VALUE(false, "[aimle::perturbed_map] expected ", argument, " to be one of ", names,
+                    " but got \"", name, "\"");
+}
+
+using namespace std::string_view_literals;
+
+constexpr std::array<std::pair<std::string_view, NoiseKind>, 5> kNoises = {
+    {{"none"sv, NoiseKind::kNone},
+     {"gumbel"sv, NoiseKind::kGumbel},
+     {"normal"sv, NoiseKind::kNormal},
+     {"logistic"sv, NoiseKind::kLogistic},
+     {"sum_of_gamma"sv, NoiseKind::kSumOfGamma}}};
+constexpr std::array<std::pair<std::string_view, Sense>, 2> kSenses = {
+    {{"max"sv, Sense::kMax}, {"min"sv, Sense::kMin}}};
+constexpr std::array<std::pair<std::string_view, Output>, 3> kOutputs = {
+    {{"samples"sv, Output::kSamples}, {"flat"sv, Output::kSamples}, {"mean"sv, Output::kMean}}};
+constexpr std::array<std::pair<std::string_view, Difference>, 3> kDifferences = {
+    {{"central"sv, Difference::kCentral},
+     {"forward"sv, Difference::kForward},
+     {"straight_through"sv, Difference::kStraightThrough}}};
+using Adaptive = AdaptiveTarget;
+constexpr std::array<std::pair<std::string_view, Adaptive::Scope>, 3> kScopes = {
+    {{"example"sv, Adaptive::Scope::kExample},
+     {"sample"sv, Adaptive::Scope::kSample},
+     {"batch"sv, Adaptive::Scope::kBatch}}};
+constexpr std::array<std::pair<std::string_view, Adaptive::Scale>, 2> kScales = {
+    {{"theta"sv, Adaptive::Scale::kTheta}, {"noise"sv, Adaptive::Scale::kNoise}}};
+constexpr std::array<std::pair<std::string_view, Adaptive::Rule>, 2> kRules = {
+    {{"additive"sv, Adaptive::Rule::kAdditive},
+     {"multiplicative"sv, Adaptive::Rule::kMultiplicative}}};
+constexpr std::array<std::pair<std::string_view, bool>, 2> kVariants = {
+    {{"paper"sv, false}, {"reference"sv, true}}};
+constexpr std::array<std::pair<std::string_view, size_t>, 5> kSolverArguments = {
+    {{"argmax"sv, 0},
+     {"topk"sv, 1},
+     {"spanning_tree"sv, 1},
+     {"grid_path"sv, 6},
+     {"callable"sv, 2}}};
+
+void check_count(std::string_view argument, size_t got, size_t expected) {
+  TORCH_CHECK_VALUE(got == expected, "[aimle::perturbed_map] expected ", expected, " values in ",
+                    argument, " but got ", got);
+}
+
+Target parse_target(const c10::List<c10::IValue>& names, const std::vector<double>& values) {
+  TORCH_CHECK_VALUE(!names.empty(), "[aimle::perturbed_map] expected target to name a kind");
+  auto name = [&](size_t i) -> std::string { return names.get(i).toStringRef(); };
+  if (name(0) == "fixed") {
+    check_count("target_args", values.size(), 1);
+    return FixedTarget{.lambda = values[0]};
+  }
+  TORCH_CHECK_VALUE(
+      name(0) == "adaptive",
+      "[aimle::perturbed_map] expected target to be \"fixed\" or \"adaptive\" but got "
+      "\"",
+      name(0), "\"");
+  check_count("target", names.size(), 5);
+  check_count("target_args", values.size(), 7);
+  return AdaptiveTarget{.step = values[0],
+                        .target_norm = values[1],
+                        .decay = values[2],
+                        .scope = parse("scope", name(1), kScopes),
+                        .scale = parse("scale", name(2), kScales),
+                        .rule = parse("rule", name(3), kRules),
+                        .factor = values[3],
+                        .alpha_min = values[4],
+                        .alpha_max = values[5],
+                        .momentum = values[6],
+                        .reference = parse("variant", name(4), kVariants)};
+}
+
+c10::SymIntArrayRef batch_of(const LayerInput& input, const LayerSettings& settings) {
+  return input.theta.sym_sizes().slice(0, input.theta.dim() - settings.instance_dims());
+}
+
+c10::SymIntArrayRef instance_of(const LayerInput& input, const LayerSettings& settings) {
+  return input.theta.sym_sizes().slice(input.theta.dim() - settings.instance_dims());
+}
+
+void check_same_device(const char* name, const at::Tensor& tensor, const at::Tensor& theta) {
+  TORCH_CHECK_VALUE(tensor.device() == theta.device(), "[aimle::perturbed_map] expected ", name,
+                    " on theta's device ", theta.device(), " but it is on ", tensor.device());
+}
+
+}  // namespace
+
+LayerSettings parse_settings(at::ArrayRef<c10::IValue> arguments) {
+  const at::ArrayRef<c10::IValue> given =
+      arguments.slice(arguments.size() - static_cast<size_t>(kLayerSettingsCount));
+  LayerSettings settings{.raw = given.vec()};
+  settings.solver = given[0].toStringRef();
+  settings.solver_args = given[1].toIntVector();
+  check_count("solver_args", settings.solver_args.size(),
+              parse("solver", settings.solver, kSolverArguments));
+  const std::vector<double> temperatures = given[5].toDoubleVector();
+  check_count("temperatures", temperatures.size(), 2);
+  settings.flat = given[7].toStringRef() == "flat";
+  settings.adapt = given[11].toBool();
+  settings.check = check_level("perturbed_map", given[12].toInt());
+  settings.estimator =
+      EstimatorSettings{.noise = {.kind = parse("noise", given[2].toStringRef(), kNoises)},
+                        .noise_stddev = given[3].toDouble(),
+                        .samples = given[4].toInt(),
+                        .theta_temperature = temperatures[0],
+                        .target_temperature = temperatures[1],
+                        .sense = parse("sense", given[6].toStringRef(), kSenses),
+                        .output = parse("output", given[7].toStringRef(), kOutputs),
+                        .difference = parse("difference", given[8].toStringRef(), kDifferences),
+                        .target = parse_target(given[9].toList(), given[10].toDoubleVector())};
+  with_value_errors([&] { settings.estimator.validate(); });
+  return settings;
+}
+
+Solver make_solver(const LayerSettings& settings, const at::Tensor& theta) {
+  const std::vector<int64_t>& args = settings.solver_args;
+  if (settings.solver == "argmax") return argmax_settings(theta);
+  if (settings.solver == "topk") return topk_settings(theta, args[0], false);
+  if (settings.solver == "spanning_tree") return spanning_tree_settings(theta, args[0]);
+  TORCH_CHECK_VALUE(settings.solver == "grid_path", "[aimle::perturbed_map] \"", settings.solver,
+                    "\" is no native solver");
+  return grid_path_settings(theta, args[0], {args[1], args[2]}, {args[3], args[4]},
+                            args[5] != 0 ? "error" : "clip");
+}
+
+void check_layer(const LayerInput& input, const LayerSettings& settings) {
+  check_input({.op = "perturbed_map",
+               .scores = input.theta,
+               .instance_dims = settings.instance_dims(),
+               .mask = input.mask,
+               .row_k = input.k});
+  check_same_device("key", input.key, input.theta);
+  TORCH_CHECK_TYPE(input.key.scalar_type() == at::kLong,
+                   "[aimle::perturbed_map] expected key of type int64 but got ",
+                   input.key.scalar_type());
+  TORCH_CHECK_VALUE(input.key.dim() == 1 && input.key.sym_size(0) == 2,
+                    "[aimle::perturbed_map] expected key of shape [2] but got ",
+                    input.key.sym_sizes());
+  if (settings.estimator.noise.kind == NoiseKind::kSumOfGamma) {
+    TORCH_CHECK_VALUE(input.table.has_value(),
+                      "[aimle::perturbed_map] noise=\"sum_of_gamma\" needs its table");
+    check_same_device("table", *input.table, input.theta);
+  }
+}
+
+void check_gradient(const at::Tensor& dy, const LayerInput& input, const LayerSettings& settings) {
+  const std::vector<c10::SymInt> expected = result_sizes(input, settings);
+  TORCH_CHECK_VALUE(dy.sym_sizes() == c10::SymIntArrayRef(expected),
+                    "[aimle::perturbed_map] expected a gradient of shape ",
+                    c10::SymIntArrayRef(expected), " but got ", dy.sym_sizes());
+  check_same_device("the gradient", dy, input.theta);
+}
+
+std::vector<c10::SymInt> result_sizes(const LayerInput& input, const LayerSettings& settings) {
+  const c10::SymIntArrayRef batch = batch_of(input, settings);
+  const c10::SymIntArrayRef instance = instance_of(input, settings);
+  std::vector<c10::SymInt> sizes;
+  if (settings.flat) {
+    c10::SymInt rows = settings.samples();
+    for (const c10::SymInt& size : batch) rows = rows * size;
+    sizes.push_back(rows);
+  } else {
+    sizes.assign(batch.begin(), batch.end());
+    if (!settings.mean()) sizes.emplace_back(settings.samples());
+  }
+  sizes.insert(sizes.end(), instance.begin(), instance.end());
+  return sizes;
+}
+
+std::vector<c10::SymInt> bits_sizes(const LayerInput& input, const LayerSettings& settings) {
+  if (!keeps_solution(settings.estimator)) return {0};
+  c10::SymInt rows = settings.samples(), n = 1;
+  for (const c10::SymInt& size : batch_of(input, settings)) rows = rows * size;
+  for (const c10::SymInt& size : instance_of(input, settings)) n = n * size;
+  return {rows, (n + 7) / 8};
+}
+
+}  // namespace aimle::ops

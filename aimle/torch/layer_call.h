@@ -1,0 +1,87 @@
+// One call of a layer: the arguments of the `perturbed_map` ops, parsed once for all devices.
+//
+//   theta      [*batch, *instance]; every instance is one example
+//   key        int64 [2]
+//   mask       bool, broadcastable to theta; k: int64, broadcastable to *batch; table:
+//   Sum-of-Gamma's alpha, gbar, updates, velocity, stats: the controller's state, buffers of the
+//   layer. Only
+//              backward reads and writes them.
+//   settings   see kLayerSettings in layer_schema.h, in that order
+//   result     z [*batch, S, *instance] ("samples"), [B S, *instance] ("flat") or
+//              [*batch, *instance] ("mean")
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "aimle/estimate/estimator.h"
+#include "aimle/torch/solver_status.h"
+
+namespace aimle::ops {
+
+/// The state a backward pass updates, each undefined where the layer has none.
+struct LayerState {
+  at::Tensor alpha;     // float64 []
+  at::Tensor gbar;      // float64 []
+  at::Tensor updates;   // int64 []
+  at::Tensor velocity;  // float64 []
+  at::Tensor stats;     // float64 [kLayerStats]
+};
+
+/// What `stats` holds after a backward pass, in this order.
+enum LayerStat {
+  kLambdaMean,
+  kLambdaMin,
+  kLambdaMax,
+  kCount,
+  kZeroShare,
+  kChangedShare,
+  kLayerStats
+};
+
+struct LayerInput {
+  at::Tensor theta;
+  at::Tensor key;
+  std::optional<at::Tensor> mask;
+  std::optional<at::Tensor> k;
+  std::optional<at::Tensor> table;
+};
+
+/// The settings, as they came (to be handed on to the backward op) and parsed.
+struct LayerSettings {
+  std::vector<c10::IValue> raw;
+
+  std::string solver;
+  std::vector<int64_t> solver_args;
+  EstimatorSettings estimator;  // without the table of its noise
+  bool flat = false;
+  bool adapt = true;
+  Check check = Check::kDefault;
+
+  int64_t instance_dims() const {
+    return solver == "callable" ? solver_args[1] : solver == "grid_path" ? 2 : 1;
+  }
+  int64_t samples() const { return estimator.samples; }
+  bool mean() const { return estimator.output == Output::kMean; }
+};
+
+/// Parses and validates the last kLayerSettingsCount values of `arguments`.
+LayerSettings parse_settings(at::ArrayRef<c10::IValue> arguments);
+
+/// The solver for instances of theta's shape.
+Solver make_solver(const LayerSettings& settings, const at::Tensor& theta);
+
+/// Shapes, types and devices of everything but dy.
+void check_layer(const LayerInput& input, const LayerSettings& settings);
+/// dy against the result's shape.
+void check_gradient(const at::Tensor& dy, const LayerInput& input, const LayerSettings& settings);
+
+/// The shape of z, and of `bits` (uint8; empty where nothing is kept). Sizes may be symbolic.
+std::vector<c10::SymInt> result_sizes(const LayerInput& input, const LayerSettings& settings);
+std::vector<c10::SymInt> bits_sizes(const LayerInput& input, const LayerSettings& settings);
+
+}  // namespace aimle::ops

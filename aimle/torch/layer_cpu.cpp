@@ -1,0 +1,286 @@
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include <algorithm>
+
+#include "aimle/torch/executor.h"
+#include "aimle/torch/layer_ops.h"
+#include "aimle/torch/solvers.h"
+#include "aimle/torch/value_error.h"
+
+namespace aimle::ops {
+namespace {
+
+using Two = std::tuple<at::Tensor, at::Tensor>;
+using Four = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+
+/// The inputs as the core reads them: contiguous, float32 or float64, at full shape.
+class PreparedInput {
+ public:
+  PreparedInput(const LayerInput& input, LayerSettings& settings)
+      : tensors_(prepare({.op = "perturbed_map",
+                          .scores = input.theta,
+                          .instance_dims = settings.instance_dims(),
+                          .mask = input.mask,
+                          .row_k = input.k})),
+        key_(input.key.contiguous()) {
+    if (settings.estimator.noise.kind == NoiseKind::kSumOfGamma) {
+      table_ = input.table->contiguous();
+      settings.estimator.noise.table = table_.const_data_ptr<float>();
+    }
+    n_ = 1;
+    for (const int64_t size :
+         input.theta.sizes().slice(input.theta.dim() - settings.instance_dims())) {
+      n_ *= size;
+    }
+    count_ = 1;
+    for (const int64_t size :
+         input.theta.sizes().slice(0, input.theta.dim() - settings.instance_dims())) {
+      count_ *= size;
+    }
+  }
+
+  at::ScalarType type() const { return tensors_.scores.scalar_type(); }
+  at::TensorOptions options() const { return tensors_.scores.options(); }
+  int64_t count() const { return count_; }
+
+  template <class T>
+  Examples<T> examples() const {
+    const auto* words = key_.const_data_ptr<int64_t>();
+    return {.count = count_,
+            .n = n_,
+            .theta = tensors_.scores.template const_data_ptr<T>(),
+            .mask = tensors_.mask.defined() ? tensors_.mask.const_data_ptr<bool>() : nullptr,
+            .k = tensors_.row_k.defined() ? tensors_.row_k.const_data_ptr<int64_t>() : nullptr,
+            .key = {.seed = static_cast<uint64_t>(words[0]),
+                    .stream = static_cast<uint64_t>(words[1])}};
+  }
+
+ private:
+  SolverTensors tensors_;
+  at::Tensor key_;
+  at::Tensor table_;
+  int64_t n_;
+  int64_t count_;
+};
+
+/// Calls body with a value of the type the layer computes in.
+template <class Body>
+decltype(auto) with_type(at::ScalarType type, Body body) {
+  return type == at::kDouble ? body(double{}) : body(float{});
+}
+
+void raise_for_failure(const Failure& failure, const LayerSettings& settings) {
+  const bool allowed = failure.row < 0 || settings.check == Check::kNever ||
+                       (settings.check == Check::kDefault && failure.status == Status::kNaN);
+  TORCH_CHECK_VALUE(allowed, "[aimle::perturbed_map] expected rows that \"", settings.solver,
+                    "\" can solve but example ", failure.row / settings.samples(), ", sample ",
+                    failure.row % settings.samples(), " cannot be: ", describe(failure.status));
+}
+
+std::vector<int64_t> known(const std::vector<c10::SymInt>& sizes) {
+  std::vector<int64_t> result;
+  for (const c10::SymInt& size : sizes) result.push_back(size.expect_int());
+  return result;
+}
+
+Two forward_cpu(ArgumentReader& reader) {
+  const LayerInput input = reader.input();
+  LayerSettings settings = reader.settings();
+  check_layer(input, settings);
+  const Solver solver = make_solver(settings, input.theta);
+  const PreparedInput prepared(input, settings);
+  const at::Tensor z = at::empty(known(result_sizes(input, settings)), prepared.options());
+  const at::Tensor bits =
+      at::empty(known(bits_sizes(input, settings)), prepared.options().dtype(at::kByte));
+  const Failure failure = with_type(prepared.type(), [&]<class T>(T) {
+    return with_value_errors([&] {
+      return forward(settings.estimator, solver, prepared.examples<T>(),
+                     ForwardPass<T>{.z = z.mutable_data_ptr<T>(),
+                                    .bits = keeps_solution(settings.estimator)
+                                                ? bits.mutable_data_ptr<uint8_t>()
+                                                : nullptr},
+                     torch_threads());
+    });
+  });
+  raise_for_failure(failure, settings);
+  return {z.to(input.theta.scalar_type()), bits};
+}
+
+/// Lets the controller learn from a pass, and writes the stats.
+void record(const LayerSettings& settings, const BackwardReport& report, const LayerState& state) {
+  const Changes& seen = report.changes;
+  if (seen.samples == 0) return;
+  if (state.stats.defined()) {
+    auto* stats = state.stats.mutable_data_ptr<double>();
+    const auto share = [](int64_t part, int64_t whole) {
+      return static_cast<double>(part) / static_cast<double>(std::max<int64_t>(whole, 1));
+    };
+    stats[kLambdaMean] = report.lambda_mean;
+    stats[kLambdaMin] = report.lambda_min;
+    stats[kLambdaMax] = report.lambda_max;
+    stats[kCount] = share(seen.nonzeros, seen.samples);
+    stats[kZeroShare] = share(seen.zeros, seen.entries);
+    stats[kChangedShare] = share(seen.changed, seen.samples);
+  }
+  const auto* target = std::get_if<AdaptiveTarget>(&settings.estimator.target);
+  if (target == nullptr || !settings.adapt) return;
+  ControllerState controller{
+      .alpha = *state.alpha.const_data_ptr<double>(),
+      .gbar = *state.gbar.const_data_ptr<double>(),
+      .updates = *state.updates.const_data_ptr<int64_t>(),
+      .velocity = state.velocity.defined() ? *state.velocity.const_data_ptr<double>() : 0.0};
+  update(*target, seen, controller);
+  *state.alpha.mutable_data_ptr<double>() = controller.alpha;
+  *state.gbar.mutable_data_ptr<double>() = controller.gbar;
+  *state.updates.mutable_data_ptr<int64_t>() = controller.updates;
+  if (state.velocity.defined()) *state.velocity.mutable_data_ptr<double>() = controller.velocity;
+}
+
+double alpha_of(const LayerSettings& settings, const at::Tensor& alpha) {
+  if (!std::holds_alternative<AdaptiveTarget>(settings.estimator.target)) return 0.0;
+  TORCH_CHECK_VALUE(alpha.defined() && alpha.scalar_type() == at::kDouble && alpha.numel() == 1,
+                    "[aimle::perturbed_map] an adaptive target needs its alpha, a float64 scalar");
+  return *alpha.const_data_ptr<double>();
+}
+
+at::Tensor backward_cpu(ArgumentReader& reader) {
+  const at::Tensor dy = reader.tensor();
+  const at::Tensor bits = reader.tensor();
+  const LayerInput input = reader.input();
+  const LayerState state = reader.state();
+  LayerSettings settings = reader.settings();
+  check_layer(input, settings);
+  check_gradient(dy, input, settings);
+  const Solver solver = make_solver(settings, input.theta);
+  const PreparedInput prepared(input, settings);
+  const at::Tensor gradient = dy.to(prepared.type()).contiguous();
+  const at::Tensor dtheta = at::empty(input.theta.sizes(), prepared.options());
+  const BackwardReport report = with_type(prepared.type(), [&]<class T>(T) {
+    return with_value_errors([&] {
+      return backward(
+          settings.estimator, solver, prepared.examples<T>(),
+          BackwardPass<T>{
+              .dy = gradient.const_data_ptr<T>(),
+              .bits = keeps_solution(settings.estimator) ? bits.const_data_ptr<uint8_t>() : nullptr,
+              .alpha = alpha_of(settings, state.alpha),
+              .dtheta = dtheta.mutable_data_ptr<T>()},
+          torch_threads());
+    });
+  });
+  record(settings, report, state);
+  return dtheta.to(input.theta.scalar_type());
+}
+
+// ---- Stages
+// ---------------------------------------------------------------------------------------
+
+Sense callable_sense(const LayerSettings& settings) {
+  return settings.solver_args[0] != 0 ? Sense::kMin : Sense::kMax;
+}
+
+std::vector<int64_t> score_sizes(const PreparedInput& prepared, const LayerInput& input,
+                                 const LayerSettings& settings) {
+  std::vector<int64_t> sizes = {prepared.count() * settings.samples()};
+  const auto instance = input.theta.sizes().slice(input.theta.dim() - settings.instance_dims());
+  sizes.insert(sizes.end(), instance.begin(), instance.end());
+  return sizes;
+}
+
+int64_t gradient_rows(const LayerSettings& settings) {
+  return settings.mean() ? 1 : settings.samples();
+}
+
+at::Tensor perturb_cpu(ArgumentReader& reader) {
+  const LayerInput input = reader.input();
+  LayerSettings settings = reader.settings();
+  check_layer(input, settings);
+  const PreparedInput prepared(input, settings);
+  const at::Tensor x = at::empty(score_sizes(prepared, input, settings), prepared.options());
+  with_type(prepared.type(), [&]<class T>(T) {
+    perturb(settings.estimator, callable_sense(settings), prepared.examples<T>(),
+            x.mutable_data_ptr<T>(), torch_threads());
+  });
+  return x.to(input.theta.scalar_type());
+}
+
+Four step_cpu(ArgumentReader& reader) {
+  const at::Tensor dy = reader.tensor();
+  const LayerInput input = reader.input();
+  const at::Tensor alpha = reader.tensor_or_undefined();
+  LayerSettings settings = reader.settings();
+  check_layer(input, settings);
+  check_gradient(dy, input, settings);
+  const PreparedInput prepared(input, settings);
+  const at::Tensor gradient = dy.to(prepared.type()).contiguous();
+  const auto sizes = score_sizes(prepared, input, settings);
+  const at::Tensor left = at::empty(sizes, prepared.options());
+  const at::Tensor right = at::empty(sizes, prepared.options());
+  const int64_t rows = gradient_rows(settings);
+  const at::Tensor lambda =
+      at::empty({prepared.count(), rows + 2}, prepared.options().dtype(at::kDouble));
+  const at::Tensor counted =
+      at::empty({prepared.count(), rows}, prepared.options().dtype(at::kByte));
+  with_type(prepared.type(), [&]<class T>(T) {
+    step(settings.estimator, callable_sense(settings), prepared.examples<T>(),
+         gradient.const_data_ptr<T>(), alpha_of(settings, alpha), left.mutable_data_ptr<T>(),
+         right.mutable_data_ptr<T>(), lambda.mutable_data_ptr<double>(),
+         counted.mutable_data_ptr<uint8_t>(), torch_threads());
+  });
+  const at::ScalarType type = input.theta.scalar_type();
+  return {left.to(type), right.to(type), lambda, counted};
+}
+
+at::Tensor difference_cpu(ArgumentReader& reader) {
+  const at::Tensor z_left = reader.tensor();
+  const at::Tensor z_right = reader.tensor();
+  const at::Tensor lambda = reader.tensor();
+  const at::Tensor counted = reader.tensor();
+  const LayerInput input = reader.input();
+  const LayerState state = reader.state();
+  LayerSettings settings = reader.settings();
+  check_layer(input, settings);
+  const PreparedInput prepared(input, settings);
+  const at::Tensor left = z_left.to(prepared.type()).contiguous();
+  const at::Tensor right = z_right.to(prepared.type()).contiguous();
+  const at::Tensor dtheta = at::empty(input.theta.sizes(), prepared.options());
+  const BackwardReport report = with_type(prepared.type(), [&]<class T>(T) {
+    return difference(settings.estimator, prepared.examples<T>(), left.const_data_ptr<T>(),
+                      right.const_data_ptr<T>(), lambda.const_data_ptr<double>(),
+                      counted.const_data_ptr<uint8_t>(), dtheta.mutable_data_ptr<T>(),
+                      torch_threads());
+  });
+  record(settings, report, state);
+  return dtheta.to(input.theta.scalar_type());
+}
+
+at::Tensor straight_through_cpu(ArgumentReader& reader) {
+  const at::Tensor dy = reader.tensor();
+  const LayerInput input = reader.input();
+  LayerSettings settings = reader.settings();
+  check_layer(input, settings);
+  check_gradient(dy, input, settings);
+  const PreparedInput prepared(input, settings);
+  const at::Tensor gradient = dy.to(prepared.type()).contiguous();
+  const at::Tensor dtheta = at::empty(input.theta.sizes(), prepared.options());
+  with_type(prepared.type(), [&]<class T>(T) {
+    straight_through(settings.estimator, prepared.examples<T>(), gradient.const_data_ptr<T>(),
+                     dtheta.mutable_data_ptr<T>(), torch_threads());
+  });
+  return dtheta.to(input.theta.scalar_type());
+}
+
+TORCH_LIBRARY_IMPL(aimle, CPU, library) {
+  using torch::CppFunction;
+  library.impl("perturbed_map_forward", CppFunction::makeFromBoxedFunction<&boxed<&forward_cpu>>());
+  library.impl("perturbed_map_backward",
+               CppFunction::makeFromBoxedFunction<&boxed<&backward_cpu>>());
+  library.impl("perturb", CppFunction::makeFromBoxedFunction<&boxed<&perturb_cpu>>());
+  library.impl("step", CppFunction::makeFromBoxedFunction<&boxed<&step_cpu>>());
+  library.impl("difference", CppFunction::makeFromBoxedFunction<&boxed<&difference_cpu>>());
+  library.impl("straight_through",
+               CppFunction::makeFromBoxedFunction<&boxed<&straight_through_cpu>>());
+}
+
+}  // namespace
+}  // namespace aimle::ops

@@ -1,0 +1,100 @@
+// Shapes of the layer ops alone, for torch.compile and meta tensors.
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/library.h>
+
+#include "aimle/torch/layer_ops.h"
+
+namespace aimle::ops {
+namespace {
+
+using Two = std::tuple<at::Tensor, at::Tensor>;
+using Four = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+
+at::Tensor empty(const std::vector<c10::SymInt>& sizes, const at::Tensor& theta,
+                 at::ScalarType type) {
+  return at::empty_symint(sizes, theta.options().dtype(type));
+}
+
+Two forward_meta(ArgumentReader& reader) {
+  const LayerInput input = reader.input();
+  const LayerSettings settings = reader.settings();
+  check_layer(input, settings);
+  return {empty(result_sizes(input, settings), input.theta, input.theta.scalar_type()),
+          empty(bits_sizes(input, settings), input.theta, at::kByte)};
+}
+
+at::Tensor like_theta(const at::Tensor& theta) {
+  return at::empty_symint(theta.sym_sizes(), theta.options());
+}
+
+at::Tensor backward_meta(ArgumentReader& reader) {
+  const at::Tensor dy = reader.tensor();
+  reader.tensor();
+  const LayerInput input = reader.input();
+  check_gradient(dy, input, reader.settings());
+  return like_theta(input.theta);
+}
+
+c10::SymInt examples(const LayerInput& input, const LayerSettings& settings) {
+  c10::SymInt count = 1;
+  for (int64_t d = 0; d < input.theta.dim() - settings.instance_dims(); ++d) {
+    count = count * input.theta.sym_size(d);
+  }
+  return count;
+}
+
+std::vector<c10::SymInt> score_sizes(const LayerInput& input, const LayerSettings& settings) {
+  std::vector<c10::SymInt> sizes = {examples(input, settings) * settings.samples()};
+  for (int64_t d = input.theta.dim() - settings.instance_dims(); d < input.theta.dim(); ++d) {
+    sizes.push_back(input.theta.sym_size(d));
+  }
+  return sizes;
+}
+
+at::Tensor perturb_meta(ArgumentReader& reader) {
+  const LayerInput input = reader.input();
+  const LayerSettings settings = reader.settings();
+  check_layer(input, settings);
+  return empty(score_sizes(input, settings), input.theta, input.theta.scalar_type());
+}
+
+Four step_meta(ArgumentReader& reader) {
+  const at::Tensor dy = reader.tensor();
+  const LayerInput input = reader.input();
+  const LayerSettings settings = reader.settings();
+  check_gradient(dy, input, settings);
+  const c10::SymInt rows = settings.mean() ? 1 : settings.samples();
+  const auto sizes = score_sizes(input, settings);
+  const c10::SymInt count = examples(input, settings);
+  return {empty(sizes, input.theta, input.theta.scalar_type()),
+          empty(sizes, input.theta, input.theta.scalar_type()),
+          empty({count, rows + 2}, input.theta, at::kDouble),
+          empty({count, rows}, input.theta, at::kByte)};
+}
+
+at::Tensor difference_meta(ArgumentReader& reader) {
+  for (int i = 0; i < 4; ++i) reader.tensor();
+  return like_theta(reader.input().theta);
+}
+
+at::Tensor straight_through_meta(ArgumentReader& reader) {
+  reader.tensor();
+  return like_theta(reader.input().theta);
+}
+
+TORCH_LIBRARY_IMPL(aimle, Meta, library) {
+  using torch::CppFunction;
+  library.impl("perturbed_map_forward",
+               CppFunction::makeFromBoxedFunction<&boxed<&forward_meta>>());
+  library.impl("perturbed_map_backward",
+               CppFunction::makeFromBoxedFunction<&boxed<&backward_meta>>());
+  library.impl("perturb", CppFunction::makeFromBoxedFunction<&boxed<&perturb_meta>>());
+  library.impl("step", CppFunction::makeFromBoxedFunction<&boxed<&step_meta>>());
+  library.impl("difference", CppFunction::makeFromBoxedFunction<&boxed<&difference_meta>>());
+  library.impl("straight_through",
+               CppFunction::makeFromBoxedFunction<&boxed<&straight_through_meta>>());
+}
+
+}  // namespace
+}  // namespace aimle::ops

@@ -1,0 +1,423 @@
+"""The layers: a solver inside a network, with a gradient.
+
+    theta -> noise -> perturb -> solver -> z -> [your loss] -> theta +- lambda d -> solver again
+                                                                    -> difference -> gradient
+
+``layer(theta)`` takes theta [*batch, *instance], every instance being one example, and returns z:
+
+    output="samples"   [*batch, S, *instance]   the gradient is the sum over samples, so that
+                                                ``loss.mean()`` gives the paper's mean
+    output="flat"      [B S, *instance]         the same, example-major
+    output="mean"      [*batch, *instance]      the mean of the samples
+
+In training mode z is sampled with noise. In eval mode it is the noise-free solution (S = 1), unless
+``noise_in_eval``, and the adaptive state rests.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Generator, Tensor, nn
+
+from aimle._settings import check_choice, check_int
+from aimle.functional import draw_key
+from aimle.noise import Gumbel, Noise, SumOfGamma, as_noise
+from aimle.solvers import Solver, TopK
+from aimle.staged import staged_map
+from aimle.targets import AdaptiveTarget, FixedTarget, Target, target_arguments
+
+Output = Literal["samples", "flat", "mean"]
+Sense = Literal["max", "min"]
+
+_STATS = ("lambda_mean", "lambda_min", "lambda_max", "count", "zero_share", "changed_share")
+_STATE = ("alpha", "gbar", "updates", "velocity", "layer_stats")
+
+
+def _check_temperature(owner: str, name: str, value: object) -> None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not (is_number and math.isfinite(value) and value >= 0):
+        raise ValueError(f"[aimle.{owner}] expected {name} finite and >= 0 but got {value!r}")
+
+
+class PerturbedMap(nn.Module):
+    """Perturb-and-MAP with an estimated gradient: the part that all layers share.
+
+    Args:
+        solver: a native solver, or any callable from scores [N, *instance] to solutions of the same
+            shape, dtype and device. Extra arguments of a call are forwarded to a callable, in
+            backward too; with S samples it sees B S rows, example-major.
+        difference: "central", "forward" or "straight_through".
+    The other arguments are those of ``AIMLE``.
+    """
+
+    alpha: Tensor
+    gbar: Tensor
+    updates: Tensor
+
+    def __init__(
+        self,
+        solver: Solver | Callable[..., Tensor],
+        *,
+        difference: Literal["central", "forward", "straight_through"],
+        target: Target,
+        noise: Noise | str | None,
+        nb_samples: int,
+        theta_noise_temperature: float,
+        target_noise_temperature: float | None,
+        sense: Sense | None,
+        output: Output,
+        noise_in_eval: bool,
+        generator: Generator | None,
+    ) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        if not (isinstance(solver, Solver) or callable(solver)):
+            raise TypeError(
+                f"[aimle.{owner}] expected solver to be a native solver such as aimle.TopK(k=3) "
+                f"or a callable but got {type(solver).__name__}"
+            )
+        check_int(owner, "nb_samples", nb_samples, 1)
+        check_choice(owner, "output", output, ("samples", "flat", "mean"))
+        check_choice(owner, "sense", sense, (None, "max", "min"))
+        _check_temperature(owner, "theta_noise_temperature", theta_noise_temperature)
+        if target_noise_temperature is not None:
+            _check_temperature(owner, "target_noise_temperature", target_noise_temperature)
+        noise = as_noise(noise)
+        if noise is None and isinstance(target, AdaptiveTarget) and target.scale == "noise":
+            raise ValueError(f"[aimle.{owner}] scale='noise' needs a noise but noise is None")
+
+        self.solver = solver
+        self.noise = noise
+        self.nb_samples = nb_samples
+        self.theta_noise_temperature = float(theta_noise_temperature)
+        self.target_noise_temperature = float(
+            theta_noise_temperature
+            if target_noise_temperature is None
+            else target_noise_temperature
+        )
+        self.target = target
+        self.sense: Sense = sense or getattr(solver, "sense", "max")
+        self.output = output
+        self.noise_in_eval = noise_in_eval
+        self.generator = generator
+        self.difference = difference
+        self._target_arguments = target_arguments(target)
+
+        adaptive = isinstance(target, AdaptiveTarget)
+        state = {
+            "alpha": torch.tensor(target.start, dtype=torch.float64) if adaptive else None,
+            "gbar": torch.tensor(target.initial_gbar, dtype=torch.float64) if adaptive else None,
+            "updates": torch.tensor(0, dtype=torch.int64) if adaptive else None,
+            "velocity": (
+                torch.tensor(0.0, dtype=torch.float64) if adaptive and target.momentum else None
+            ),
+        }
+        for name, value in state.items():
+            self.register_buffer(name, value)
+        stats = torch.full((len(_STATS),), math.nan, dtype=torch.float64)
+        self.register_buffer("layer_stats", stats, persistent=False)
+        table = noise.table() if isinstance(noise, SumOfGamma) else None
+        self.register_buffer("table", table, persistent=False)
+
+    def forward(
+        self,
+        theta: Tensor,
+        *args,
+        mask: Tensor | None = None,
+        k: Tensor | int | None = None,
+        key: Tensor | None = None,
+        **kwargs,
+    ) -> Tensor:
+        """Solve theta [*batch, *instance] under noise; see the module for the shape of the result.
+
+        Args:
+            mask: bool, broadcastable to theta; entries that are False are never chosen, take no
+                part in norms and counts, and get no gradient.
+            k: with TopK, an int or int64 broadcastable to *batch, in place of the solver's k.
+            key: int64 [2] on theta's device; the same key gives the same noise. Drawn from
+                PyTorch's generator if not given.
+        """
+        self._check_theta(theta)
+        noisy = self.training or self.noise_in_eval
+        if not noisy or self.noise is None:
+            key = theta.new_zeros(2, dtype=torch.int64) if key is None else key
+        elif key is None:
+            key = self._draw_key(theta)
+        if not isinstance(self.solver, Solver):
+            if k is not None:
+                raise TypeError(
+                    f"[aimle.{type(self).__name__}] k is for aimle.TopK: give a callable solver "
+                    "its own arguments by another name"
+                )
+            dims = getattr(self.solver, "instance_dims", theta.dim() - 1)
+            arguments = ["callable", [int(self.sense == "min"), dims], *self._settings(noisy)]
+            return staged_map(self, theta, key, mask, arguments, args, kwargs)
+        if args or kwargs:
+            raise TypeError(
+                f"[aimle.{type(self).__name__}] {type(self.solver).__name__} takes no extra "
+                "arguments; only a callable solver does"
+            )
+        name, solver_args = self.solver.layer_arguments()
+        if k is not None and not isinstance(self.solver, TopK):
+            raise TypeError(f"[aimle.{type(self).__name__}] takes k with aimle.TopK only")
+        if isinstance(k, int):
+            solver_args, k = [k], None
+        return torch.ops.aimle.perturbed_map.default(
+            theta,
+            key,
+            mask,
+            k,
+            self.table,
+            *self._state(),
+            name,
+            solver_args,
+            *self._settings(noisy),
+        )
+
+    def stats(self) -> dict[str, Tensor]:
+        """What the last backward pass saw, as tensors on the layer's device, without a host sync.
+
+        alpha, gbar, updates: the adaptive state now (adaptive targets only).
+        lambda_mean, lambda_min, lambda_max: the step sizes over the examples that had a gradient.
+        count: mean number of entries in which the two solutions differ.
+        zero_share: share of zeros in the gradient of theta.
+        changed_share: share of samples whose solution changed.
+        NaN before the first backward pass. A straight-through layer has none of these.
+        """
+        state = {name: getattr(self, name) for name in ("alpha", "gbar", "updates")}
+        result = {name: value.clone() for name, value in state.items() if value is not None}
+        result.update(zip(_STATS, self.layer_stats.clone().unbind(), strict=True))
+        return result
+
+    def extra_repr(self) -> str:
+        parts = [
+            f"{self.solver}",
+            f"noise={self.noise}",
+            f"nb_samples={self.nb_samples}",
+            f"difference={self.difference!r}",
+            f"target={self.target}",
+            f"sense={self.sense!r}",
+            f"output={self.output!r}",
+        ]
+        return ", ".join(parts)
+
+    def _state(self) -> list[Tensor | None]:
+        return [getattr(self, name) for name in _STATE]
+
+    def _settings(self, noisy: bool) -> list:
+        """The settings of the layer ops after those of the solver (layer_schema.h)."""
+        return [
+            self.noise.name if noisy and self.noise is not None else "none",
+            0.0 if self.noise is None else self.noise.stddev,
+            self.nb_samples if noisy else 1,
+            [self.theta_noise_temperature, self.target_noise_temperature],
+            self.sense,
+            self.output,
+            self.difference,
+            *self._target_arguments,
+            self.training,
+            1,
+        ]
+
+    def _check_theta(self, theta: Tensor) -> None:
+        if not isinstance(theta, Tensor):
+            raise TypeError(
+                f"[aimle.{type(self).__name__}] expected theta to be a tensor but got "
+                f"{type(theta).__name__}"
+            )
+        if not theta.is_floating_point():
+            raise TypeError(
+                f"[aimle.{type(self).__name__}] expected theta of a floating-point type but got "
+                f"{theta.dtype}"
+            )
+
+    def _draw_key(self, theta: Tensor) -> Tensor:
+        if self.generator is not None and torch._C._current_graph_task_id() != -1:
+            raise RuntimeError(
+                f"[aimle.{type(self).__name__}] a generator cannot be replayed by activation "
+                "checkpointing: draw a key outside (aimle.draw_key) and pass it as key"
+            )
+        return draw_key(theta, generator=self.generator)
+
+    def _apply(self, fn, recurse=True):
+        """Moves the state with the module, but keeps it in float64 and int64."""
+        before = {name: self._buffers[name] for name in (*_STATE, "table")}
+        super()._apply(fn, recurse)
+        for name, value in before.items():
+            moved = self._buffers[name]
+            if value is not None and moved.dtype != value.dtype:
+                self._buffers[name] = value.to(moved.device)
+        return self
+
+
+class AIMLE(PerturbedMap):
+    """Adaptive IMLE: a difference of solutions with a step size that tunes itself.
+
+    Minervini, Franceschi, Niepert, "Adaptive Perturbation-Based Gradient Estimation for Discrete
+    Latent Variable Models", AAAI 2023.
+
+    Args:
+        solver: a native solver such as ``aimle.TopK(k=10)``, or a callable (see PerturbedMap).
+        noise: an ``aimle`` noise, its name, or None.
+        nb_samples: S, the number of noise samples per example.
+        symmetric_perturbation: True for the central difference (three solves per sample in all),
+            False for the forward difference (two).
+        theta_noise_temperature: scale of the noise in forward.
+        target_noise_temperature: in backward; None means the same.
+        target: an AdaptiveTarget.
+        sense: "max" or "min" (theta is a cost); None is the solver's own.
+        output: "samples", "flat" or "mean".
+        noise_in_eval: keep the noise and S in eval mode.
+        generator: draws the keys instead of PyTorch's default one.
+    """
+
+    def __init__(
+        self,
+        solver: Solver | Callable[..., Tensor],
+        *,
+        noise: Noise | str | None = Gumbel(),  # noqa: B008  (frozen)
+        nb_samples: int = 1,
+        symmetric_perturbation: bool = True,
+        theta_noise_temperature: float = 1.0,
+        target_noise_temperature: float | None = None,
+        target: Target = AdaptiveTarget(),  # noqa: B008  (frozen)
+        sense: Sense | None = None,
+        output: Output = "samples",
+        noise_in_eval: bool = False,
+        generator: Generator | None = None,
+    ) -> None:
+        if not isinstance(target, AdaptiveTarget | FixedTarget):
+            raise TypeError(
+                f"[aimle.{type(self).__name__}] expected target to be an aimle.AdaptiveTarget or "
+                f"aimle.FixedTarget but got {type(target).__name__}"
+            )
+        super().__init__(
+            solver,
+            difference="central" if symmetric_perturbation else "forward",
+            target=target,
+            noise=noise,
+            nb_samples=nb_samples,
+            theta_noise_temperature=theta_noise_temperature,
+            target_noise_temperature=target_noise_temperature,
+            sense=sense,
+            output=output,
+            noise_in_eval=noise_in_eval,
+            generator=generator,
+        )
+
+
+class IMLE(AIMLE):
+    """Implicit MLE: a difference of solutions with a fixed step size.
+
+    Niepert, Minervini, Franceschi, "Implicit MLE: Backpropagating Through Discrete Exponential
+    Family Distributions", NeurIPS 2021. The arguments are those of ``AIMLE``; the forward
+    difference is that paper's, hence the default here. The gradient is always divided by lambda.
+    """
+
+    def __init__(
+        self,
+        solver: Solver | Callable[..., Tensor],
+        *,
+        target: FixedTarget = FixedTarget(1.0),  # noqa: B008  (frozen)
+        symmetric_perturbation: bool = False,
+        **settings,
+    ) -> None:
+        super().__init__(
+            solver, target=target, symmetric_perturbation=symmetric_perturbation, **settings
+        )
+
+
+class DBB(IMLE):
+    """Blackbox differentiation: the forward difference of noise-free solutions.
+
+    Vlastelica, Paulus, Musil, Martius, Rolinek, "Differentiation of Blackbox Combinatorial
+    Solvers", ICLR 2020.
+    """
+
+    def __init__(
+        self,
+        solver: Solver | Callable[..., Tensor],
+        lambda_: float = 1.0,
+        *,
+        sense: Sense | None = None,
+        output: Output = "mean",
+    ) -> None:
+        super().__init__(
+            solver, target=FixedTarget(lambda_), noise=None, sense=sense, output=output
+        )
+
+
+class STE(PerturbedMap):
+    """Perturbed straight-through: the gradient of z is passed on to theta as it is.
+
+    Bengio, Leonard, Courville, 2013. Under sense="min" with its sign changed. The arguments are
+    those of ``AIMLE``.
+    """
+
+    def __init__(
+        self,
+        solver: Solver | Callable[..., Tensor],
+        *,
+        noise: Noise | str | None = Gumbel(),  # noqa: B008  (frozen)
+        nb_samples: int = 1,
+        theta_noise_temperature: float = 1.0,
+        sense: Sense | None = None,
+        output: Output = "samples",
+        noise_in_eval: bool = False,
+        generator: Generator | None = None,
+    ) -> None:
+        super().__init__(
+            solver,
+            difference="straight_through",
+            target=FixedTarget(0.0),
+            noise=noise,
+            nb_samples=nb_samples,
+            theta_noise_temperature=theta_noise_temperature,
+            target_noise_temperature=None,
+            sense=sense,
+            output=output,
+            noise_in_eval=noise_in_eval,
+            generator=generator,
+        )
+
+
+class Identity(STE):
+    """The identity as the solver's Jacobian, after a projection that removes what cannot matter.
+
+    Sahoo, Paulus, Vlastelica, Musil, Kuleshov, Martius, "Backpropagation through Combinatorial
+    Algorithms: Identity with Projection Works", ICLR 2023. theta is projected before the solver:
+    "mean" subtracts its mean, "norm" divides by its norm, "std" does both, None neither; each over
+    the unmasked entries of an instance.
+    """
+
+    def __init__(
+        self,
+        solver: Solver | Callable[..., Tensor],
+        *,
+        projection: Literal["std", "mean", "norm"] | None = "std",
+        noise: Noise | str | None = None,
+        output: Output = "mean",
+        **settings,
+    ) -> None:
+        check_choice("Identity", "projection", projection, ("std", "mean", "norm", None))
+        super().__init__(solver, noise=noise, output=output, **settings)
+        self.projection = projection
+
+    def forward(self, theta: Tensor, *args, mask: Tensor | None = None, **kwargs) -> Tensor:
+        """As for the other layers."""
+        self._check_theta(theta)
+        count = getattr(self.solver, "instance_dims", theta.dim() - 1)
+        dims = tuple(range(-count, 0))
+        keep = torch.isfinite(theta) if mask is None else mask & torch.isfinite(theta)
+        free = torch.where(keep, theta, 0.0)
+        if self.projection in ("mean", "std"):
+            entries = keep.expand_as(theta).sum(dims, keepdim=True).clamp_min(1)
+            free = torch.where(keep, free - free.sum(dims, keepdim=True) / entries, 0.0)
+        if self.projection in ("norm", "std"):
+            norm = free.flatten(-count).norm(dim=-1).clamp_min(torch.finfo(theta.dtype).tiny)
+            free = free / norm.reshape(*norm.shape, *(1,) * count)
+        return super().forward(torch.where(keep, free, theta), *args, mask=mask, **kwargs)

@@ -1,0 +1,157 @@
+"""Targets: how far the backward pass steps along the incoming gradient.
+
+Settings only, frozen; what changes during training (alpha, gbar, updates) lives in the layer.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+Scope = Literal["example", "sample", "batch"]
+Scale = Literal["theta", "noise"]
+Rule = Literal["additive", "multiplicative"]
+
+_ALLOWED = {
+    "scope": ("example", "sample", "batch"),
+    "scale": ("theta", "noise"),
+    "rule": ("additive", "multiplicative"),
+}
+
+
+def _require(condition: bool, name: str, value: object, allowed: str) -> None:
+    if not condition:
+        raise ValueError(f"expected {name} {allowed} but got {value!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+@dataclass(frozen=True)
+class FixedTarget:
+    """A constant step `lambda_` in units of the gradient that arrives (IMLE, DBB).
+
+    A mean over samples or a loss scaler shrinks or grows that gradient, and with it the step.
+    """
+
+    lambda_: float = 1.0
+
+    def __post_init__(self) -> None:
+        value = self.lambda_
+        _require(_is_number(value) and value >= 0, "lambda_", value, "finite and >= 0")
+
+
+@dataclass(frozen=True)
+class AdaptiveTarget:
+    """A step that tunes itself so that on average `target_norm` entries of a solution change.
+
+    lambda = alpha * mean_s(||theta|| / ||d_s||), Algorithm 1 of the paper by default.
+
+    Args:
+        initial_alpha: where alpha starts; None means 0 (additive) or 1 (multiplicative).
+        step: the additive rule's increment of alpha.
+        target_norm: the number of changed entries aimed for, the paper's c.
+        decay: of the moving average of the number of changed entries.
+        scope: whose norms make the ratio: of every "example" (the paper), "sample" or the "batch".
+        scale: "theta" (the paper), or "noise": alpha * sigma * sqrt(n) * mean_s(1 / ||d_s||), which
+            also works where theta is zero.
+        rule: "additive" (the paper: alpha +- step) or "multiplicative" (alpha * factor, / factor).
+        factor: of the multiplicative rule.
+        alpha_range: bounds of alpha; None means [0, inf) (additive) or [1, 1000] (multiplicative).
+    """
+
+    initial_alpha: float | None = None
+    step: float = 1e-3
+    target_norm: float = 1.0
+    decay: float = 0.9
+    scope: Scope = "example"
+    scale: Scale = "theta"
+    rule: Rule = "additive"
+    factor: float = 1.1
+    alpha_range: tuple[float, float] | None = None
+    momentum: float = field(default=0.0, kw_only=True)
+    initial_gbar: float = field(default=1.0, kw_only=True)
+    _reference: bool = field(default=False, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, allowed in _ALLOWED.items():
+            value = getattr(self, name)
+            _require(value in allowed, name, value, f"to be one of {', '.join(allowed)}")
+        for name in ("step", "target_norm", "initial_gbar"):
+            value = getattr(self, name)
+            _require(_is_number(value) and value >= 0, name, value, "finite and >= 0")
+        for name in ("decay", "momentum"):
+            value = getattr(self, name)
+            _require(_is_number(value) and 0 <= value < 1, name, value, "in [0, 1)")
+        _require(_is_number(self.factor) and self.factor > 1, "factor", self.factor, "> 1")
+        low, high = self.bounds
+        _require(
+            0 <= low <= high and not math.isnan(high),
+            "alpha_range",
+            self.alpha_range,
+            "to be (low, high) with 0 <= low <= high",
+        )
+        if self.rule == "multiplicative":
+            _require(
+                low > 0, "alpha_range", self.alpha_range, "with low > 0 for rule='multiplicative'"
+            )
+        start = self.start
+        _require(
+            _is_number(start) and low <= start <= high,
+            "initial_alpha",
+            start,
+            f"within alpha_range [{low:g}, {high:g}]",
+        )
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The range of alpha."""
+        if self.alpha_range is not None:
+            low, high = self.alpha_range
+            return float(low), float(high)
+        return (1.0, 1000.0) if self.rule == "multiplicative" else (0.0, math.inf)
+
+    @property
+    def start(self) -> float:
+        """Where alpha starts."""
+        if self.initial_alpha is not None:
+            return self.initial_alpha
+        return max(1.0, self.bounds[0]) if self.rule == "multiplicative" else self.bounds[0]
+
+    @classmethod
+    def reference(cls, **settings) -> AdaptiveTarget:
+        """The authors' public code, where it differs from the paper.
+
+        One lambda for the whole batch, a gradient too large by sqrt(nb_samples), and alpha raised
+        only while gbar < target_norm.
+        """
+        return cls(scope="batch", _reference=True, **settings)
+
+
+Target = FixedTarget | AdaptiveTarget
+
+
+def target_arguments(target: Target) -> tuple[list[str], list[float]]:
+    """`target` and `target_args` of the layer ops."""
+    if isinstance(target, FixedTarget):
+        return ["fixed"], [float(target.lambda_)]
+    low, high = target.bounds
+    names = [
+        "adaptive",
+        target.scope,
+        target.scale,
+        target.rule,
+        "reference" if target._reference else "paper",
+    ]
+    values = [
+        target.step,
+        target.target_norm,
+        target.decay,
+        target.factor,
+        low,
+        0.0 if math.isinf(high) else high,
+        target.momentum,
+    ]
+    return names, [float(value) for value in values]
