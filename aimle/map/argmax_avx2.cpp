@@ -6,17 +6,25 @@
 namespace aimle::avx2 {
 namespace {
 
-/// n >= 8: the last eight entries are looked at twice where n is no multiple of eight.
+/// n >= 8; some entries are looked at twice where n is no multiple of 16.
 Status solve_row(const float* scores, int64_t n, float* z) {
   __m256 best = _mm256_loadu_ps(scores + n - 8);
-  __m256 nan = _mm256_cmp_ps(best, best, _CMP_UNORD_Q);
-  for (int64_t j = 0; j + 8 <= n; j += 8) {
-    const __m256 v = _mm256_loadu_ps(scores + j);
-    best = _mm256_max_ps(v, best);
-    nan = _mm256_or_ps(nan, _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+  __m256 second = _mm256_loadu_ps(scores);
+  __m256 nan = _mm256_cmp_ps(best, second, _CMP_UNORD_Q);
+  for (int64_t j = 0; j + 16 <= n; j += 16) {
+    const __m256 a = _mm256_loadu_ps(scores + j);
+    const __m256 b = _mm256_loadu_ps(scores + j + 8);
+    best = _mm256_max_ps(a, best);
+    second = _mm256_max_ps(b, second);
+    nan = _mm256_or_ps(nan, _mm256_cmp_ps(a, b, _CMP_UNORD_Q));
+  }
+  if (n % 16 > 8) {
+    const __m256 a = _mm256_loadu_ps(scores + n / 16 * 16);
+    second = _mm256_max_ps(a, second);
+    nan = _mm256_or_ps(nan, _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
   }
   if (_mm256_movemask_ps(nan) != 0) return Status::kNaN;
-  const float largest = horizontal_max(best);
+  const float largest = horizontal_max(_mm256_max_ps(best, second));
   if (largest == kMasked) return Status::kTooFewEntries;
   choose(scores, n, 1, largest, z);
   return Status::kOk;

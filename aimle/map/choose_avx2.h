@@ -76,7 +76,16 @@ inline void copy_unmasked(const float* scores, const bool* mask, int64_t n, floa
 /// Too many entries reach the threshold: takes back the last `surplus` of those that equal it.
 [[gnu::noinline]] void drop_last_ties(const float* scores, int64_t n, float threshold,
                                       int64_t surplus, float* z) {
-  for (int64_t j = n - 1; surplus > 0; --j) {
+  const __m256 t = _mm256_set1_ps(threshold);
+  int64_t end = n;
+  for (; surplus > 0 && end >= 8; end -= 8) {
+    const __m256 tied = _mm256_cmp_ps(_mm256_loadu_ps(scores + end - 8), t, _CMP_EQ_OQ);
+    const int ties = __builtin_popcount(static_cast<unsigned>(_mm256_movemask_ps(tied)));
+    if (ties > surplus) break;
+    _mm256_storeu_ps(z + end - 8, _mm256_andnot_ps(tied, _mm256_loadu_ps(z + end - 8)));
+    surplus -= ties;
+  }
+  for (int64_t j = end - 1; surplus > 0; --j) {
     if (scores[j] == threshold) {
       z[j] = 0.0f;
       --surplus;

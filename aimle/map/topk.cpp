@@ -22,36 +22,68 @@ inline constexpr T kMasked = -std::numeric_limits<T>::infinity();
 template <class T>
 using Count = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
-/// Up to so many numbers are ranked by comparing all pairs.
-constexpr int64_t kFew = 48;
+/// So many numbers are ranked by comparing all pairs.
+constexpr int64_t kFew = 32;
 /// The group maxima are taken over this many leading entries; the rest is held against the bound
 /// that they gave.
 constexpr int64_t kHead = 4096;
 constexpr int64_t kGroups = 32;
+/// Entries tested at once against the bound.
+constexpr int64_t kBlock = 16;
+
+/// How many of the values satisfy the predicate.
+template <class T, class Predicate>
+int64_t count_where(const T* values, int64_t count, const Predicate& predicate) {
+  constexpr int64_t kPart = 4096;
+  int64_t sum = 0;
+  for (int64_t begin = 0; begin < count; begin += kPart) {
+    const int64_t end = std::min(count, begin + kPart);
+    Count<T> found = 0;
+    for (int64_t j = begin; j < end; ++j) found += predicate(values[j]);
+    sum += found;
+  }
+  return sum;
+}
 
 /// The k-th largest: the least of those that fewer than k exceed. count <= kFew.
-///
-/// Written in groups of kLanes, without branches, for the compiler to make vectors of.
 template <class T>
 T kth_of_few(const T* values, int64_t count, int64_t k) {
-  constexpr int64_t kLanes = 8;
-  constexpr T kInfinity = std::numeric_limits<T>::infinity();
-  T least[kLanes];
-  std::fill_n(least, kLanes, kInfinity);
-  for (int64_t begin = 0; begin < count; begin += kLanes) {
-    T group[kLanes];
-    Count<T> above[kLanes] = {};
-    for (int64_t l = 0; l < kLanes; ++l)
-      group[l] = begin + l < count ? values[begin + l] : kMasked<T>;
-    for (int64_t i = 0; i < count; ++i) {
-      for (int64_t l = 0; l < kLanes; ++l) above[l] += values[i] > group[l];
-    }
-    for (int64_t l = 0; l < kLanes; ++l) {
-      const T candidate = above[l] < k ? group[l] : kInfinity;
-      least[l] = candidate < least[l] ? candidate : least[l];
-    }
+  Count<T> above[kFew] = {};
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t j = 0; j < count; ++j) above[j] += values[i] > values[j];
   }
-  return *std::min_element(least, least + kLanes);
+  T least = std::numeric_limits<T>::infinity();
+  for (int64_t j = 0; j < count; ++j) {
+    const T candidate = above[j] < k ? values[j] : least;
+    least = candidate < least ? candidate : least;
+  }
+  return least;
+}
+
+/// The k-th largest of `count` values, which are overwritten. Quickselect without unpredictable
+/// branches, the pivot being the median of 15 entries from all over.
+template <class T>
+T kth_largest(T* values, int64_t count, int64_t k) {
+  for (uint64_t round = 0; count > kFew; ++round) {
+    T sample[15];
+    for (uint64_t i = 0; i < 15; ++i) {
+      const uint64_t random = (15 * round + i + 1) * 0x9e3779b97f4a7c15u >> 32;
+      sample[i] = values[random * static_cast<uint64_t>(count) >> 32];
+    }
+    const T pivot = kth_of_few(sample, 15, 8);
+    const int64_t larger = count_where(values, count, [=](T v) { return v > pivot; });
+    const int64_t reaching = count_where(values, count, [=](T v) { return v >= pivot; });
+    if (larger < k && k <= reaching) return pivot;
+    int64_t kept = 0;
+    for (int64_t j = 0; j < count; ++j) {
+      const T v = values[j];
+      values[kept] = v;
+      kept += k <= larger ? v > pivot : v < pivot;
+    }
+    count = kept;
+    if (k > reaching) k -= reaching;
+  }
+  return kth_of_few(values, count, k);
 }
 
 /// The k-th largest of the maxima of disjoint groups, which at least k scores reach.
@@ -67,7 +99,7 @@ T bound_of_groups(const T* scores, int64_t n, int64_t k) {
   return kth_of_few(largest, kGroups, k);
 }
 
-/// Solves rows of length n one after the other.
+/// Solves rows of n > kShortRow entries one after the other.
 template <class T>
 class RowSolver {
  public:
@@ -77,7 +109,7 @@ class RowSolver {
     if (k < 0 || k > n_) return Status::kBadK;
     if (mask != nullptr) scores = unmasked(scores, mask);
     if (has_nan(scores)) return Status::kNaN;
-    const T threshold = kth_largest(scores, k);
+    const T threshold = threshold_of(scores, k);
     if (threshold == kMasked<T>) return Status::kTooFewEntries;
     choose(threshold, scores, k, z);
     return Status::kOk;
@@ -91,62 +123,70 @@ class RowSolver {
   }
 
   bool has_nan(const T* scores) const {
-    Count<T> nan = 0;
-    for (int64_t j = 0; j < n_; ++j) nan |= scores[j] != scores[j];
-    return nan != 0;
+    return count_where(scores, n_, [](T x) { return x != x; }) != 0;
   }
 
   /// -inf if fewer than k scores exceed it, +inf if k = 0.
   ///
   /// Keeps the candidates seen so far; whenever they have become many, all but the k largest are
   /// dropped, and from then on a candidate has to exceed the least of those.
-  T kth_largest(const T* scores, int64_t k) {
+  T threshold_of(const T* scores, int64_t k) {
     if (k == 0) return std::numeric_limits<T>::infinity();
-    if (n_ <= kFew) return kth_of_few(scores, n_, k);
     T bound = kMasked<T>;
     if (2 * k <= kGroups) {
       bound = bound_of_groups(scores, std::min(n_, kHead), k);
       bound = std::nextafter(bound, kMasked<T>);
     }
-    const auto capacity = static_cast<size_t>(std::min(n_, 3 * k + 128));
-    candidates_.resize(capacity);
-    size_t count = 0;
-    for (int64_t j = 0; j < n_; ++j) {
-      if (scores[j] > bound) {
-        candidates_[count++] = scores[j];
-        if (count == capacity) {
-          bound = kth_candidate(count, k);
-          count = static_cast<size_t>(k);
-        }
+    const int64_t limit = 3 * k + 128;
+    candidates_.resize(static_cast<size_t>(std::min(n_, limit) + kBlock));
+    T* const candidates = candidates_.data();
+    int64_t count = 0;
+    for (int64_t begin = 0; begin < n_; begin += kBlock) {
+      const int64_t end = std::min(n_, begin + kBlock);
+      if (end - begin == kBlock) {
+        Count<T> any = 0;
+        for (int64_t l = 0; l < kBlock; ++l) any |= scores[begin + l] > bound;
+        if (any == 0) continue;
+      }
+      for (int64_t j = begin; j < end; ++j) {
+        candidates[count] = scores[j];
+        count += scores[j] > bound;
+      }
+      if (count >= limit) {
+        bound = thin_out(count, k);
+        count = k;
       }
     }
-    if (static_cast<int64_t>(count) < k) return kMasked<T>;
-    return static_cast<int64_t>(count) <= kFew
-               ? kth_of_few(candidates_.data(), static_cast<int64_t>(count), k)
-               : kth_candidate(count, k);
+    return count < k ? kMasked<T> : kth_largest(candidates, count, k);
   }
 
-  T kth_candidate(size_t count, int64_t k) {
-    const auto begin = candidates_.begin();
-    const auto kth = begin + (k - 1);
-    std::nth_element(begin, kth, begin + static_cast<ptrdiff_t>(count), std::greater<>());
-    return *kth;
+  /// Leaves the k largest candidates and returns the least of them.
+  T thin_out(int64_t count, int64_t k) {
+    selecting_.assign(candidates_.begin(), candidates_.begin() + count);
+    const T kth = kth_largest(selecting_.data(), count, k);
+    int64_t kept = 0;
+    for (int64_t j = 0; j < count; ++j) {
+      const T candidate = candidates_[j];
+      candidates_[kept] = candidate;
+      kept += candidate > kth;
+    }
+    std::fill(candidates_.begin() + kept, candidates_.begin() + k, kth);
+    return kth;
   }
 
   /// Everything that reaches the threshold, but of those that equal it only the first.
   void choose(T threshold, const T* scores, int64_t k, T* z) const {
-    int64_t surplus = -k;
-    for (int64_t begin = 0; begin < n_; begin += kHead) {
-      const int64_t end = std::min(n_, begin + kHead);
-      Count<T> reach = 0;
-      for (int64_t j = begin; j < end; ++j) {
-        const bool reaches = scores[j] >= threshold;
-        z[j] = reaches ? T(1) : T(0);
-        reach += reaches;
-      }
-      surplus += reach;
+    for (int64_t j = 0; j < n_; ++j) z[j] = scores[j] >= threshold ? T(1) : T(0);
+    int64_t surplus = count_where(scores, n_, [=](T x) { return x >= threshold; }) - k;
+    int64_t end = n_;
+    for (; surplus > 0 && end >= kBlock; end -= kBlock) {
+      const T* block = scores + end - kBlock;
+      const int64_t ties = count_where(block, kBlock, [=](T x) { return x == threshold; });
+      if (ties > surplus) break;
+      for (int64_t l = 0; l < kBlock; ++l) z[end - kBlock + l] = block[l] > threshold ? T(1) : T(0);
+      surplus -= ties;
     }
-    for (int64_t j = n_ - 1; surplus > 0; --j) {
+    for (int64_t j = end - 1; surplus > 0; --j) {
       if (scores[j] == threshold) {
         z[j] = T(0);
         --surplus;
@@ -157,6 +197,7 @@ class RowSolver {
   int64_t n_;
   std::vector<T> row_;
   std::vector<T> candidates_;
+  std::vector<T> selecting_;
 };
 
 /// 16-byte vectors: what every x86-64 and ARM64 has.

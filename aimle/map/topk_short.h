@@ -24,15 +24,15 @@ namespace aimle {
 namespace {
 
 /// The longest row that counts as short.
-constexpr int64_t kShortRow = 32;
+constexpr int64_t kShortRow = 64;
 
 /// Batcher's odd-even merge sort for any size: the network of the next power of two without the
 /// comparators that touch what is not there.
 template <int kSize>
 struct Network {
   int count = 0;
-  int low[64] = {};
-  int high[64] = {};
+  int low[256] = {};
+  int high[256] = {};
 
   constexpr Network() {
     for (int p = 1; p < kSize; p *= 2) {
@@ -207,7 +207,9 @@ void solve_short_rows(const TopK& solver, const Rows<T>& rows) {
   if (solver.n <= 16) return ShortRows<T, Machine, 8>::solve(solver, rows);
   if (solver.n <= 20) return ShortRows<T, Machine, 10>::solve(solver, rows);
   if (solver.n <= 24) return ShortRows<T, Machine, 12>::solve(solver, rows);
-  return ShortRows<T, Machine, 16>::solve(solver, rows);
+  if (solver.n <= 32) return ShortRows<T, Machine, 16>::solve(solver, rows);
+  if (solver.n <= 48) return ShortRows<T, Machine, 24>::solve(solver, rows);
+  return ShortRows<T, Machine, 32>::solve(solver, rows);
 }
 
 }  // namespace
