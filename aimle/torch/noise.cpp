@@ -4,6 +4,7 @@
 
 #include "aimle/noise/quantile_table.h"
 #include "aimle/noise/sum_of_gamma.h"
+#include "aimle/torch/dtype.h"
 #include "aimle/torch/value_error.h"
 
 namespace aimle::ops {
@@ -49,7 +50,7 @@ void check_noise(NoiseKind kind, const at::Tensor& key, const NoiseShape& shape,
                  const std::optional<at::Tensor>& table) {
   const std::string_view op = name(kind);
   TORCH_CHECK_TYPE(key.scalar_type() == at::kLong, "[aimle::", op,
-                   "] expected a key of int64 but got ", key.scalar_type());
+                   "] expected a key of int64 but got ", dtype_name(key));
   TORCH_CHECK_VALUE(key.dim() == 1 && key.sym_size(0) == 2, "[aimle::", op,
                     "] expected a key of shape [2] but got ", key.sym_sizes());
   TORCH_CHECK_VALUE(shape.samples == -1 || shape.samples >= 1, "[aimle::", op,
@@ -60,7 +61,7 @@ void check_noise(NoiseKind kind, const at::Tensor& key, const NoiseShape& shape,
   check_sizes(op, "instance", shape.instance, kMaxElements);
   if (!table) return;
   TORCH_CHECK_TYPE(table->scalar_type() == at::kFloat, "[aimle::", op,
-                   "] expected a table of float32 but got ", table->scalar_type());
+                   "] expected a table of float32 but got ", dtype_name(*table));
   TORCH_CHECK_VALUE(table->dim() == 1 && table->sym_size(0) == kQuantileTableSize, "[aimle::", op,
                     "] expected a table of shape [", kQuantileTableSize,
                     "] (sum_of_gamma_table makes it) but got ", table->sym_sizes());

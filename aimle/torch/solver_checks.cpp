@@ -3,6 +3,8 @@
 #include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
 
+#include "aimle/torch/dtype.h"
+
 namespace aimle::ops {
 namespace {
 
@@ -24,18 +26,14 @@ void check_same_device(const SolverInput& input, std::string_view name, const at
 }  // namespace
 
 void check_input(const SolverInput& input) {
-  const at::ScalarType type = input.scores.scalar_type();
-  TORCH_CHECK_TYPE(
-      type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf,
-      "[aimle::", input.op, "] expected scores of float32, float64, bfloat16 or float16 but got ",
-      type);
+  check_scores_type(input.op, input.scores);
   TORCH_CHECK_VALUE(input.scores.dim() >= input.instance_dims, "[aimle::", input.op,
                     "] expected scores of at least ", input.instance_dims,
                     input.instance_dims == 1 ? " dimension" : " dimensions", " but got shape ",
                     input.scores.sym_sizes());
   if (input.mask) {
     TORCH_CHECK_TYPE(input.mask->scalar_type() == at::kBool, "[aimle::", input.op,
-                     "] expected a mask of bool but got ", input.mask->scalar_type());
+                     "] expected a mask of bool but got ", dtype_name(*input.mask));
     TORCH_CHECK_VALUE(broadcastable(input.mask->sym_sizes(), input.scores.sym_sizes()),
                       "[aimle::", input.op,
                       "] expected a mask broadcastable to the shape of scores, ",
@@ -44,7 +42,7 @@ void check_input(const SolverInput& input) {
   }
   if (input.row_k) {
     TORCH_CHECK_TYPE(input.row_k->scalar_type() == at::kLong, "[aimle::", input.op,
-                     "] expected k per row of int64 but got ", input.row_k->scalar_type());
+                     "] expected k per row of int64 but got ", dtype_name(*input.row_k));
     TORCH_CHECK_VALUE(broadcastable(input.row_k->sym_sizes(), input.sym_batch()),
                       "[aimle::", input.op,
                       "] expected k per row broadcastable to the batch shape, ", input.sym_batch(),
@@ -54,9 +52,7 @@ void check_input(const SolverInput& input) {
 }
 
 SolverTensors prepare(const SolverInput& input) {
-  const at::ScalarType native =
-      input.scores.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  SolverTensors tensors{.scores = input.scores.to(native).contiguous()};
+  SolverTensors tensors{.scores = input.scores.to(native_type(input.scores)).contiguous()};
   if (input.mask) tensors.mask = input.mask->expand(input.scores.sizes()).contiguous();
   if (input.row_k) tensors.row_k = input.row_k->expand(input.batch()).contiguous();
   return tensors;

@@ -1,6 +1,5 @@
 #include "aimle/torch/solver_status.h"
 
-#include <ATen/ops/nonzero.h>
 #include <c10/util/Exception.h>
 
 #include <cmath>
@@ -48,13 +47,11 @@ class BadRow {
   std::string describe(Status status) const {
     std::ostringstream text;
     text << "[aimle::" << input_.op << "] ";
-    if (!index_.empty())
-      text << "row " << (index_.size() > 1 ? "(" : "") << join(index_)
-           << (index_.size() > 1 ? ")" : "") << ": ";
+    if (index_.size() == 1) text << "row " << index_[0] << ": ";
+    if (index_.size() > 1) text << "row (" << join(index_) << "): ";
     switch (status) {
       case Status::kNaN:
-        text << "expected numbers but " << first([](double x) { return std::isnan(x); })
-             << " is NaN";
+        text << "expected numbers but got " << first([](double x) { return std::isnan(x); });
         break;
       case Status::kBadK:
         text << "expected 0 <= k <= " << size() << " but got k=" << k_;
@@ -67,9 +64,8 @@ class BadRow {
         text << "expected a connected graph but " << aimle::describe(status);
         break;
       case Status::kNegativeCost:
-        text << "expected costs >= 0 under negative=\"error\" but "
-             << first([](double x) { return x < 0; }) << " is "
-             << value([](double x) { return x < 0; });
+        text << "expected costs >= 0 under negative=\"error\" but got "
+             << first([](double x) { return x < 0; });
         break;
       default:
         text << aimle::describe(status);
@@ -82,26 +78,18 @@ class BadRow {
   bool allowed(int64_t i) const { return !mask_.defined() || mask_.const_data_ptr<bool>()[i]; }
   double score(int64_t i) const { return scores_.const_data_ptr<double>()[i]; }
 
-  template <class Predicate>
-  int64_t find(Predicate predicate) const {
-    for (int64_t i = 0; i < size(); ++i) {
-      if (allowed(i) && predicate(score(i))) return i;
-    }
-    return -1;
-  }
-
-  template <class Predicate>
-  double value(Predicate predicate) const {
-    return score(find(predicate));
-  }
-
+  /// The first entry of which the predicate is true, with its index in the whole tensor.
   template <class Predicate>
   std::string first(Predicate predicate) const {
-    const int64_t i = find(predicate);
-    if (i < 0) return "a score";
-    Index index = index_;
-    for (const int64_t j : unravel(i, instance_)) index.push_back(j);
-    return "scores[" + join(index) + "]";
+    for (int64_t i = 0; i < size(); ++i) {
+      if (!allowed(i) || !predicate(score(i))) continue;
+      Index index = index_;
+      for (const int64_t j : unravel(i, instance_)) index.push_back(j);
+      std::ostringstream text;
+      text << "scores[" << join(index) << "]=" << score(i);
+      return text.str();
+    }
+    return "inf - inf";  // the two directions of an edge
   }
 
   int64_t choosable() const {

@@ -8,6 +8,7 @@
 #include <torch/library.h>
 
 #include "aimle/map/spanning_tree.h"
+#include "aimle/torch/dtype.h"
 #include "aimle/torch/executor.h"
 #include "aimle/torch/value_error.h"
 
@@ -17,12 +18,7 @@ namespace {
 using at::Tensor;
 
 void check(const Tensor& scores, int64_t vertices) {
-  const at::ScalarType type = scores.scalar_type();
-  TORCH_CHECK_TYPE(
-      type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf,
-      "[aimle::symmetrise] expected scores of float32, float64, bfloat16 or float16 "
-      "but got ",
-      type);
+  check_scores_type("symmetrise", scores);
   const SpanningTree tree{.vertices = vertices, .layout = SpanningTree::Layout::kDirected};
   with_value_errors([&] { tree.validate(); });
   TORCH_CHECK_VALUE(scores.dim() >= 1 && scores.sym_size(-1) == tree.size(),
@@ -44,10 +40,9 @@ void fill(const Tensor& scores, int64_t vertices, Tensor& out) {
 
 Tensor symmetrise_cpu(const Tensor& scores, int64_t vertices) {
   check(scores, vertices);
-  const bool wide = scores.scalar_type() == at::kDouble;
-  const Tensor native = scores.to(wide ? at::kDouble : at::kFloat).contiguous();
+  const Tensor native = scores.to(native_type(scores)).contiguous();
   Tensor out = at::empty_like(native);
-  if (wide) {
+  if (native.scalar_type() == at::kDouble) {
     fill<double>(native, vertices, out);
   } else {
     fill<float>(native, vertices, out);

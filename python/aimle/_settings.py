@@ -1,5 +1,7 @@
 """Checks of the settings objects: each error names the argument, its value and what is allowed."""
 
+from torch import Tensor
+
 
 def check_int(owner: str, name: str, value: object, low: int, high: int | None = None) -> None:
     """TypeError unless value is an int, ValueError unless low <= value (<= high)."""
@@ -17,3 +19,11 @@ def check_choice(owner: str, name: str, value: object, allowed: tuple[object, ..
     if value not in allowed:
         choices = " or ".join(repr(choice) for choice in allowed)
         raise ValueError(f"[aimle.{owner}] expected {name} to be {choices} but got {value!r}")
+
+
+def check_tensor(owner: str, name: str, value: object) -> None:
+    """TypeError unless value is a tensor."""
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"[aimle.{owner}] expected {name} to be a tensor but got {type(value).__name__}"
+        )

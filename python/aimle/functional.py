@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Generator, Tensor
 
-from aimle._settings import check_int
+from aimle._settings import check_int, check_tensor
 from aimle.noise import Noise, as_noise
-from aimle.solvers import Solver
+from aimle.solvers import CHECK_ALL, CHECK_DEFAULT, CHECK_NOTHING, Solver
 
 _ops = torch.ops.aimle
 _RANK = int(os.environ.get("RANK", "0"))
@@ -39,11 +39,11 @@ def solve(
             "[aimle.solve] expected a solver such as aimle.TopK(k=3) but got "
             f"{type(solver).__name__}"
         )
-    if not isinstance(scores, Tensor):
-        raise TypeError(f"[aimle.solve] expected scores to be a tensor but got {type(scores)}")
-    default = 0 if return_status else 1
-    level = default if check is None else 2 * check
-    z, status = solver.solve_rows(scores, mask, k, level)
+    if check is None:
+        check_level = CHECK_NOTHING if return_status else CHECK_DEFAULT
+    else:
+        check_level = CHECK_ALL if check else CHECK_NOTHING
+    z, status = solver.solve_rows(scores, mask, k, check_level)
     return (z, status) if return_status else z
 
 
@@ -66,10 +66,11 @@ def sample_noise(
     samples or more instances leave the others as they are.
     """
     noise = as_noise(noise)
+    check_tensor("sample_noise", "key", key)
     check_int("sample_noise", "instance_dims", instance_dims, 0, len(shape))
     if nb_samples is not None and nb_samples < 1:
         raise ValueError(f"[aimle.sample_noise] expected nb_samples >= 1 but got {nb_samples}")
-    if not (math.isfinite(temperature) and temperature >= 0):
+    if not 0 <= temperature < math.inf:
         raise ValueError(
             f"[aimle.sample_noise] expected a finite temperature >= 0 but got {temperature}"
         )

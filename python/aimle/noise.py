@@ -47,7 +47,9 @@ class Gumbel(Noise):
     def stddev(self) -> float:
         return math.pi / math.sqrt(6.0)
 
-    def sample(self, key, batch, samples, instance):
+    def sample(
+        self, key: Tensor, batch: Sequence[int], samples: int, instance: Sequence[int]
+    ) -> Tensor:
         return _ops.gumbel.default(key, batch, samples, instance)
 
 
@@ -61,7 +63,9 @@ class Normal(Noise):
     def stddev(self) -> float:
         return 1.0
 
-    def sample(self, key, batch, samples, instance):
+    def sample(
+        self, key: Tensor, batch: Sequence[int], samples: int, instance: Sequence[int]
+    ) -> Tensor:
         return _ops.normal.default(key, batch, samples, instance)
 
 
@@ -75,7 +79,9 @@ class Logistic(Noise):
     def stddev(self) -> float:
         return math.pi / math.sqrt(3.0)
 
-    def sample(self, key, batch, samples, instance):
+    def sample(
+        self, key: Tensor, batch: Sequence[int], samples: int, instance: Sequence[int]
+    ) -> Tensor:
         return _ops.logistic.default(key, batch, samples, instance)
 
 
@@ -104,7 +110,9 @@ class SumOfGamma(Noise):
     def stddev(self) -> float:
         return math.sqrt(sum(1.0 / i**2 for i in range(1, self.nb_iterations + 1)) / self.k)
 
-    def sample(self, key, batch, samples, instance):
+    def sample(
+        self, key: Tensor, batch: Sequence[int], samples: int, instance: Sequence[int]
+    ) -> Tensor:
         return _ops.sum_of_gamma.default(key, batch, samples, instance, self.table(key.device))
 
 

@@ -13,9 +13,12 @@ import torch
 from torch import Tensor
 
 from aimle import _library  # noqa: F401  (registers the ops)
-from aimle._settings import check_choice, check_int
+from aimle._settings import check_choice, check_int, check_tensor
 
 _ops = torch.ops.aimle
+
+# The `check` argument of the solver ops: which bad values raise. See aimle.solve.
+CHECK_NOTHING, CHECK_DEFAULT, CHECK_ALL = 0, 1, 2
 
 
 class Solver(ABC):
@@ -27,10 +30,23 @@ class Solver(ABC):
     instance_dims: ClassVar[int] = 1
 
     @abstractmethod
-    def solve_rows(
+    def _op(
         self, scores: Tensor, mask: Tensor | None, k: Tensor | int | None, check: int
     ) -> tuple[Tensor, Tensor]:
-        """The op behind the solver: z like scores, and a uint8 status of the batch shape."""
+        """The op behind the solver."""
+
+    def solve_rows(
+        self,
+        scores: Tensor,
+        mask: Tensor | None = None,
+        k: Tensor | int | None = None,
+        check: int = CHECK_DEFAULT,
+    ) -> tuple[Tensor, Tensor]:
+        """z like scores, and a uint8 status of the batch shape."""
+        check_tensor(type(self).__name__, "scores", scores)
+        if mask is not None:
+            check_tensor(type(self).__name__, "mask", mask)
+        return self._op(scores, mask, k, check)
 
     @abstractmethod
     def layer_arguments(self) -> tuple[str, list[int]]:
@@ -45,7 +61,7 @@ class Solver(ABC):
         mask: bool, broadcastable to scores; entries that are False are never chosen.
         k: only for TopK; an int, or int64 broadcastable to *batch, in place of the solver's k.
         """
-        return self.solve_rows(scores, mask, k, 1)[0]
+        return self.solve_rows(scores, mask, k)[0]
 
 
 def _refuse_k(solver: Solver, k: object) -> None:
@@ -57,10 +73,12 @@ def _refuse_k(solver: Solver, k: object) -> None:
 class Argmax(Solver):
     """The one-hot vector of the largest score: [*batch, n] -> [*batch, n]. -inf is masked."""
 
-    def layer_arguments(self):
+    def layer_arguments(self) -> tuple[str, list[int]]:
         return "argmax", []
 
-    def solve_rows(self, scores, mask, k, check):
+    def _op(
+        self, scores: Tensor, mask: Tensor | None, k: Tensor | int | None, check: int
+    ) -> tuple[Tensor, Tensor]:
         _refuse_k(self, k)
         return _ops.argmax.default(scores, mask, check)
 
@@ -77,12 +95,18 @@ class TopK(Solver):
     def __post_init__(self) -> None:
         check_int("TopK", "k", self.k, 0)
 
-    def layer_arguments(self):
+    def layer_arguments(self) -> tuple[str, list[int]]:
         return "topk", [self.k]
 
-    def solve_rows(self, scores, mask, k, check):
+    def _op(
+        self, scores: Tensor, mask: Tensor | None, k: Tensor | int | None, check: int
+    ) -> tuple[Tensor, Tensor]:
         if isinstance(k, Tensor):
             return _ops.topk.default(scores, self.k, mask, k, check)
+        if k is not None and not isinstance(k, int | torch.SymInt):
+            raise TypeError(
+                f"[aimle.TopK] expected k to be an int or an int64 tensor but got {k!r}"
+            )
         return _ops.topk.default(scores, self.k if k is None else k, mask, None, check)
 
 
@@ -100,10 +124,12 @@ class SpanningTree(Solver):
     def __post_init__(self) -> None:
         check_int("SpanningTree", "n", self.n, 1)
 
-    def layer_arguments(self):
+    def layer_arguments(self) -> tuple[str, list[int]]:
         return "spanning_tree", [self.n]
 
-    def solve_rows(self, scores, mask, k, check):
+    def _op(
+        self, scores: Tensor, mask: Tensor | None, k: Tensor | int | None, check: int
+    ) -> tuple[Tensor, Tensor]:
         _refuse_k(self, k)
         return _ops.spanning_tree.default(scores, self.n, mask, check)
 
@@ -142,11 +168,13 @@ class GridPath(Solver):
                 )
             object.__setattr__(self, name, tuple(value))
 
-    def layer_arguments(self):
+    def layer_arguments(self) -> tuple[str, list[int]]:
         refuse = int(self.negative == "error")
         return "grid_path", [self.neighbourhood, *self.source, *self.target, refuse]
 
-    def solve_rows(self, scores, mask, k, check):
+    def _op(
+        self, scores: Tensor, mask: Tensor | None, k: Tensor | int | None, check: int
+    ) -> tuple[Tensor, Tensor]:
         _refuse_k(self, k)
         return _ops.grid_path.default(
             scores, self.neighbourhood, self.source, self.target, self.negative, mask, check

@@ -1,0 +1,19 @@
+#include "aimle/torch/dtype.h"
+
+#include <c10/util/Exception.h>
+
+namespace aimle::ops {
+
+std::string_view dtype_name(const at::Tensor& tensor) {
+  return c10::getDtypeNames(tensor.scalar_type()).first;
+}
+
+void check_scores_type(std::string_view op, const at::Tensor& scores) {
+  const at::ScalarType type = scores.scalar_type();
+  TORCH_CHECK_TYPE(
+      type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf,
+      "[aimle::", op, "] expected scores of float32, float64, bfloat16 or float16 but got ",
+      dtype_name(scores));
+}
+
+}  // namespace aimle::ops

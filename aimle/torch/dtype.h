@@ -1,0 +1,22 @@
+// The types of scores: float32 and float64 are solved as they are; bfloat16 and float16 are solved
+// in float32 and the answer is given in their own type.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string_view>
+
+namespace aimle::ops {
+
+/// As Python says it: "float32".
+std::string_view dtype_name(const at::Tensor& tensor);
+
+/// TypeError unless scores have one of the four types.
+void check_scores_type(std::string_view op, const at::Tensor& scores);
+
+/// The type in which scores of this one are solved.
+inline at::ScalarType native_type(const at::Tensor& scores) {
+  return scores.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+}  // namespace aimle::ops

@@ -1,0 +1,49 @@
+"""Finds the package and the built library without installation, and gives the fixtures.
+
+The library is the one named by AIMLE_LIBRARY, or the one in build/release. Data sets are looked for
+in AIMLE_DATA, or in shared/data beside the checkout.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "python"))
+
+import aimle  # noqa: E402
+
+
+@pytest.fixture(params=["cpu", "cuda"])
+def device(request: pytest.FixtureRequest) -> torch.device:
+    """Every test that takes it runs on both devices."""
+    if request.param == "cuda":
+        if not torch.cuda.is_available():
+            pytest.skip("no CUDA device")
+        if not torch._C._dispatch_has_kernel_for_dispatch_key("aimle::topk", "CUDA"):
+            pytest.skip("aimle was built without CUDA kernels")
+    return torch.device(request.param)
+
+
+@pytest.fixture
+def key(device: torch.device) -> torch.Tensor:
+    return torch.tensor([20230207, 1], device=device)
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of data sets."""
+    places = [REPOSITORY.parent / "shared" / "data"]
+    if path := os.environ.get("AIMLE_DATA"):
+        places.insert(0, Path(path))
+    for place in places:
+        if place.is_dir():
+            return place
+    pytest.skip("no data sets: set AIMLE_DATA")
+
+
+def pytest_report_header() -> list[str]:
+    return [f"aimle: {aimle.__version__} from {aimle._library.find()}, torch {torch.__version__}"]

@@ -1,0 +1,89 @@
+"""The same problems solved by NumPy, SciPy and NetworkX, one instance at a time."""
+
+import networkx as nx
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import dijkstra
+
+
+def argmax(scores: np.ndarray) -> np.ndarray:
+    z = np.zeros_like(scores)
+    z[np.argmax(scores)] = 1
+    return z
+
+
+def topk(scores: np.ndarray, k: int, mask: np.ndarray | None = None) -> np.ndarray:
+    order = np.argsort(-scores, kind="stable")
+    if mask is not None:
+        order = order[mask[order]]
+    z = np.zeros_like(scores)
+    z[order[:k]] = 1
+    return z
+
+
+def edges(n: int) -> list[tuple[int, int]]:
+    """The undirected order: (0,1), (0,2), ..., (1,2), ..."""
+    return [(i, j) for i in range(n) for j in range(i + 1, n)]
+
+
+def arcs(n: int) -> list[tuple[int, int]]:
+    """The directed order as (receiver, sender), receiver-major."""
+    return [(i, j) for i in range(n) for j in range(n) if i != j]
+
+
+def spanning_tree(scores: np.ndarray, n: int, mask: np.ndarray | None = None) -> np.ndarray:
+    """Undirected scores; weights must differ."""
+    graph = nx.Graph()
+    graph.add_nodes_from(range(n))
+    for index, (i, j) in enumerate(edges(n)):
+        if mask is None or mask[index]:
+            graph.add_edge(i, j, weight=scores[index], index=index)
+    z = np.zeros_like(scores)
+    for _, _, edge in nx.maximum_spanning_edges(graph, data=True):
+        z[edge["index"]] = 1
+    return z
+
+
+def directed_spanning_tree(scores: np.ndarray, n: int) -> np.ndarray:
+    position = {arc: index for index, arc in enumerate(arcs(n))}
+    weights = np.array([scores[position[i, j]] + scores[position[j, i]] for i, j in edges(n)])
+    z = np.zeros_like(scores)
+    for (i, j), chosen in zip(edges(n), spanning_tree(weights, n), strict=True):
+        z[position[i, j]] = z[position[j, i]] = chosen
+    return z
+
+
+def grid_path(
+    costs: np.ndarray,
+    neighbourhood: int = 8,
+    source: tuple[int, int] = (0, 0),
+    target: tuple[int, int] = (-1, -1),
+    mask: np.ndarray | None = None,
+) -> np.ndarray:
+    """Positive costs, and no two paths of one cost."""
+    height, width = costs.shape
+    steps = [(r, c) for r in (-1, 0, 1) for c in (-1, 0, 1) if (r, c) != (0, 0)]
+    if neighbourhood == 4:
+        steps = [(r, c) for r, c in steps if r == 0 or c == 0]
+    allowed = np.ones_like(costs, dtype=bool) if mask is None else mask
+    tails, heads, weights = [], [], []
+    for (r, c), step in ((cell, step) for cell in np.ndindex(costs.shape) for step in steps):
+        to = (r + step[0], c + step[1])
+        inside = 0 <= to[0] < height and 0 <= to[1] < width
+        if inside and allowed[r, c] and allowed[to]:
+            tails.append(r * width + c)
+            heads.append(to[0] * width + to[1])
+            weights.append(costs[to])
+    graph = coo_array((weights, (tails, heads)), shape=(costs.size, costs.size)).tocsr()
+    first = (source[0] % height) * width + source[1] % width
+    cell = (target[0] % height) * width + target[1] % width
+    _, before = dijkstra(graph, indices=first, return_predecessors=True)
+    z = np.zeros(costs.size, dtype=costs.dtype)
+    while cell >= 0:
+        z[cell] = 1
+        cell = before[cell]
+    return z.reshape(costs.shape)
+
+
+def path_cost(costs: np.ndarray, z: np.ndarray) -> float:
+    return float((costs.astype(np.float64) * z).sum())
