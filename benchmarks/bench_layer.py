@@ -1,0 +1,207 @@
+"""Forward and backward of one adaptive central layer against the same written plainly in PyTorch.
+
+`make bench` runs it; `--reference DIR` adds the authors' code from a checkout of
+EdinburghNLP/torch-adaptive-imle. Gradients are compared on the same noise before anything is timed.
+`published` is what the authors' layer takes on a 2-core machine, `aim` the time aimed for with two
+threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import plain_layer
+import torch
+from torch import Tensor
+
+import aimle
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    shape: tuple[int, ...]  # of theta
+    samples: int
+    solver: aimle.Solver
+    plain_solver: Callable[[Tensor], Tensor]
+    noise: aimle.Noise
+    plain_noise: Callable[[torch.Size], Tensor]
+    published_ms: float
+    aim_ms: float
+
+    def theta(self) -> Tensor:
+        generator = torch.Generator().manual_seed(0)
+        theta = torch.randn(self.shape, generator=generator)
+        return (theta.abs() + 1.0 if self.solver.sense == "min" else theta).requires_grad_()
+
+    def gradient(self) -> Tensor:
+        shape = (self.shape[0], self.samples, *self.shape[1:])
+        return torch.randn(shape, generator=torch.Generator().manual_seed(1))
+
+
+def _cases() -> list[Case]:
+    sog, gumbel = aimle.SumOfGamma(10), aimle.Gumbel()
+    plain_sog, plain_gumbel = plain_layer.sum_of_gamma(10), plain_layer.gumbel
+    ten, one = aimle.TopK(10), aimle.TopK(1)
+    plain_ten, plain_one = plain_layer.topk(10), plain_layer.topk(1)
+    tree, plain_tree = aimle.SpanningTree(10), plain_layer.directed_tree(10)
+    path, plain_path = aimle.GridPath(), plain_layer.grid_path
+    return [
+        Case("10 of 20, SoG, S = 10", (2000, 20), 10, ten, plain_ten, sog, plain_sog, 287, 2.9),
+        Case("10 of 20, SoG, S = 1", (2000, 20), 1, ten, plain_ten, sog, plain_sog, 28.7, 0.36),
+        Case("1 of 20, Gumbel", (2000, 20), 1, one, plain_one, gumbel, plain_gumbel, 1.87, 0.23),
+        Case("10 of 350, Gumbel", (40, 350), 1, ten, plain_ten, gumbel, plain_gumbel, 1.15, 0.19),
+        Case("10 of 350, SoG", (40, 350), 1, ten, plain_ten, sog, plain_sog, 10.6, 0.21),
+        Case("128 trees of 10, SoG", (128, 90), 1, tree, plain_tree, sog, plain_sog, 73, 0.18),
+        Case(
+            "70 grids of 12 x 12",
+            (70, 12, 12),
+            1,
+            path,
+            plain_path,
+            gumbel,
+            plain_gumbel,
+            182,
+            0.36,
+        ),
+        Case(
+            "70 grids of 30 x 30",
+            (70, 30, 30),
+            1,
+            path,
+            plain_path,
+            gumbel,
+            plain_gumbel,
+            1289,
+            1.3,
+        ),
+    ]
+
+
+def check(case: Case) -> None:
+    """The layer and the plain one agree on the gradient, given the same noise and alpha."""
+    key = torch.tensor([3, 4])
+    alpha = 0.3
+    layer = aimle.AIMLE(
+        case.solver,
+        noise=case.noise,
+        nb_samples=case.samples,
+        target=aimle.AdaptiveTarget(initial_alpha=alpha),
+    )
+    dims = case.solver.instance_dims
+    eps = aimle.sample_noise(
+        case.noise, case.shape, key, nb_samples=case.samples, instance_dims=dims
+    )
+    minimise = case.solver.sense == "min"
+    plain = plain_layer.PlainAIMLE(
+        case.plain_solver, lambda _: eps, case.samples, minimise, alpha=alpha
+    )
+    theta, dy = case.theta(), case.gradient()
+    (ours,) = torch.autograd.grad(layer(theta, key=key), theta, dy)
+    (theirs,) = torch.autograd.grad(plain(theta), theta, dy)
+    same = torch.isclose(ours, theirs, rtol=1e-3, atol=1e-6).double().mean().item()
+    # The plain one rounds lambda otherwise, which may flip a solution now and then.
+    assert same > 0.995, f"{case.name}: only {same:.4f} of the gradient agrees"
+
+
+def _stepper(layer: Callable[[Tensor], Tensor], case: Case, shape=None) -> Callable[[], object]:
+    theta, dy = case.theta(), case.gradient()
+    if shape is not None:
+        dy = dy.reshape(shape)
+
+    def step() -> None:
+        theta.grad = None
+        layer(theta).backward(dy)
+
+    return step
+
+
+def _authors_layer(case: Case, folder: Path) -> Callable[[Tensor], Tensor]:
+    sys.path.insert(0, str(folder))
+    from imle.aimle import aimle as decorate
+    from imle.noise import GumbelNoiseDistribution, SumOfGammaNoiseDistribution
+    from imle.target import AdaptiveTargetDistribution
+
+    gumbel = isinstance(case.noise, aimle.Gumbel)
+    noise = GumbelNoiseDistribution() if gumbel else SumOfGammaNoiseDistribution(case.noise.k, 10)
+    return decorate(
+        case.plain_solver,
+        target_distribution=AdaptiveTargetDistribution(initial_beta=0.0),
+        noise_distribution=noise,
+        nb_samples=case.samples,
+        symmetric_perturbation=True,
+        _is_minimization=case.solver.sense == "min",
+    )
+
+
+def measure(steps: list[Callable[[], object]], rounds: int) -> list[float]:
+    """Median seconds of every step, measured in turns."""
+    times: list[list[float]] = [[] for _ in steps]
+    repeats = []
+    for step in steps:
+        step()
+        start = time.perf_counter()
+        step()
+        repeats.append(max(1, int(0.05 / (time.perf_counter() - start))))
+    for _ in range(rounds):
+        for step, count, out in zip(steps, repeats, times, strict=True):
+            start = time.perf_counter()
+            for _ in range(count):
+                step()
+            out.append((time.perf_counter() - start) / count)
+    return [statistics.median(t) for t in times]
+
+
+def tiny_call(rounds: int) -> float:
+    """Seconds for theta [1, 10] under argmax: what a call costs before any work."""
+    case = Case("", (1, 10), 1, aimle.Argmax(), None, aimle.Gumbel(), None, 0, 0)
+    return measure([_stepper(aimle.AIMLE(case.solver), case)], rounds)[0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--reference", type=Path, help="checkout of the authors' code")
+    parser.add_argument("--only", type=str, default="", help="cases whose name contains this")
+    options = parser.parse_args()
+
+    print("forward + backward from Python; medians of alternating rounds")
+    print(
+        f"{'layer':24}{'threads':>8}{'aimle':>12}{'aim':>9}{'plain':>12}{'ratio':>9}"
+        f"{'published':>12}{'ratio':>9}" + ("     authors    ratio" if options.reference else "")
+    )
+    for case in _cases():
+        if options.only not in case.name:
+            continue
+        check(case)
+        for threads in options.threads:
+            torch.set_num_threads(threads)
+            ours = aimle.AIMLE(case.solver, noise=case.noise, nb_samples=case.samples)
+            plain = plain_layer.PlainAIMLE(
+                case.plain_solver, case.plain_noise, case.samples, case.solver.sense == "min"
+            )
+            steps = [_stepper(ours, case), _stepper(plain, case)]
+            if options.reference:
+                flat = (-1, *case.shape[1:])
+                steps.append(_stepper(_authors_layer(case, options.reference), case, flat))
+            mine, theirs, *authors = (1e3 * t for t in measure(steps, options.rounds))
+            line = (
+                f"{case.name:24}{threads:8}{mine:9.3f} ms{case.aim_ms:6.2f} ms{theirs:9.2f} ms"
+                f"{theirs / mine:8.0f}x{case.published_ms:9.2f} ms{case.published_ms / mine:8.0f}x"
+            )
+            for time_ in authors:
+                line += f"{time_:9.2f} ms{time_ / mine:8.0f}x"
+            print(line, flush=True)
+    torch.set_num_threads(max(options.threads))
+    print(f"\none call of theta [1, 10], argmax: {tiny_call(options.rounds) * 1e6:.0f} µs (aim 80)")
+
+
+if __name__ == "__main__":
+    main()
