@@ -1,0 +1,173 @@
+#include "aimle/torch/layer.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "aimle/torch/layer_call.h"
+
+namespace aimle {
+namespace {
+
+at::Tensor scalar(double value) { return at::full({}, value, at::kDouble); }
+
+std::vector<at::IValue> call(const char* op, torch::jit::Stack stack) {
+  c10::Dispatcher::singleton().findSchemaOrThrow(op, "").callBoxed(stack);
+  return stack;
+}
+
+c10::List<std::string> strings(std::initializer_list<const char*> values) {
+  c10::List<std::string> list;
+  for (const char* value : values) list.push_back(value);
+  return list;
+}
+
+const char* name(Sense sense) { return sense == Sense::kMin ? "min" : "max"; }
+
+const char* name(Difference difference) {
+  switch (difference) {
+    case Difference::kCentral:
+      return "central";
+    case Difference::kForward:
+      return "forward";
+    case Difference::kStraightThrough:
+      return "straight_through";
+  }
+  return "";
+}
+
+const char* name(AdaptiveTarget::Scope scope) {
+  switch (scope) {
+    case AdaptiveTarget::Scope::kExample:
+      return "example";
+    case AdaptiveTarget::Scope::kSample:
+      return "sample";
+    case AdaptiveTarget::Scope::kBatch:
+      return "batch";
+  }
+  return "";
+}
+
+void push_target(torch::jit::Stack& stack, const Target& target) {
+  if (const auto* fixed = std::get_if<FixedTarget>(&target)) {
+    torch::jit::push(stack, strings({"fixed"}), std::vector<double>{fixed->lambda});
+    return;
+  }
+  const auto& adaptive = std::get<AdaptiveTarget>(target);
+  const bool noise = adaptive.scale == AdaptiveTarget::Scale::kNoise;
+  const bool additive = adaptive.rule == AdaptiveTarget::Rule::kAdditive;
+  torch::jit::push(
+      stack,
+      strings({"adaptive", name(adaptive.scope), noise ? "noise" : "theta",
+               additive ? "additive" : "multiplicative",
+               adaptive.reference ? "reference" : "paper"}),
+      std::vector<double>{adaptive.step, adaptive.target_norm, adaptive.decay, adaptive.factor,
+                          adaptive.alpha_min, adaptive.alpha_max, adaptive.momentum});
+}
+
+}  // namespace
+
+SolverSpec argmax() { return {.name = "argmax", .args = {}}; }
+
+SolverSpec topk(int64_t k) { return {.name = "topk", .args = {k}}; }
+
+SolverSpec spanning_tree(int64_t vertices) { return {.name = "spanning_tree", .args = {vertices}}; }
+
+SolverSpec grid_path(int64_t neighbourhood, std::vector<int64_t> source,
+                     std::vector<int64_t> target, bool refuse_negative) {
+  TORCH_CHECK_VALUE(source.size() == 2 && target.size() == 2,
+                    "[aimle::grid_path] expected source and target to be (row, column)");
+  return {.name = "grid_path",
+          .args = {neighbourhood, source[0], source[1], target[0], target[1], refuse_negative},
+          .sense = Sense::kMin};
+}
+
+LayerOptions aimle(SolverSpec solver) { return {.solver = std::move(solver)}; }
+
+LayerOptions imle(SolverSpec solver, double lambda) {
+  return {.solver = std::move(solver),
+          .target = FixedTarget{.lambda = lambda},
+          .difference = Difference::kForward};
+}
+
+LayerOptions ste(SolverSpec solver) {
+  return {.solver = std::move(solver),
+          .target = FixedTarget{.lambda = 0.0},
+          .difference = Difference::kStraightThrough};
+}
+
+LayerOptions dbb(SolverSpec solver, double lambda) {
+  LayerOptions options = imle(std::move(solver), lambda);
+  options.noise.kind = NoiseKind::kNone;
+  options.output = "mean";
+  return options;
+}
+
+Layer::Layer(LayerOptions options) : options_(std::move(options)) {
+  if (const auto* target = std::get_if<AdaptiveTarget>(&options_.target)) {
+    state_ = {{"alpha", scalar(options_.initial_alpha)},
+              {"gbar", scalar(1.0)},
+              {"updates", at::zeros({}, at::kLong)}};
+    if (target->momentum != 0.0) state_["velocity"] = scalar(0.0);
+  }
+  constants_["layer_stats"] =
+      at::full({ops::kLayerStats}, std::numeric_limits<double>::quiet_NaN(), at::kDouble);
+  if (options_.noise.kind == NoiseKind::kSumOfGamma) {
+    constants_["table"] = call("aimle::sum_of_gamma_table",
+                               {options_.noise.k, options_.noise.iterations, at::IValue()})[0]
+                              .toTensor();
+  }
+}
+
+at::Tensor Layer::operator()(const at::Tensor& theta, const LayerCall& given) const {
+  const bool noisy = training_ || options_.noise_in_eval;
+  const NoiseKind kind = noisy ? options_.noise.kind : NoiseKind::kNone;
+  at::Tensor key;
+  if (given.key.has_value()) {
+    key = *given.key;
+  } else if (kind == NoiseKind::kNone) {
+    key = at::zeros({2}, theta.options().dtype(at::kLong).requires_grad(false));
+  } else {
+    key = call("aimle::draw_key", {theta, options_.generator, int64_t{0}})[0].toTensor();
+  }
+  const auto tensor = [](const std::map<std::string, at::Tensor>& from, const char* key_name) {
+    const auto found = from.find(key_name);
+    return found == from.end() ? at::IValue() : at::IValue(found->second);
+  };
+  const double temperature = options_.theta_noise_temperature;
+  torch::jit::Stack stack;
+  torch::jit::push(
+      stack, theta, key, given.mask, given.k, tensor(constants_, "table"), tensor(state_, "alpha"),
+      tensor(state_, "gbar"), tensor(state_, "updates"), tensor(state_, "velocity"),
+      tensor(constants_, "layer_stats"), options_.solver.name, options_.solver.args,
+      std::string(aimle::name(kind)),
+      moments(options_.noise.kind, options_.noise.k, options_.noise.iterations).stddev,
+      noisy ? options_.nb_samples : int64_t{1},
+      std::vector<double>{temperature, options_.target_noise_temperature.value_or(temperature)},
+      std::string(name(options_.sense.value_or(options_.solver.sense))), options_.output,
+      std::string(name(options_.difference)));
+  push_target(stack, options_.target);
+  torch::jit::push(stack, training_, int64_t{1});
+  return call("aimle::perturbed_map", std::move(stack))[0].toTensor();
+}
+
+std::map<std::string, at::Tensor> Layer::stats() const {
+  std::map<std::string, at::Tensor> result;
+  for (const char* known : {"alpha", "gbar", "updates"}) {
+    if (state_.contains(known)) result[known] = state_.at(known);
+  }
+  const at::Tensor& seen = constants_.at("layer_stats");
+  const std::pair<const char*, ops::LayerStat> names[] = {
+      {"lambda_mean", ops::kLambdaMean}, {"lambda_min", ops::kLambdaMin},
+      {"lambda_max", ops::kLambdaMax},   {"count", ops::kCount},
+      {"zero_share", ops::kZeroShare},   {"changed_share", ops::kChangedShare}};
+  for (const auto& [known, at_index] : names) result[known] = seen.select(0, at_index);
+  return result;
+}
+
+}  // namespace aimle

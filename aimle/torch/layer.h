@@ -1,0 +1,99 @@
+// The layer for LibTorch programs: a solver inside a network, with a gradient.
+//
+//   aimle::Layer layer(aimle::aimle(aimle::topk(10)));
+//   at::Tensor z = layer(theta);                  // [B, 1, n], hard zeros and ones
+//   loss(z).backward();                           // theta has a gradient, alpha has moved
+//
+// The same ops as the Python layers, the same bits for the same key. For a layer that is a
+// submodule of a torch::nn::Module include aimle/torch/module.h.
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "aimle/estimate/settings.h"
+
+namespace aimle {
+
+/// A solver whose instances get their size from theta.
+struct SolverSpec {
+  std::string name;
+  std::vector<int64_t> args;
+  Sense sense = Sense::kMax;
+};
+
+SolverSpec argmax();
+SolverSpec topk(int64_t k);
+SolverSpec spanning_tree(int64_t vertices);
+/// Cells as (row, column), negative ones from the end.
+SolverSpec grid_path(int64_t neighbourhood = 8, std::vector<int64_t> source = {0, 0},
+                     std::vector<int64_t> target = {-1, -1}, bool refuse_negative = false);
+
+struct NoiseSpec {
+  NoiseKind kind = NoiseKind::kGumbel;
+  int64_t k = 1;            // of Sum-of-Gamma
+  int64_t iterations = 10;  // of Sum-of-Gamma
+};
+
+struct LayerOptions {
+  SolverSpec solver;
+  NoiseSpec noise = {};
+  int64_t nb_samples = 1;
+  double theta_noise_temperature = 1.0;
+  std::optional<double> target_noise_temperature = std::nullopt;  // none: the same as theta's
+  Target target = AdaptiveTarget{};
+  double initial_alpha = 0.0;
+  Difference difference = Difference::kCentral;
+  std::optional<Sense> sense = std::nullopt;  // none: the solver's own
+  std::string output = "samples";             // or "flat", "mean"
+  bool noise_in_eval = false;
+  std::optional<at::Generator> generator = std::nullopt;
+};
+
+// The named estimators (settings.h), as options to be adjusted.
+LayerOptions aimle(SolverSpec solver);
+LayerOptions imle(SolverSpec solver, double lambda);
+LayerOptions ste(SolverSpec solver);
+LayerOptions dbb(SolverSpec solver, double lambda);
+
+/// What one call may add to theta; see the `perturbed_map` op.
+struct LayerCall {
+  std::optional<at::Tensor> mask = std::nullopt;
+  std::optional<at::Tensor> k = std::nullopt;
+  std::optional<at::Tensor> key = std::nullopt;  // drawn if not given
+};
+
+class Layer {
+ public:
+  explicit Layer(LayerOptions options);
+
+  at::Tensor operator()(const at::Tensor& theta, const LayerCall& call = {}) const;
+
+  /// In eval mode z is the noise-free solution (unless noise_in_eval), and the state rests.
+  void train(bool on = true) { training_ = on; }
+  bool is_training() const { return training_; }
+
+  const LayerOptions& options() const { return options_; }
+
+  /// alpha, gbar (float64) and updates (int64), to be saved with the model; none for fixed targets.
+  const std::map<std::string, at::Tensor>& state() const { return state_; }
+  /// Tensors that must be on theta's device but need no saving.
+  const std::map<std::string, at::Tensor>& constants() const { return constants_; }
+  /// alpha, gbar, updates, lambda_mean, lambda_min, lambda_max, count, zero_share, changed_share:
+  /// what the last backward pass saw. Views, no synchronisation.
+  std::map<std::string, at::Tensor> stats() const;
+
+ private:
+  LayerOptions options_;
+  std::map<std::string, at::Tensor> state_;
+  std::map<std::string, at::Tensor> constants_;
+  bool training_ = true;
+};
+
+}  // namespace aimle

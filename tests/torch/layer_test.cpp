@@ -1,0 +1,118 @@
+#include "aimle/torch/layer.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+#include <torch/serialize.h>
+
+#include <sstream>
+
+#include "aimle/torch/module.h"
+
+namespace aimle {
+namespace {
+
+at::Tensor leaf(at::IntArrayRef sizes, int64_t seed = 0) {
+  at::manual_seed(seed);
+  return at::randn(sizes).requires_grad_(true);
+}
+
+at::Tensor a_key() { return at::tensor({int64_t{5}, int64_t{6}}, at::kLong); }
+
+TEST(Layer, ReturnsHardSamplesAndAGradient) {
+  Layer layer([] {
+    LayerOptions options = aimle::aimle(topk(3));
+    options.noise = {.kind = NoiseKind::kSumOfGamma, .k = 3};
+    options.nb_samples = 4;
+    options.initial_alpha = 1.0;
+    return options;
+  }());
+  const at::Tensor theta = leaf({5, 10});
+  const at::Tensor z = layer(theta);
+  EXPECT_EQ(z.sizes(), at::IntArrayRef({5, 4, 10}));
+  EXPECT_TRUE(z.sum(-1).eq(3).all().item<bool>());
+  at::manual_seed(1);
+  z.backward(at::randn(z.sizes()));
+  EXPECT_GT(theta.grad().abs().sum().item<double>(), 0.0);
+  EXPECT_EQ(layer.state().at("updates").item<int64_t>(), 1);
+  EXPECT_NE(layer.state().at("alpha").item<double>(), 1.0);
+  EXPECT_GT(layer.stats().at("lambda_mean").item<double>(), 0.0);
+}
+
+TEST(Layer, SameKeySameSolution) {
+  const Layer layer(aimle::aimle(spanning_tree(6)));
+  const at::Tensor theta = leaf({7, 15});
+  const at::Tensor first = layer(theta, {.key = a_key()});
+  EXPECT_TRUE(first.equal(layer(theta, {.key = a_key()})));
+  EXPECT_TRUE(first.sum(-1).eq(5).all().item<bool>());
+}
+
+TEST(Layer, EvalModeIsTheNoiseFreeSolutionAndTheStateRests) {
+  Layer layer(aimle::aimle(argmax()));
+  layer.train(false);
+  const at::Tensor theta = leaf({6, 9});
+  const at::Tensor z = layer(theta);
+  EXPECT_TRUE(z.squeeze(1).argmax(-1).equal(theta.argmax(-1)));
+  z.sum().backward();
+  EXPECT_EQ(layer.state().at("updates").item<int64_t>(), 0);
+}
+
+TEST(Layer, BlackboxDifferentiationIsTheFormulaOfItsPaper) {
+  const double lambda = 20.0;
+  const Layer layer(dbb(grid_path(), lambda));
+  const at::Tensor costs = leaf({3, 4, 4}).detach().abs().requires_grad_(true);
+  const at::Tensor z = layer(costs);
+  at::manual_seed(2);
+  const at::Tensor dy = at::randn(z.sizes());
+  z.backward(dy);
+  const at::Tensor moved = layer((costs + lambda * dy).detach());
+  EXPECT_TRUE(costs.grad().allclose((moved - z.detach()) / lambda));
+}
+
+TEST(Layer, StraightThroughPassesTheGradientOn) {
+  const Layer layer(ste(topk(2)));
+  const at::Tensor theta = leaf({3, 5});
+  layer(theta).sum().backward();
+  EXPECT_TRUE(theta.grad().eq(1).all().item<bool>());
+}
+
+TEST(Layer, RefusesWhatItCannotDo) {
+  LayerOptions options = aimle::aimle(topk(3));
+  options.output = "median";
+  EXPECT_THROW(Layer{options}(leaf({2, 5})), c10::ValueError);
+  EXPECT_THROW(Layer(imle(topk(3), -1.0))(leaf({2, 5})), c10::ValueError);
+  EXPECT_THROW(Layer(aimle::aimle(topk(7)))(leaf({2, 5})), c10::ValueError);
+}
+
+struct Net : torch::nn::Module {
+  PerturbedMap choose = register_module("choose", PerturbedMap(aimle::aimle(topk(2))));
+};
+
+TEST(Module, StateIsSavedSwitchedAndKeepsItsType) {
+  Net net;
+  for (int i = 0; i < 3; ++i) {
+    const at::Tensor z = net.choose->forward(leaf({4, 6}, i));
+    z.backward(at::randn(z.sizes()));
+  }
+  EXPECT_EQ(net.choose->layer().state().at("updates").item<int64_t>(), 3);
+  net.to(at::kHalf);
+  EXPECT_EQ(net.named_buffers()["choose.alpha"].scalar_type(), at::kDouble);
+
+  std::stringstream file;
+  torch::serialize::OutputArchive out;
+  net.save(out);
+  out.save_to(file);
+  Net resumed;
+  torch::serialize::InputArchive in;
+  in.load_from(file);
+  resumed.load(in);
+  for (const char* name : {"alpha", "gbar", "updates"}) {
+    EXPECT_TRUE(
+        resumed.choose->layer().state().at(name).equal(net.choose->layer().state().at(name)))
+        << name;
+  }
+  resumed.eval();
+  EXPECT_FALSE(resumed.choose->layer().is_training());
+}
+
+}  // namespace
+}  // namespace aimle
