@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "aimle/base/check.h"
+#include "aimle/base/isa.h"
+#include "aimle/map/grid_path_avx2.h"
 #include "aimle/map/grid_walk.h"
 
 namespace aimle {
@@ -12,6 +15,9 @@ namespace {
 
 using detail::GridWalk;
 using detail::PaddedGrid;
+
+/// Beyond it, lanes no longer make up for sweeps that come back to cells again and again.
+constexpr int64_t kMaxCellsSideBySide = 64 * 64;
 
 template <class T>
 constexpr T kInfinity = std::numeric_limits<T>::infinity();
@@ -109,6 +115,38 @@ void solve_each(const GridPath& solver, const Rows<T>& rows) {
   }
 }
 
+/// Infinities, aligned for vectors.
+class AlignedFloats {
+ public:
+  explicit AlignedFloats(size_t size)
+      : storage_(size + kAlignment / sizeof(float), kInfinity<float>) {
+    void* begin = storage_.data();
+    size_t space = storage_.size() * sizeof(float);
+    data_ = static_cast<float*>(std::align(kAlignment, size * sizeof(float), begin, space));
+  }
+  float* data() { return data_; }
+
+ private:
+  static constexpr size_t kAlignment = 64;
+  std::vector<float> storage_;
+  float* data_;
+};
+
+/// Solves the rows in groups of `lanes` grids side by side.
+void solve_side_by_side(const GridPath& solver, const Rows<float>& rows, int32_t lanes) {
+  if (rows.count == 0) return;
+  const PaddedGrid grid(solver, lanes);
+  AlignedFloats cost(grid.size);
+  AlignedFloats distance(grid.size);
+  const auto pending = std::make_unique<bool[]>(2 * solver.height);
+  const avx2::Scratch scratch{cost.data(), distance.data(), pending.get()};
+  GridWalk<float> walk(grid);
+  for (int64_t row = 0; row < rows.count; row += lanes) {
+    const int64_t end = std::min(row + lanes, rows.count);
+    avx2::solve_side_by_side(solver, grid, slice(rows, solver.size(), row, end), scratch, walk);
+  }
+}
+
 }  // namespace
 
 void GridPath::validate() const {
@@ -126,7 +164,18 @@ void GridPath::validate() const {
               -size(), ", ", size(), ") but got ", target);
 }
 
-void solve_rows(const GridPath& solver, const Rows<float>& rows) { solve_each(solver, rows); }
+void solve_rows(const GridPath& solver, const Rows<float>& rows) {
+  if constexpr (kBuiltWithAvx2) {
+    if (isa() == Isa::kAvx2 && solver.size() <= kMaxCellsSideBySide) {
+      const int64_t rest = rows.count % 16 <= 8 ? rows.count % 16 : 0;
+      const int64_t n = solver.size();
+      solve_side_by_side(solver, slice(rows, n, 0, rows.count - rest), 16);
+      solve_side_by_side(solver, slice(rows, n, rows.count - rest, rows.count), 8);
+      return;
+    }
+  }
+  solve_each(solver, rows);
+}
 void solve_rows(const GridPath& solver, const Rows<double>& rows) { solve_each(solver, rows); }
 
 }  // namespace aimle

@@ -7,23 +7,26 @@ constexpr int32_t kUnseen = -1;
 
 }  // namespace
 
-PaddedGrid::PaddedGrid(const GridPath& solver)
-    : height(static_cast<int32_t>(solver.height)),
+PaddedGrid::PaddedGrid(const GridPath& solver, int32_t lanes)
+    : lanes(lanes),
+      height(static_cast<int32_t>(solver.height)),
       width(static_cast<int32_t>(solver.width)),
-      pitch(width + 1),
-      size((height + 2) * pitch + 1),
+      pitch((width + 1) * lanes),
+      size((height + 2) * pitch + lanes),
       neighbours(solver.neighbourhood),
       step{},
-      raster_step{},
-      raster_target(static_cast<int32_t>(solver.target_cell())) {
-  const auto padded = [&](int32_t cell) { return (cell / width + 1) * pitch + cell % width + 1; };
+      raster_target(static_cast<int32_t>(solver.target_cell())),
+      raster_step{} {
+  const auto padded = [&](int32_t cell) {
+    return (cell / width + 1) * pitch + (cell % width + 1) * lanes;
+  };
   source = padded(static_cast<int32_t>(solver.source_cell()));
   target = padded(raster_target);
   int i = 0;
   for (int32_t dr = -1; dr <= 1; ++dr) {
     for (int32_t dc = -1; dc <= 1; ++dc) {
       if ((dr == 0 && dc == 0) || (neighbours == 4 && dr != 0 && dc != 0)) continue;
-      step[i] = dr * pitch + dc;
+      step[i] = dr * pitch + dc * lanes;
       raster_step[i] = dr * width + dc;
       ++i;
     }

@@ -2,7 +2,6 @@
 // (grid_path.h), and the padded layout that the searches share with it. Not part of the public API.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -11,22 +10,24 @@
 namespace aimle::detail {
 
 /// A grid with a border of walls, so that no step needs a bounds check. Cell (r, c) lies at
-/// (r + 1) * pitch + c + 1; pitch is width + 1 because one border column serves the right end of a
-/// row and the left end of the next.
+/// (r + 1) * pitch + c + 1 cells; pitch is width + 1 because one border column serves the right end
+/// of a row and the left end of the next. A cell has `lanes` entries, one for each of as many
+/// grids side by side; indices and steps count entries, and a grid's arrays begin at its lane.
 struct PaddedGrid {
-  explicit PaddedGrid(const GridPath& solver);
+  explicit PaddedGrid(const GridPath& solver, int32_t lanes = 1);
 
+  int32_t lanes;
   int32_t height;
   int32_t width;
   int32_t pitch;
-  int32_t size;  // padded cells
+  int32_t size;
   int32_t source;
   int32_t target;
   int neighbours;
-  /// Steps to the neighbours, in raster order: in the padded grid and in the row of scores.
-  std::array<int32_t, 8> step;
-  std::array<int32_t, 8> raster_step;
+  int32_t step[8];  // to the neighbours, in raster order
+  /// The same in a row of scores.
   int32_t raster_target;
+  int32_t raster_step[8];
 };
 
 /// Walks back from the target over tight predecessors. While a cell has only one, that is the way;
