@@ -145,7 +145,7 @@ class ShortRows {
   [[gnu::always_inline]] bool choose_all(int64_t k, T* z) const {
     const Lanes threshold = kth_largest(k);
     const Lanes next = kth_largest(k + 1);
-    const Mask care = nan_ | (threshold == kMasked) | (threshold == next);
+    const Mask care = nan_ | (threshold == next);  // too few entries: both are -inf
     for (int r = 0, any = 0; r < kLanes; ++r) {
       any |= care[r] != 0;
       if (r == kLanes - 1 && any != 0) return false;
