@@ -50,78 +50,93 @@ double upper_gamma(double a, double x) {
 GammaMixture::GammaMixture(int64_t k, int64_t s)
     : scale_(static_cast<double>(s)), shape_(scale_ / static_cast<double>(k)) {
   const double alpha = 1 / static_cast<double>(k);
-  // history[i] = sum_{l=1..j} ratio[i]^l w_{j-l}, and j w_j = alpha sum_i history[i].
-  std::vector<double> ratio, history(static_cast<size_t>(s), 0.0);
-  double log_first = 0;
-  for (int64_t i = 1; i <= s; ++i) {
-    ratio.push_back(1 - static_cast<double>(i) / scale_);
-    log_first += alpha * std::log(static_cast<double>(i) / scale_);
-  }
-  weights_.push_back(std::exp(log_first));
-  below_.push_back(weights_[0]);
-  // From the mode on, the weights fall at least by (1 - 1/s) a step.
-  const auto settled = [&] { return below_.back() > 0.5 && weights_.back() * scale_ < 1e-24; };
-  while (s > 1 && !settled()) {
+  std::vector<double> ratio;
+  for (int64_t i = 1; i <= s; ++i) ratio.push_back(1 - static_cast<double>(i) / scale_);
+
+  // history[i] = sum_{l=1..j} ratio[i]^l w_{j-l}, and j w_j = alpha sum_i history[i]. The weights
+  // sum to 1, so they are found up to a factor first; it is lowered where they grow too large.
+  std::vector<double> history(static_cast<size_t>(s), 0.0);
+  weights_ = {1.0};
+  double total = 1;
+  const auto lower_factor = [&] {
+    constexpr double kFactor = 1e-200;
+    for (double& weight : weights_) weight *= kFactor;
+    for (double& sum : history) sum *= kFactor;
+    total *= kFactor;
+  };
+  // Past their mode the weights fall by (1 - 1/s) a step.
+  while (s > 1 && weights_.back() * scale_ > 1e-24 * total) {
     double sum = 0;
     for (size_t i = 0; i < history.size(); ++i) {
       history[i] = ratio[i] * (history[i] + weights_.back());
       sum += history[i];
     }
     weights_.push_back(alpha * sum / static_cast<double>(weights_.size()));
-    below_.push_back(below_.back() + weights_.back());
+    total += weights_.back();
+    if (total > 1e200) lower_factor();
   }
-  above_.assign(weights_.size(), 0.0);
-  for (size_t j = weights_.size() - 1; j > 0; --j) above_[j - 1] = above_[j] + weights_[j];
+
+  const size_t count = weights_.size();
+  for (double& weight : weights_) weight /= total;
+  below_ = above_ = std::vector<double>(count, 0.0);
+  below_[0] = weights_[0];
+  for (size_t j = 1; j < count; ++j) below_[j] = below_[j - 1] + weights_[j];
+  for (size_t j = count - 1; j > 0; --j) above_[j - 1] = above_[j] + weights_[j];
 }
+
+// Both sums start at the largest t_m and go up, then down. A sum has settled where the terms have
+// fallen below kNegligible of it; where its other factor may still rise, t_m alone is the bound.
 
 GammaMixture::Value GammaMixture::lower(double y) const {
   const double x = scale_ * y;
   const auto last = static_cast<int64_t>(weights_.size()) - 1;
+  const auto below = [&](int64_t m) { return below_[static_cast<size_t>(std::min(m, last))]; };
+  const auto next = [&](int64_t m) { return m < last ? weights_[static_cast<size_t>(m + 1)] : 0; };
   const auto middle = std::max<int64_t>(0, static_cast<int64_t>(x - shape_));
-  const double peak = poisson_weight(shape_ + static_cast<double>(middle), x);
+  const double largest = poisson_weight(shape_ + static_cast<double>(middle), x);
 
-  double probability = 0, density = 0, term = peak;
+  double probability = 0;
+  double density = weights_[0] * poisson_weight(shape_, x) * shape_ / x;
+  double t = largest;
   for (int64_t m = middle;; ++m) {
-    probability += term * below_[static_cast<size_t>(std::min(m, last))];
-    if (m < last) density += term * weights_[static_cast<size_t>(m + 1)];
-    if (term <= kNegligible * probability) break;
-    term *= x / (shape_ + static_cast<double>(m + 1));
+    probability += t * below(m);
+    density += t * next(m);
+    if (t <= kNegligible * std::min(probability, density)) break;
+    t *= x / (shape_ + static_cast<double>(m + 1));
   }
-  term = peak;
+  t = largest;
   for (int64_t m = middle - 1; m >= 0; --m) {
-    term *= (shape_ + static_cast<double>(m + 1)) / x;
-    const double part = term * below_[static_cast<size_t>(std::min(m, last))];
-    probability += part;
-    if (m < last) density += term * weights_[static_cast<size_t>(m + 1)];
-    if (part <= kNegligible * probability) break;
+    t *= (shape_ + static_cast<double>(m + 1)) / x;
+    probability += t * below(m);
+    density += t * next(m);
+    if (t * below(m) <= kNegligible * probability && t <= kNegligible * density) break;
   }
-  density += weights_[0] * poisson_weight(shape_, x) * shape_ / x;
   return {probability, scale_ * density};
 }
 
 GammaMixture::Value GammaMixture::upper(double y) const {
   const double x = scale_ * y;
   const auto last = static_cast<int64_t>(weights_.size()) - 1;
-  const auto middle =
-      std::clamp<int64_t>(static_cast<int64_t>(x - shape_), 0, std::max<int64_t>(0, last - 1));
-  const double peak = poisson_weight(shape_ + static_cast<double>(middle), x);
+  const auto above = [&](int64_t m) { return above_[static_cast<size_t>(m)]; };
+  const auto next = [&](int64_t m) { return weights_[static_cast<size_t>(m + 1)]; };
+  const auto middle = std::clamp<int64_t>(static_cast<int64_t>(x - shape_), 0, last);
+  const double largest = poisson_weight(shape_ + static_cast<double>(middle), x);
 
   double probability = upper_gamma(shape_, x);
   double density = weights_[0] * poisson_weight(shape_, x) * shape_ / x;
-  double term = peak;
+  double t = largest;
   for (int64_t m = middle; m < last; ++m) {
-    const double part = term * above_[static_cast<size_t>(m)];
-    probability += part;
-    density += term * weights_[static_cast<size_t>(m + 1)];
-    if (part <= kNegligible * probability) break;
-    term *= x / (shape_ + static_cast<double>(m + 1));
+    probability += t * above(m);
+    density += t * next(m);
+    if (t * above(m) <= kNegligible * std::min(probability, density)) break;
+    t *= x / (shape_ + static_cast<double>(m + 1));
   }
-  term = peak;
+  t = largest;
   for (int64_t m = middle - 1; m >= 0; --m) {
-    term *= (shape_ + static_cast<double>(m + 1)) / x;
-    probability += term * above_[static_cast<size_t>(m)];
-    density += term * weights_[static_cast<size_t>(m + 1)];
-    if (term <= kNegligible * probability) break;
+    t *= (shape_ + static_cast<double>(m + 1)) / x;
+    probability += t * above(m);
+    density += t * next(m);
+    if (t <= kNegligible * std::min(probability, density)) break;
   }
   return {probability, scale_ * density};
 }

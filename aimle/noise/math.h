@@ -38,9 +38,9 @@ AIMLE_HD float fma_without_hardware(float a, float b, float c) {
   const double sum = product + addend;
   const double part = sum - product;
   const double error = (product - (sum - part)) + (addend - part);
-  const bool away_from_zero = (error < 0) == (sum > 0);
-  const uint64_t bits = __builtin_bit_cast(uint64_t, sum);
-  const uint64_t odd = (bits - (away_from_zero ? 1 : 0)) | 1;
+  const auto bits = __builtin_bit_cast(uint64_t, sum);
+  const uint64_t rounded_away = (bits ^ __builtin_bit_cast(uint64_t, error)) >> 63;
+  const uint64_t odd = (bits - rounded_away) | 1;
   return static_cast<float>(__builtin_bit_cast(double, error == 0 ? bits : odd));
 }
 

@@ -5,24 +5,33 @@
 #include <numbers>
 
 #include "aimle/base/check.h"
+#include "aimle/base/isa.h"
 #include "aimle/noise/gumbel.h"
 #include "aimle/noise/logistic.h"
 #include "aimle/noise/normal.h"
 #include "aimle/noise/quantile_table.h"
+#include "aimle/noise/rows.h"
 #include "aimle/noise/sum_of_gamma.h"
 
 namespace aimle {
 namespace {
 
+/// Chunk by chunk, first the words, then, in a loop that becomes vector code, the noise.
 template <class Quantile>
 void fill_rows_by(Quantile quantile, Key key, const NoiseRows& rows, float* out) {
+  constexpr int64_t kChunk = 256;
+  uint32_t words[kChunk];
   int64_t b = rows.first / rows.samples, s = rows.first % rows.samples;
   for (int64_t row = 0; row < rows.count; ++row) {
-    for (int64_t j = 0; j < rows.n; j += 4) {
-      const PhiloxWords words = noise_words(key, static_cast<uint32_t>(b), static_cast<uint32_t>(s),
-                                            static_cast<uint32_t>(j >> 2));
-      const int64_t end = std::min<int64_t>(4, rows.n - j);
-      for (int64_t i = 0; i < end; ++i) out[j + i] = quantile(words.w[i]);
+    for (int64_t start = 0; start < rows.n; start += kChunk) {
+      const int64_t count = std::min(kChunk, rows.n - start);
+      for (int64_t i = 0; i < count; i += 4) {
+        const PhiloxWords four =
+            noise_words(key, static_cast<uint32_t>(b), static_cast<uint32_t>(s),
+                        static_cast<uint32_t>((start + i) >> 2));
+        std::copy_n(four.w, 4, words + i);
+      }
+      for (int64_t i = 0; i < count; ++i) out[start + i] = quantile(words[i]);
     }
     out += rows.n;
     if (++s == rows.samples) {
@@ -33,16 +42,18 @@ void fill_rows_by(Quantile quantile, Key key, const NoiseRows& rows, float* out)
 }
 
 void check(const NoiseSource& source, const NoiseRows& rows, const float* out) {
-  constexpr int64_t kWord = int64_t{1} << 32;
-  AIMLE_CHECK(rows.samples >= 1 && rows.samples <= kWord,
-              "[aimle::noise] expected 1 <= samples <= 2^32 but got samples=", rows.samples);
-  AIMLE_CHECK(rows.n >= 0 && rows.n <= 4 * kWord,
-              "[aimle::noise] expected 0 <= n <= 2^34 but got n=", rows.n);
+  // Room for Philox's 32-bit counters, and for the AVX2 form to step past their ends.
+  constexpr int64_t kMaxInstances = int64_t{1} << 32, kMaxSamples = int64_t{1} << 30;
+  constexpr int64_t kMaxN = int64_t{1} << 32;
+  AIMLE_CHECK(1 <= rows.samples && rows.samples <= kMaxSamples,
+              "[aimle::noise] expected 1 <= samples <= 2^30 but got samples=", rows.samples);
+  AIMLE_CHECK(0 <= rows.n && rows.n <= kMaxN,
+              "[aimle::noise] expected 0 <= n <= 2^32 but got n=", rows.n);
   AIMLE_CHECK(rows.first >= 0 && rows.count >= 0,
               "[aimle::noise] expected first >= 0 and count >= 0 but got first=", rows.first,
               ", count=", rows.count);
   AIMLE_CHECK(rows.count <= INT64_MAX - rows.first &&
-                  (rows.first + rows.count + rows.samples - 1) / rows.samples <= kWord,
+                  (rows.first + rows.count + rows.samples - 1) / rows.samples <= kMaxInstances,
               "[aimle::noise] expected at most 2^32 instances but got first=", rows.first,
               ", count=", rows.count, ", samples=", rows.samples);
   AIMLE_CHECK(source.kind != NoiseKind::kSumOfGamma || source.table != nullptr,
@@ -51,7 +62,17 @@ void check(const NoiseSource& source, const NoiseRows& rows, const float* out) {
               "[aimle::noise] expected room for the rows but got a null pointer");
 }
 
-double ns_per_element(NoiseKind kind) { return kind == NoiseKind::kNone ? 0.2 : 2.0; }
+/// Measured on a Zen 4 at 3.6 GHz.
+double ns_per_element(NoiseKind kind) {
+  switch (kind) {
+    case NoiseKind::kNone:
+      return 0.1;
+    case NoiseKind::kSumOfGamma:
+      return isa() == Isa::kAvx2 ? 1.1 : 10.0;
+    default:
+      return isa() == Isa::kAvx2 ? 1.5 : 40.0;
+  }
+}
 
 }  // namespace
 
@@ -74,9 +95,15 @@ std::string_view name(NoiseKind kind) {
 void fill_rows(const NoiseSource& source, Key key, const NoiseRows& rows, float* out) {
   check(source, rows, out);
   if (rows.count == 0 || rows.n == 0) return;
+  if (source.kind == NoiseKind::kNone) {
+    std::fill_n(out, rows.count * rows.n, 0.0f);
+    return;
+  }
+  if constexpr (kBuiltWithAvx2) {
+    if (isa() == Isa::kAvx2) return avx2::fill_rows(source, key, rows, out);
+  }
   switch (source.kind) {
     case NoiseKind::kNone:
-      std::fill_n(out, rows.count * rows.n, 0.0f);
       return;
     case NoiseKind::kGumbel:
       return fill_rows_by([](uint32_t word) { return gumbel(word); }, key, rows, out);

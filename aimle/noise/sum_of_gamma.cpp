@@ -111,10 +111,11 @@ std::vector<float> build(const SumOfGamma& settings) {
 }  // namespace
 
 void SumOfGamma::validate() const {
-  AIMLE_CHECK(1 <= k && k <= 1000, "[aimle::sum_of_gamma] expected 1 <= k <= 1000 but got k=", k);
-  AIMLE_CHECK(
-      1 <= iterations && iterations <= 100,
-      "[aimle::sum_of_gamma] expected 1 <= iterations <= 100 but got iterations=", iterations);
+  AIMLE_CHECK(1 <= k && k <= kMaxK, "[aimle::sum_of_gamma] expected 1 <= k <= ", kMaxK,
+              " but got k=", k);
+  AIMLE_CHECK(1 <= iterations && iterations <= kMaxIterations,
+              "[aimle::sum_of_gamma] expected 1 <= iterations <= ", kMaxIterations,
+              " but got iterations=", iterations);
 }
 
 std::shared_ptr<const std::vector<float>> quantile_table(const SumOfGamma& settings) {
