@@ -4,8 +4,8 @@
 
 namespace aimle::ops {
 
-std::string_view dtype_name(const at::Tensor& tensor) {
-  return c10::getDtypeNames(tensor.scalar_type()).first;
+std::string dtype_name(const at::Tensor& tensor) {
+  return std::string(c10::getDtypeNames(tensor.scalar_type()).first);
 }
 
 void check_scores_type(std::string_view op, const at::Tensor& scores) {

@@ -4,12 +4,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <string>
 #include <string_view>
 
 namespace aimle::ops {
 
 /// As Python says it: "float32".
-std::string_view dtype_name(const at::Tensor& tensor);
+std::string dtype_name(const at::Tensor& tensor);
 
 /// TypeError unless scores have one of the four types.
 void check_scores_type(std::string_view op, const at::Tensor& scores);
