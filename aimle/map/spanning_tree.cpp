@@ -1,11 +1,15 @@
 #include "aimle/map/spanning_tree.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "aimle/base/check.h"
+#include "aimle/base/isa.h"
+#include "aimle/map/spanning_tree_avx2.h"
 
 namespace aimle {
 namespace {
@@ -47,69 +51,91 @@ struct Graph {
   }
 };
 
-/// A vertex outside the tree and the best edge that joins it. `edge` is past every index while
-/// there is none.
-template <class T>
-struct Candidate {
-  T weight;
-  int64_t edge;
-  int64_t vertex;
-  int64_t neighbour;
+__extension__ using uint128 = unsigned __int128;
 
-  bool loses_to(T other_weight, int64_t other_edge) const {
-    return other_weight > weight || (other_weight == weight && other_edge < edge);
+/// An edge as one number: its weight, mapped to integers in the same order, above its ends, of
+/// which the earlier ones are the larger numbers. The larger key is the better edge, never a tie;
+/// 0 is no edge. Maxima of integers compile to code without branches, which would be mispredicted.
+template <class T>
+struct EdgeKey {
+  using Bits = std::conditional_t<std::is_same_v<T, float>, uint32_t, uint64_t>;
+  using Value = std::conditional_t<std::is_same_v<T, float>, uint64_t, uint128>;
+
+  static Value of(T weight, int64_t i, int64_t j) {
+    constexpr int kTop = std::numeric_limits<Bits>::digits - 1;
+    const Bits bits = std::bit_cast<Bits>(weight + T{0});  // -0 becomes +0
+    const Bits ordered = bits ^ ((Bits{0} - (bits >> kTop)) | (Bits{1} << kTop));
+    return Value{ordered} << 32 | static_cast<uint32_t>(~(i << 16 | j));
   }
+  static int64_t first(Value key) { return ~static_cast<uint32_t>(key) >> 16; }
+  static int64_t second(Value key) { return ~static_cast<uint32_t>(key) & 0xffff; }
 };
 
-/// Dense Prim. Weight and edge index together order the edges strictly, so the tree is unique.
+/// The vertices outside the tree, each with the best edge that joins it, in no order.
+template <class T>
+struct Frontier {
+  std::vector<typename EdgeKey<T>::Value> edge;
+  std::vector<int64_t> vertex;
+  std::vector<int64_t> position;  // of each vertex, or kInside
+
+  static constexpr int64_t kInside = -1;
+
+  explicit Frontier(int64_t n)
+      : edge(static_cast<size_t>(n)), vertex(edge.size()), position(vertex) {}
+};
+
+/// Dense Prim. The keys order the edges strictly, so there is one tree.
 template <Layout layout, class T>
-Status solve_row(const Graph<layout, T>& graph, std::vector<Candidate<T>>& outside, T* z) {
+Status solve_row(const Graph<layout, T>& graph, Frontier<T>& frontier, T* z) {
+  using Key = EdgeKey<T>;
   const int64_t n = graph.n;
-  if (graph.has_nan()) return Status::kNaN;
-  constexpr T kLowest = -std::numeric_limits<T>::infinity();
-  const int64_t no_edge = n * n;
-  outside.clear();
-  for (int64_t v = 1; v < n; ++v) outside.push_back({kLowest, no_edge, v, 0});
-  int64_t joined = 0;
-  while (!outside.empty()) {
-    size_t best = 0;
-    for (size_t c = 0; c < outside.size(); ++c) {
-      Candidate<T>& candidate = outside[c];
-      const int64_t i = std::min(joined, candidate.vertex);
-      const int64_t j = std::max(joined, candidate.vertex);
-      if (graph.has(i, j)) {
-        const T weight = graph.weight(i, j);
-        const int64_t edge = SpanningTree::edge(i, j, n);
-        if (candidate.loses_to(weight, edge)) {
-          candidate.weight = weight;
-          candidate.edge = edge;
-          candidate.neighbour = joined;
-        }
-      }
-      if (outside[best].loses_to(candidate.weight, candidate.edge)) best = c;
-    }
-    if (outside[best].edge == no_edge) return Status::kDisconnected;
-    joined = outside[best].vertex;
-    graph.choose(std::min(joined, outside[best].neighbour),
-                 std::max(joined, outside[best].neighbour), z);
-    outside[best] = outside.back();
-    outside.pop_back();
+  auto* edge = frontier.edge.data();
+  int64_t* vertex = frontier.vertex.data();
+  int64_t* position = frontier.position.data();
+  for (int64_t c = 0; c < n - 1; ++c) {
+    edge[c] = 0;
+    vertex[c] = c + 1;
+    position[c + 1] = c;
   }
-  return Status::kOk;
+  position[0] = Frontier<T>::kInside;
+  bool nan = false;
+  int64_t joined = 0;
+  for (int64_t outside = n - 1; outside > 0; --outside) {
+    typename Key::Value best = 0;
+    for (int64_t c = 0; c < outside; ++c) {
+      const int64_t i = std::min(joined, vertex[c]);
+      const int64_t j = std::max(joined, vertex[c]);
+      const T weight = graph.weight(i, j);
+      const bool exists = graph.has(i, j);
+      nan |= exists & (weight != weight);
+      edge[c] = std::max(edge[c], exists ? Key::of(weight, i, j) : 0);
+      best = std::max(best, edge[c]);
+    }
+    if (best == 0) return graph.has_nan() ? Status::kNaN : Status::kDisconnected;
+    const int64_t i = Key::first(best);
+    const int64_t j = Key::second(best);
+    graph.choose(i, j, z);
+    joined = position[i] == Frontier<T>::kInside ? j : i;
+    const int64_t hole = position[joined];
+    edge[hole] = edge[outside - 1];
+    vertex[hole] = vertex[outside - 1];
+    position[vertex[hole]] = hole;
+    position[joined] = Frontier<T>::kInside;
+  }
+  return nan ? Status::kNaN : Status::kOk;
 }
 
 template <Layout layout, class T>
 void solve_layout(const SpanningTree& solver, const Rows<T>& rows) {
   const int64_t size = solver.size();
-  std::vector<Candidate<T>> outside;
-  outside.reserve(static_cast<size_t>(solver.vertices));
+  Frontier<T> frontier(solver.vertices);
   for (int64_t r = 0; r < rows.count; ++r) {
     const Graph<layout, T> graph{.n = solver.vertices,
                                  .x = rows.scores + r * size,
                                  .mask = rows.mask ? rows.mask + r * size : nullptr};
     T* z = rows.z + r * size;
     std::fill_n(z, size, T{0});
-    rows.status[r] = solve_row(graph, outside, z);
+    rows.status[r] = solve_row(graph, frontier, z);
     if (rows.status[r] != Status::kOk) std::fill_n(z, size, std::numeric_limits<T>::quiet_NaN());
   }
 }
@@ -123,6 +149,38 @@ void solve_portable(const SpanningTree& solver, const Rows<T>& rows) {
   }
 }
 
+void solve_one_portable(const avx2::TreeRows& trees, int64_t row) {
+  const SpanningTree solver{.vertices = trees.vertices,
+                            .layout = trees.directed ? Layout::kDirected : Layout::kUndirected};
+  const Rows<float> rows{
+      .count = trees.count, .scores = trees.scores, .z = trees.z, .status = trees.status};
+  solve_portable(solver, slice(rows, solver.size(), row, row + 1));
+}
+
+/// False where no kernel is meant for these rows.
+bool solve_avx2(const SpanningTree& solver, const Rows<float>& rows) {
+  if constexpr (kBuiltWithAvx2) {
+    const int64_t n = solver.vertices;
+    const bool fits = avx2::kMinClosureVertices <= n && n <= avx2::kMaxPrimVertices;
+    if (isa() != Isa::kAvx2 || !fits || rows.mask != nullptr) return false;
+    const avx2::TreeRows trees{.vertices = n,
+                               .directed = solver.layout == Layout::kDirected,
+                               .count = rows.count,
+                               .scores = rows.scores,
+                               .z = rows.z,
+                               .status = rows.status,
+                               .solve_one = solve_one_portable};
+    if (n <= avx2::kMaxClosureVertices) {
+      avx2::solve_by_closure(trees);
+    } else {
+      std::vector<float> scratch(static_cast<size_t>(avx2::prim_scratch(n)));
+      avx2::solve_by_prim(trees, scratch.data());
+    }
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void SpanningTree::validate() const {
@@ -132,7 +190,7 @@ void SpanningTree::validate() const {
 }
 
 void solve_rows(const SpanningTree& solver, const Rows<float>& rows) {
-  solve_portable(solver, rows);
+  if (!solve_avx2(solver, rows)) solve_portable(solver, rows);
 }
 
 void solve_rows(const SpanningTree& solver, const Rows<double>& rows) {

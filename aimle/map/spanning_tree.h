@@ -24,8 +24,8 @@ struct SpanningTree {
   static constexpr std::string_view kName = "spanning_tree";
   static constexpr Sense kSense = Sense::kMax;
   enum class Layout { kUndirected, kDirected };
-  /// A row of this size would already take terabytes.
-  static constexpr int64_t kMaxVertices = 1'000'000;
+  /// So that the ends of an edge fit 32 bits; a row of this size takes gigabytes.
+  static constexpr int64_t kMaxVertices = 65'536;
 
   int64_t vertices = 0;
   Layout layout = Layout::kUndirected;

@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "aimle/map/spanning_tree_avx2.h"
 #include "tests/map/conformance.h"
 #include "tests/map/spanning_tree_instances.h"
 
@@ -180,6 +183,25 @@ TYPED_TEST(SpanningTreeOf, NaNCountsOnlyWhereUnmaskedAndComesFirst) {
   });
 }
 
+TYPED_TEST(SpanningTreeOf, TieBetweenTwoNeighboursOfAVertexGoesToTheLower) {
+  this->with_every_isa([&] {
+    for (const int64_t n : {12, 30, 100, 200}) {
+      // 2 and n - 1 are joined early; 7 then ties between them, and all else is distinct.
+      const SpanningTree solver{.vertices = n};
+      std::vector<TypeParam> x;
+      for (int64_t e = 0; e < solver.edges(); ++e) x.push_back(-TypeParam(e));
+      const auto entry = [&](int64_t i, int64_t j) -> TypeParam& {
+        return x[static_cast<size_t>(SpanningTree::edge(i, j, n))];
+      };
+      entry(2, n - 1) = 9;
+      entry(2, 7) = entry(7, n - 1) = 5;
+      const auto solved = solve_row(solver, x);
+      EXPECT_EQ(solved.z[static_cast<size_t>(SpanningTree::edge(2, 7, n))], 1) << "n=" << n;
+      EXPECT_EQ(solved.z[static_cast<size_t>(SpanningTree::edge(7, n - 1, n))], 0) << "n=" << n;
+    }
+  });
+}
+
 /// Each kernel has its own range of sizes and its own remainders: none is left out.
 TYPED_TEST(SpanningTreeOf, AgreesWithKruskalOnEverySmallSize) {
   this->with_every_isa([&] {
@@ -215,6 +237,72 @@ TYPED_TEST(SpanningTreeOf, ThreeHundredVertices) {
   });
 }
 
+/// A row of one of the flavours that trees are sensitive to; most have a few ties, not many.
+template <class T>
+std::vector<T> draw_row(int64_t size, Rng& rng) {
+  using Limits = std::numeric_limits<T>;
+  const int64_t flavour = conformance::uniform(rng, 0, 7);
+  const int64_t rarity = conformance::uniform(rng, 2, 40);
+  std::vector<T> x;
+  for (int64_t e = 0; e < size; ++e) {
+    const T any = T(conformance::uniform(rng, -(1 << 20), 1 << 20)) / T(1 << 17);
+    const bool special = conformance::one_in(rng, rarity);
+    switch (flavour) {
+      case 0:
+        x.push_back(any);
+        break;
+      case 1:  // some entries repeat an earlier one
+        x.push_back(special && e > 0 ? x[static_cast<size_t>(conformance::uniform(rng, 0, e - 1))]
+                                     : any);
+        break;
+      case 2:
+        x.push_back(special ? Limits::infinity() : any);
+        break;
+      case 3:
+        x.push_back(special ? -Limits::infinity() : any);
+        break;
+      case 4:  // zeros of both signs and subnormals
+        x.push_back(special ? std::copysign(T(0), any)
+                            : Limits::denorm_min() * T(conformance::uniform(rng, -2000, 2000)));
+        break;
+      case 5:  // neighbours in the last place
+        x.push_back(1 + Limits::epsilon() * T(conformance::uniform(rng, 0, 300)));
+        break;
+      case 6:  // sums that overflow
+        x.push_back(special ? std::copysign(Limits::max(), any) : any);
+        break;
+      case 7:
+        x.push_back(any);
+        if (e == size - 1) {
+          x[static_cast<size_t>(conformance::uniform(rng, 0, e))] = Limits::quiet_NaN();
+        }
+    }
+  }
+  return x;
+}
+
+TYPED_TEST(SpanningTreeOf, FuzzAgreesWithKruskal) {
+  this->with_every_isa([&] {
+    for (uint64_t seed = 0; seed < 300; ++seed) {
+      Rng rng(seed);
+      const SpanningTree solver{
+          .vertices = conformance::one_in(rng, 8) ? conformance::uniform(rng, 25, 140)
+                                                  : conformance::uniform(rng, 2, 24),
+          .layout = conformance::one_in(rng, 2) ? Layout::kDirected : Layout::kUndirected};
+      auto batch = conformance::draw_batch<TypeParam>(
+          solver, {.count = conformance::uniform(rng, 1, 17), .mask = conformance::one_in(rng, 5)},
+          rng);
+      batch.scores.clear();
+      for (int64_t r = 0; r < batch.count; ++r) {
+        const auto row = draw_row<TypeParam>(batch.size, rng);
+        batch.scores.insert(batch.scores.end(), row.begin(), row.end());
+      }
+      conformance::expect_oracle(solver, batch, conformance::solve_batch(solver, batch));
+      if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
+    }
+  });
+}
+
 TYPED_TEST(SpanningTreeOf, SymmetriseTakesTheMeanInPlaceToo) {
   const std::vector<TypeParam> x = {5, 1, -4, 2, 1, 2, 1, 1, 3, 3, 5, 5};
   const std::vector<TypeParam> want = {0.5, 1, 0.5, 2, 1, 2, 2, 3, 2, 4, 3, 4};
@@ -228,6 +316,51 @@ TYPED_TEST(SpanningTreeOf, SymmetriseTakesTheMeanInPlaceToo) {
   std::vector<TypeParam> pair = {most, most};
   symmetrise(2, 1, pair.data(), pair.data());
   EXPECT_EQ(pair, (std::vector<TypeParam>{most, most}));
+}
+
+/// Falling back to the portable solver is right but slow: it must not happen without ties.
+TEST(SpanningTree, KernelsSolveRowsWithoutTiesThemselves) {
+  if constexpr (kBuiltWithAvx2) {
+    if (!processor_has_avx2()) GTEST_SKIP() << "no AVX2 on this machine";
+    for (const bool directed : {false, true}) {
+      for (const int64_t n : {5, 6, 10, 13, 24, 25, 32, 33, 64, 65, 130}) {
+        const SpanningTree solver{.vertices = n,
+                                  .layout = directed ? Layout::kDirected : Layout::kUndirected};
+        constexpr int64_t kCount = 11;
+        std::vector<float> x;
+        Rng rng(static_cast<uint64_t>(n));
+        for (int64_t e = 0; e < kCount * solver.size(); ++e) x.push_back(static_cast<float>(e));
+        for (int64_t r = 0; r < kCount; ++r) {
+          std::shuffle(x.begin() + r * solver.size(), x.begin() + (r + 1) * solver.size(), rng);
+        }
+        if (directed) {  // sums may tie, so leave one direction out
+          for (int64_t e = 0; e < kCount * solver.size(); ++e) {
+            const int64_t entry = e % solver.size();
+            if (entry % (n - 1) < entry / (n - 1)) x[static_cast<size_t>(e)] = 0;
+          }
+        }
+        std::vector<float> z(x.size());
+        std::vector<Status> status(kCount, Status::kBadK);
+        const avx2::TreeRows rows{.vertices = n,
+                                  .directed = directed,
+                                  .count = kCount,
+                                  .scores = x.data(),
+                                  .z = z.data(),
+                                  .status = status.data(),
+                                  .solve_one = [](const avx2::TreeRows& all, int64_t r) {
+                                    all.status[r] = Status::kNaN;
+                                  }};
+        if (n <= avx2::kMaxClosureVertices) {
+          avx2::solve_by_closure(rows);
+          EXPECT_EQ(status, std::vector<Status>(kCount, Status::kOk)) << "closure n=" << n;
+          status.assign(kCount, Status::kBadK);
+        }
+        std::vector<float> scratch(static_cast<size_t>(avx2::prim_scratch(n)));
+        avx2::solve_by_prim(rows, scratch.data());
+        EXPECT_EQ(status, std::vector<Status>(kCount, Status::kOk)) << "prim n=" << n;
+      }
+    }
+  }
 }
 
 TEST(SpanningTree, BadSettingsAreNamed) {
