@@ -5,10 +5,22 @@ if(NOT TARGET torch)
   if(Torch_DIR)
     get_filename_component(AIMLE_TORCH_PREFIX ${Torch_DIR}/../../.. ABSOLUTE)
   else()
-    set(PYTHON "python3" CACHE STRING "Python whose torch is used")
-    execute_process(
-      COMMAND ${PYTHON} -c "import os, torch; print(os.path.dirname(torch.__file__))"
-      OUTPUT_VARIABLE AIMLE_TORCH_PREFIX OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
+    if(SKBUILD)
+      set(PYTHON ${Python_EXECUTABLE})
+    else()
+      set(PYTHON "python3" CACHE STRING "Python whose torch is used")
+    endif()
+    # In pip's isolated build the environment hides the torch that is installed; -I looks past that.
+    foreach(isolated "" -I)
+      execute_process(
+        COMMAND ${PYTHON} ${isolated} -c
+                "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
+        OUTPUT_VARIABLE AIMLE_TORCH_PREFIX OUTPUT_STRIP_TRAILING_WHITESPACE
+        ERROR_QUIET RESULT_VARIABLE failed)
+      if(NOT failed)
+        break()
+      endif()
+    endforeach()
     if(failed)
       message(FATAL_ERROR "PYTHON=${PYTHON} has no torch. Point PYTHON at one with torch >= 2.11, "
                           "or build the core alone with -DAIMLE_TORCH=OFF.")

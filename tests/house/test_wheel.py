@@ -1,0 +1,81 @@
+"""The wheel works in another environment with the same torch, and refuses a wrong one clearly."""
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[2]
+
+SOLVE = """
+import aimle, torch
+z = aimle.solve(aimle.TopK(2), torch.tensor([[0.1, 0.9, 0.3, 0.8, 0.2]]))
+print(aimle.__file__)
+print(z.int().tolist())
+"""
+
+
+def run(*command: object, check: bool = True, **options: object) -> subprocess.CompletedProcess:
+    command = [str(part) for part in command]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    assert not check or result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
+    return result
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    run(*pip, "wheel", ROOT, "--no-build-isolation", "--no-deps", "--wheel-dir", folder)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture
+def environment(wheel: Path, tmp_path: Path) -> Path:
+    """A fresh environment that holds the wheel and sees this one's torch, and nothing of ours."""
+    home = tmp_path / "environment"
+    run(sys.executable, "-m", "venv", "--without-pip", home)
+    python = home / "bin/python"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
+    run(*pip, "install", "--no-deps", wheel)
+    (site,) = home.glob("lib/python*/site-packages")
+    (site / "torch.pth").write_text(f"{Path(torch.__file__).parents[1]}\n")
+    return home
+
+
+def test_one_wheel_for_every_python(wheel: Path):
+    assert "-py3-none-linux_" in wheel.name
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {"aimle/__init__.py", "aimle/lib/libaimle_torch.so"} <= set(names)
+    assert all(name.startswith(("aimle/", "aimle-")) for name in names), names
+
+
+def test_the_library_remembers_no_path_of_the_build(wheel: Path, tmp_path: Path):
+    library = zipfile.ZipFile(wheel).extract("aimle/lib/libaimle_torch.so", tmp_path)
+    dynamic = run("readelf", "-d", library).stdout
+    assert "libtorch_cpu.so" in dynamic
+    assert "RPATH" not in dynamic
+    assert "RUNPATH" not in dynamic
+
+
+def test_it_solves_elsewhere(environment: Path, tmp_path: Path):
+    output = run(environment / "bin/python", "-I", "-c", SOLVE, cwd=tmp_path).stdout
+    file, z = output.splitlines()
+    assert Path(file).is_relative_to(environment)
+    assert z == "[[0, 1, 0, 1, 0]]"
+
+
+def test_a_wrong_torch_is_named_at_import(environment: Path, tmp_path: Path):
+    (build,) = environment.glob("lib/python*/site-packages/aimle/lib/_build.json")
+    build.write_text(json.dumps(json.loads(build.read_text()) | {"torch": "1.13.0"}))
+    python = environment / "bin/python"
+    result = run(python, "-I", "-c", "import aimle", cwd=tmp_path, check=False)
+    assert result.returncode != 0
+    assert "1.13.0" in result.stderr
+    assert torch.__version__ in result.stderr
+    assert "undefined symbol" not in result.stderr
