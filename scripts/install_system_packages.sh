@@ -23,8 +23,10 @@ is_there() {
 }
 
 missing=()
-while read -r package probe what; do
-  is_there "$probe" "$what" || missing+=("$package")
+optional=()
+while read -r package probe what kind; do
+  if is_there "$probe" "$what"; then continue; fi
+  if [[ $kind == optional ]]; then optional+=("$package"); else missing+=("$package"); fi
 done < <(grep -Ev '^(#|$)' system_packages.txt)
 
 if ((${#missing[@]} == 0)); then
@@ -34,7 +36,7 @@ fi
 
 as_root=()
 if ((EUID != 0)); then as_root=(sudo); fi
-install=("${as_root[@]}" apt-get install -y --no-install-recommends "${missing[@]}")
+install=("${as_root[@]}" apt-get install -y --no-install-recommends "${missing[@]}" "${optional[@]}")
 
 if ! command -v apt-get >/dev/null ||
   { ((EUID != 0)) && ! sudo -n true 2>/dev/null; }; then
@@ -48,7 +50,7 @@ MESSAGE
   exit 1
 fi
 
-echo "System packages: installing ${missing[*]}"
+echo "System packages: installing ${missing[*]} ${optional[*]}"
 export DEBIAN_FRONTEND=noninteractive
 "${as_root[@]}" apt-get update
 "${install[@]}"

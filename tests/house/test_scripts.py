@@ -1,0 +1,113 @@
+"""The scripts behind `make`: what they install, what they ask for, how they count."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+
+
+def run(*command: object, **options: object) -> subprocess.CompletedProcess:
+    command = [str(part) for part in command]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def junit(tests: int, failures: int = 0, errors: int = 0, skipped: int = 0) -> str:
+    counts = f'tests="{tests}" failures="{failures}" errors="{errors}" skipped="{skipped}"'
+    return f'<testsuites><testsuite name="s" {counts}/></testsuites>'
+
+
+class TestCountTests:
+    def count(self, tmp_path: Path, *contents: str | None) -> subprocess.CompletedProcess:
+        files = [tmp_path / f"{i}.xml" for i in range(len(contents))]
+        for file, content in zip(files, contents, strict=True):
+            if content is not None:
+                file.write_text(content)
+        return run(sys.executable, SCRIPTS / "count_tests.py", *files)
+
+    def test_sums_over_runners(self, tmp_path: Path):
+        result = self.count(tmp_path, junit(10, skipped=1), junit(5))
+        assert result.stdout == "14 passed, 0 failed, 1 skipped\n"
+        assert result.returncode == 0
+
+    def test_failures_and_errors_fail(self, tmp_path: Path):
+        result = self.count(tmp_path, junit(10, failures=2, errors=1), junit(5))
+        assert result.stdout == "12 passed, 3 failed, 0 skipped\n"
+        assert result.returncode == 1
+
+    @pytest.mark.parametrize("content", [None, junit(0)], ids=["missing", "empty"])
+    def test_a_runner_without_tests_fails(self, tmp_path: Path, content: str | None):
+        result = self.count(tmp_path, junit(10), content)
+        assert result.stdout == "10 passed, 1 failed, 0 skipped\n"
+        assert result.returncode == 1
+
+
+class TestInstallSystemPackages:
+    TOOLS = ("bash", "cat", "dirname", "grep", "tr")
+
+    @pytest.fixture
+    def machine(self, tmp_path: Path) -> Path:
+        """A PATH with next to nothing on it, beside a copy of the scripts."""
+        (tmp_path / "bin").mkdir()
+        for tool in self.TOOLS:
+            (tmp_path / "bin" / tool).symlink_to(shutil.which(tool))
+        shutil.copytree(SCRIPTS, tmp_path / "scripts")
+        return tmp_path
+
+    def add(self, machine: Path, name: str, script: str):
+        tool = machine / "bin" / name
+        tool.write_text(f"#!/bin/bash\n{script}\n")
+        tool.chmod(0o755)
+
+    def install(self, machine: Path, *packages: str) -> subprocess.CompletedProcess:
+        (machine / "scripts/system_packages.txt").write_text("\n".join(["# list", *packages, ""]))
+        environment = {"PATH": os.fspath(machine / "bin")}
+        return run(machine / "scripts/install_system_packages.sh", env=environment)
+
+    def test_nothing_is_installed_twice(self, machine: Path):
+        self.add(machine, "apt-get", "echo apt-get was called; exit 1")
+        result = self.install(machine, "bash command bash", "rare command rare optional")
+        assert result.returncode == 0
+        assert "apt-get was called" not in result.stdout
+
+    def test_only_what_is_missing_is_installed(self, machine: Path):
+        self.add(machine, "apt-get", 'echo "apt-get $*"')
+        self.add(machine, "sudo", '[[ $1 == -n ]] && shift; "$@"')
+        self.add(machine, "true", "exit 0")
+        result = self.install(
+            machine, "bash command bash", "libx-dev header x.h", "cache command cache optional"
+        )
+        assert result.returncode == 0, result.stderr
+        assert "install -y --no-install-recommends libx-dev cache\n" in result.stdout
+
+    def test_without_apt_the_packages_are_named(self, machine: Path):
+        result = self.install(machine, "bash command bash", "libx-dev header x.h")
+        assert result.returncode == 1
+        assert "Missing on this machine: libx-dev\n" in result.stderr
+        assert "apt-get install -y --no-install-recommends libx-dev\n" in result.stderr
+
+
+class TestCheckPython:
+    def test_this_python_will_do(self):
+        result = run(sys.executable, SCRIPTS / "check_python.py")
+        assert result.returncode == 0, result.stderr
+
+    def test_what_is_missing_is_named(self, tmp_path: Path):
+        run(sys.executable, "-m", "venv", "--without-pip", tmp_path)
+        python = tmp_path / "bin/python"
+        result = run(python, SCRIPTS / "check_python.py", env={"PATH": ""})
+        assert result.returncode == 1
+        assert "it has no torch; aimle needs 2.11 or newer" in result.stderr
+        assert f"{python} -m pip install numpy cmake ninja" in result.stderr
+
+    def test_an_old_torch_is_named(self, tmp_path: Path):
+        (tmp_path / "torch-2.10.1.dist-info").mkdir()
+        (tmp_path / "torch-2.10.1.dist-info/METADATA").write_text("Name: torch\nVersion: 2.10.1\n")
+        environment = os.environ | {"PYTHONPATH": os.fspath(tmp_path)}
+        result = run(sys.executable, SCRIPTS / "check_python.py", env=environment)
+        assert result.returncode == 1
+        assert "its torch is 2.10.1; aimle needs 2.11 or newer" in result.stderr
