@@ -29,6 +29,14 @@ class Solver(ABC):
     #: How many trailing dimensions of scores belong to one instance.
     instance_dims: ClassVar[int] = 1
 
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        # The settings are left out: torch 2.11 hashes a solver made inside a compiled function
+        # before it has any.
+        return hash(type(self))
+
     @abstractmethod
     def _op(
         self, scores: Tensor, mask: Tensor | None, k: Tensor | int | None, check: int
@@ -69,7 +77,7 @@ def _refuse_k(solver: Solver, k: object) -> None:
         raise TypeError(f"[aimle.{type(solver).__name__}] takes no k; only TopK does")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Argmax(Solver):
     """The one-hot vector of the largest score: [*batch, n] -> [*batch, n]. -inf is masked."""
 
@@ -83,7 +91,7 @@ class Argmax(Solver):
         return _ops.argmax.default(scores, mask, check)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TopK(Solver):
     """The indicator of the k largest scores: [*batch, n] -> [*batch, n], exactly k ones a row.
 
@@ -110,7 +118,7 @@ class TopK(Solver):
         return _ops.topk.default(scores, self.k if k is None else k, mask, None, check)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SpanningTree(Solver):
     """The maximum spanning tree of the complete graph on n vertices.
 
@@ -134,7 +142,7 @@ class SpanningTree(Solver):
         return _ops.spanning_tree.default(scores, self.n, mask, check)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GridPath(Solver):
     """The cheapest path over grids of cell costs: [*batch, H, W] -> [*batch, H, W]. Sense: min.
 

@@ -276,6 +276,14 @@ def test_symmetrise_is_the_mean_of_both_directions(device: torch.device):
     )
 
 
+def test_solvers_are_values():
+    assert aimle.TopK(3) == aimle.TopK(3) != aimle.TopK(4)
+    assert aimle.SpanningTree(3) != aimle.TopK(3)
+    assert len({aimle.GridPath(), aimle.GridPath(8), aimle.GridPath(4), aimle.Argmax()}) == 3
+    with pytest.raises(AttributeError):
+        aimle.TopK(3).k = 4
+
+
 def test_status_describes_itself():
     assert aimle.Status(1).describe() == "a score is NaN"
     assert all(status.describe() for status in aimle.Status)
