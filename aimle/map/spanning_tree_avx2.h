@@ -31,7 +31,7 @@ inline constexpr int64_t kMinClosureVertices = 5;
 inline constexpr int64_t kMaxClosureVertices = 24;
 
 /// Prim over rows of the full weight matrix, O(n^2 / 8); small graphs several at a time.
-/// 2 <= vertices <= kMaxPrimVertices; `scratch` has room for `prim_scratch(vertices)` floats.
+/// 2 <= vertices <= kMaxPrimVertices; `scratch` is `prim_scratch(vertices)` zeros at first.
 void solve_by_prim(const TreeRows& rows, float* scratch);
 int64_t prim_scratch(int64_t vertices);
 inline constexpr int64_t kMaxPrimVertices = 2048;

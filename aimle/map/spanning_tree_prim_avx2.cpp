@@ -37,26 +37,40 @@ struct Prim {
   int64_t stride() const { return vectors * kLanes; }
 };
 
+/// Entries of columns first .. first + 7 of row i, zero on the diagonal and beyond n; undirected:
+/// zero below the diagonal. `x` is the row's part of the scores.
+template <bool directed>
+[[gnu::always_inline]] inline __m256 masked_entries(const float* x, int32_t i, int32_t first,
+                                                    int32_t n) {
+  const __m256i j =
+      _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(first));
+  const __m256i above = _mm256_and_si256(_mm256_cmpgt_epi32(j, _mm256_set1_epi32(i)),
+                                         _mm256_cmpgt_epi32(_mm256_set1_epi32(n), j));
+  if constexpr (!directed) return _mm256_maskload_ps(x + first - i - 1, above);
+  const __m256i below = _mm256_cmpgt_epi32(_mm256_set1_epi32(i), j);
+  return _mm256_or_ps(_mm256_maskload_ps(x + first - 1, above),
+                      _mm256_maskload_ps(x + first, below));
+}
+
 /// Puts the scores where they belong in the matrix: both directions, or the blocks that touch the
-/// upper triangle, with zeros elsewhere in them.
+/// upper triangle.
 template <bool directed>
 void fill(const Prim& tree, const float* x) {
-  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   const auto n = static_cast<int32_t>(tree.n);
-  const auto stride = static_cast<int32_t>(tree.stride());
   for (int32_t i = 0; i < n; ++i) {
-    float* row = tree.weight + int64_t{i} * stride;
-    for (int32_t first = directed ? 0 : i / 8 * 8; first < stride; first += kLanes) {
-      const __m256i j = _mm256_add_epi32(lane, _mm256_set1_epi32(first));
-      const __m256i above = _mm256_and_si256(_mm256_cmpgt_epi32(j, _mm256_set1_epi32(i)),
-                                             _mm256_cmpgt_epi32(_mm256_set1_epi32(n), j));
-      __m256 entries = _mm256_maskload_ps(x + first - (directed ? 1 : i + 1), above);
-      if constexpr (directed) {
-        const __m256i below = _mm256_cmpgt_epi32(_mm256_set1_epi32(i), j);
-        entries = _mm256_or_ps(entries, _mm256_maskload_ps(x + first, below));
-      }
-      _mm256_store_ps(row + first, entries);
+    float* row = tree.weight + i * tree.stride();
+    const int32_t diagonal = i / 8 * 8;
+    int32_t first = 0;
+    if constexpr (directed) {
+      for (; first < diagonal; first += 8) _mm256_store_ps(row + first, _mm256_loadu_ps(x + first));
     }
+    first = diagonal;
+    _mm256_store_ps(row + first, masked_entries<directed>(x, i, first, n));
+    const float* above = x - (directed ? 1 : i + 1);
+    for (first += 8; first + 8 <= n; first += 8) {
+      _mm256_store_ps(row + first, _mm256_loadu_ps(above + first));
+    }
+    if (first < n) _mm256_store_ps(row + first, masked_entries<directed>(x, i, first, n));
     x += directed ? n - 1 : n - 1 - i;
   }
 }
@@ -66,8 +80,8 @@ template <bool directed>
 bool symmetrise(const Prim& tree) {
   const int64_t stride = tree.stride();
   __m256 nan = _mm256_setzero_ps();
-  for (int64_t i = 0; i < stride; i += kLanes) {
-    for (int64_t j = i; j < stride; j += kLanes) {
+  for (int64_t i = 0; i < tree.n; i += kLanes) {
+    for (int64_t j = i; j < tree.n; j += kLanes) {
       float* upper = tree.weight + i * stride + j;
       float* lower = tree.weight + j * stride + i;
       __m256 turned[kLanes];
@@ -131,9 +145,12 @@ template <int kVectors>
   return bits;
 }
 
-/// The lowest bit set, or the last one of all.
-[[gnu::always_inline]] inline int64_t lowest(uint64_t bits) {
-  return __builtin_ctzll(bits | uint64_t{1} << (kWord - 1));
+/// The vertex of the lowest bit set, or `otherwise` if there is none; without a branch, which
+/// would be mispredicted.
+[[gnu::always_inline]] inline int64_t lowest(uint64_t bits, int64_t word, int64_t otherwise) {
+  const int64_t vertex = word * kWord + __builtin_ctzll(bits | uint64_t{1} << (kWord - 1));
+  const int64_t none = -int64_t{bits == 0};
+  return (vertex & ~none) | (otherwise & none);
 }
 
 /// One vertex joins. A row is `words` times kVectors long.
@@ -160,7 +177,7 @@ template <int kVectors>
   for (int64_t word = 0; word < words; ++word) {
     const uint64_t bits = equal<kVectors>(reach + word * kWord, weight) & outside[word];
     candidates += __builtin_popcountll(bits);
-    next = bits != 0 ? word * kWord + lowest(bits) : next;
+    next = lowest(bits, word, next);
   }
   tree.unique &= candidates == 1;
   // Among equal edges to the tree the lowest vertex has the lowest index.
@@ -168,7 +185,7 @@ template <int kVectors>
   int64_t neighbour = 0;
   for (int64_t word = words - 1; word >= 0; --word) {
     const uint64_t bits = equal<kVectors>(row + word * kWord, weight) & ~outside[word];
-    neighbour = bits != 0 ? word * kWord + lowest(bits) : neighbour;
+    neighbour = lowest(bits, word, neighbour);
   }
   tree.neighbour[next] = static_cast<int32_t>(neighbour);
   outside[next / kWord] &= ~(uint64_t{1} << next % kWord);
