@@ -1,13 +1,7 @@
-"""A tour of the library in under a minute: `python -m aimle.demo --out out/demo`.
-
-Solves a batch of each structure, checks the answers, prints the time per solve next to what
-NumPy, SciPy and NetworkX need for the same, and draws one of each in a picture.
-"""
+"""A batch of each structure: solved, checked, timed next to what one would use, and drawn."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -157,13 +151,8 @@ def draw(batch: list[Structure], path: Path) -> None:
     plt.close(figure)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, prog="python -m aimle.demo")
-    parser.add_argument("--out", type=Path, default=Path("out/demo"), help="folder for the picture")
-    options = parser.parse_args(arguments)
-    options.out.mkdir(parents=True, exist_ok=True)
-
-    batch = structures()
+def print_table(batch: list[Structure]) -> None:
+    """Time per solve next to the peer's, after checking that both agree."""
     print(f"{'structure':22}{'aimle':>13}   {'instead':10}{'':>13}   ratio")
     for structure in batch:
         ours, theirs = compare(structure)
@@ -172,15 +161,3 @@ def main(arguments: list[str] | None = None) -> int:
             f"{theirs * 1e6:10.3f} µs  {theirs / ours:,.0f}x",
             flush=True,
         )
-    picture = options.out / "structures.png"
-    try:
-        draw(batch, picture)
-    except ImportError:
-        print("matplotlib is not installed: no picture was drawn", file=sys.stderr)
-        return 0
-    print(f"\nOne of each, solved: {picture}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,1 @@
+"""A tour of the library: `python -m aimle.demo --out out/demo`."""
