@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "aimle/estimate/perturb.h"
+#include "aimle/estimate/row_kernels.h"
 #include "aimle/estimate/settings.h"
 #include "aimle/estimate/step_size.h"
 
@@ -25,8 +26,12 @@ inline int64_t block_rows(int64_t n) {
 template <class T>
 class Block {
  public:
-  Block(const EstimatorSettings& settings, const Examples<T>& examples)
-      : settings_(settings), examples_(examples), capacity_(block_rows(examples.n)) {
+  /// A block for at most `rows` rows.
+  Block(const EstimatorSettings& settings, const Examples<T>& examples, int64_t rows)
+      : settings_(settings),
+        examples_(examples),
+        kernels_(row_kernels<T>()),
+        capacity_(std::min(rows, block_rows(examples.n))) {
     const auto size = static_cast<size_t>(capacity_ * examples.n);
     eps_.resize(size);
     status_.resize(static_cast<size_t>(capacity_));
@@ -60,23 +65,24 @@ class Block {
     const auto tau = static_cast<T>(settings_.theta_temperature);
     const int64_t n = examples_.n;
     for (int64_t i = 0; i < count_; ++i) {
-      const T* theta = examples_.theta + example(i) * n;
-      const float* noise = eps(i);
-      T* out = x + i * n;
-      for (int64_t j = 0; j < n; ++j) out[j] = perturbed(theta[j], noise[j], tau, sign);
+      kernels_.perturb(examples_.theta + example(i) * n, eps(i), tau, sign, n, x + i * n);
     }
   }
 
-  /// out = the scores of row i after a step of `lambda` (signed) along d. Entries that cannot move
-  /// take no step, whatever their gradient.
-  void step_row(int64_t i, Signs sign, const T* d, double lambda, T* out) const {
+  /// out = the scores of row i after a step of `lambda` (signed) along d. Infinite entries take no
+  /// step, whatever their gradient; `all_free` says that there are none.
+  void step_row(int64_t i, Signs sign, bool all_free, const T* d, double lambda, T* out) {
     const auto tau = static_cast<T>(settings_.target_temperature);
-    const int64_t n = examples_.n, b = example(i);
-    const T* theta = examples_.theta + b * n;
-    const float* noise = eps(i);
-    for (int64_t j = 0; j < n; ++j) {
-      out[j] = stepped(theta[j], std::isinf(theta[j]) ? T(0) : d[j], lambda, noise[j], tau, sign);
+    const int64_t n = examples_.n;
+    const T* theta = examples_.theta + example(i) * n;
+    if (!all_free) {
+      moving_.resize(static_cast<size_t>(n));
+      for (int64_t j = 0; j < n; ++j) {
+        moving_[static_cast<size_t>(j)] = std::isinf(theta[j]) ? T(0) : d[j];
+      }
+      d = moving_.data();
     }
+    kernels_.step(theta, d, lambda, eps(i), tau, sign, n, out);
   }
 
   /// Solves the block's rows of x into z.
@@ -93,6 +99,7 @@ class Block {
  private:
   const EstimatorSettings& settings_;
   const Examples<T>& examples_;
+  const RowKernels<T>& kernels_;
   int64_t capacity_;
   int64_t first_ = 0;
   int64_t count_ = 0;
@@ -100,6 +107,7 @@ class Block {
   std::unique_ptr<bool[]> mask_;
   std::vector<int64_t> k_;
   std::vector<Status> status_;
+  std::vector<T> moving_;  // a gradient row without the entries that cannot move
 };
 
 /// Calls visit(block) for consecutive blocks that cover the rows of examples [begin, end).

@@ -7,7 +7,10 @@ namespace aimle {
 
 template <class T>
 DifferenceSum<T>::DifferenceSum(const EstimatorSettings& settings, const Examples<T>& examples)
-    : settings_(settings), examples_(examples), sum_(static_cast<size_t>(examples.n), 0.0) {
+    : settings_(settings),
+      examples_(examples),
+      kernels_(row_kernels<T>()),
+      sum_(static_cast<size_t>(examples.n), 0.0) {
   const auto* target = std::get_if<AdaptiveTarget>(&settings.target);
   own_lambda_ = target != nullptr && target->scope == AdaptiveTarget::Scope::kSample;
 }
@@ -26,11 +29,7 @@ void DifferenceSum<T>::add(const ExampleStep& step, int64_t s, const T* z_left, 
       if (change != 0.0) sum[j] += change / lambda;
     }
   } else {
-    for (int64_t j = 0; j < n; ++j) {
-      const T change = z_left[j] - z_right[j];
-      nonzeros += change != T(0);
-      sum[j] += static_cast<double>(change);
-    }
+    nonzeros = kernels_.add_difference(z_left, z_right, n, sum);
   }
   if (step.counted[row]) {
     changes_.nonzeros += nonzeros;
@@ -48,6 +47,11 @@ void DifferenceSum<T>::finish(int64_t b, const ExampleStep& step, T* dtheta) {
   if (settings_.output == Output::kMean) divisor *= samples;
   const double sign = settings_.sense == Sense::kMin ? -1.0 : 1.0;
 
+  if (step.all_free && divisor > 0.0) {
+    changes_.zeros += kernels_.divide(sum_.data(), sign, divisor, examples_.n, dtheta);
+    changes_.entries += examples_.n;
+    return;
+  }
   for (int64_t j = 0; j < examples_.n; ++j) {
     double& sum = sum_[static_cast<size_t>(j)];
     const bool free = is_free(examples_, b, j);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "aimle/estimate/controller.h"
+#include "aimle/estimate/row_kernels.h"
 #include "aimle/estimate/settings.h"
 #include "aimle/estimate/step_size.h"
 
@@ -29,6 +30,7 @@ class DifferenceSum {
  private:
   const EstimatorSettings& settings_;
   const Examples<T>& examples_;
+  const RowKernels<T>& kernels_;
   bool own_lambda_;  // every sample is divided by its own step size
   std::vector<double> sum_;
   Changes changes_;

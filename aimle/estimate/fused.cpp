@@ -54,7 +54,7 @@ Failure forward_with(const EstimatorSettings& settings, const S& solver,
                     (solver.work_ns() + (noise_ns + kPerturbNs) * static_cast<double>(n));
   FirstFailure failure;
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
-    Block<T> block(settings, examples);
+    Block<T> block(settings, examples, (end - begin) * settings.samples);
     const auto size = static_cast<size_t>(block.capacity() * n);
     std::vector<T> x(size), z_block(mean ? size : 0);
     std::vector<double> sum(mean ? static_cast<size_t>(n) : 0);
@@ -98,7 +98,7 @@ BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
 
   ReportBuilder report(examples.count);
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
-    Block<T> block(settings, examples);
+    Block<T> block(settings, examples, (end - begin) * settings.samples);
     const auto size = static_cast<size_t>(block.capacity() * n);
     std::vector<T> x_left(size), x_right(size), z_left(size), z_right(size);
     // A block may hold the end of one example and the start of others.
@@ -122,11 +122,11 @@ BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
         const T* d = pass.dy + (b * gradients + g) * n;
         const double lambda = step.sample[static_cast<size_t>(g)];
         if (!kept) {
-          rows.step_row(i, sign, d, central ? lambda : 0.0, x_left.data() + i * n);
+          rows.step_row(i, sign, step.all_free, d, central ? lambda : 0.0, x_left.data() + i * n);
         } else {
           unpack(pass.bits + (rows.first() + i) * bytes_per_row(n), n, z_left.data() + i * n);
         }
-        rows.step_row(i, sign, d, -lambda, x_right.data() + i * n);
+        rows.step_row(i, sign, step.all_free, d, -lambda, x_right.data() + i * n);
       }
       if (!kept) rows.solve(solver, x_left.data(), z_left.data());
       rows.solve(solver, x_right.data(), z_right.data());

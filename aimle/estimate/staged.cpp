@@ -11,7 +11,7 @@ void perturb(const EstimatorSettings& settings, Sense solver_sense, const Exampl
   const Signs sign = signs(settings.sense, solver_sense);
   const double ns = 3.0 * static_cast<double>(settings.samples * examples.n);
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
-    Block<T> block(settings, examples);
+    Block<T> block(settings, examples, (end - begin) * settings.samples);
     for_each_block(block, settings, begin, end, [&](const Block<T>& rows) {
       rows.perturb(sign, x + rows.first() * examples.n);
     });
@@ -37,15 +37,15 @@ void step(const EstimatorSettings& settings, Sense solver_sense, const Examples<
       row[gradients + 1] = step.reported;
       std::copy(step.counted.begin(), step.counted.end(), counted + b * gradients);
     }
-    Block<T> block(settings, examples);
-    for_each_block(block, settings, begin, end, [&](const Block<T>& rows) {
+    Block<T> block(settings, examples, (end - begin) * settings.samples);
+    for_each_block(block, settings, begin, end, [&](Block<T>& rows) {
       for (int64_t i = 0; i < rows.count(); ++i) {
         const int64_t b = rows.example(i), g = gradients == 1 ? 0 : rows.sample(i);
         const double size = lambda[b * (gradients + 2) + g];
         const T* d = dy + (b * gradients + g) * n;
         const int64_t out = (rows.first() + i) * n;
-        if (x_left != nullptr) rows.step_row(i, sign, d, central ? size : 0.0, x_left + out);
-        rows.step_row(i, sign, d, -size, x_right + out);
+        if (x_left != nullptr) rows.step_row(i, sign, false, d, central ? size : 0.0, x_left + out);
+        rows.step_row(i, sign, false, d, -size, x_right + out);
       }
     });
   });
@@ -61,7 +61,7 @@ BackwardReport difference(const EstimatorSettings& settings, const Examples<T>& 
   const double ns = 1.0 * static_cast<double>(samples * n);
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
     DifferenceSum<T> sum(settings, examples);
-    ExampleStep step;
+    ExampleStep step{.all_free = false};  // look at every entry
     for (int64_t b = begin; b < end; ++b) {
       const double* row = lambda + b * (gradients + 2);
       step.sample.assign(row, row + gradients);

@@ -12,14 +12,6 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 template <class T>
-double sum_of_squares(const T* x, int64_t n) {
-  return fixed_sum(n, [x](int64_t j) {
-    const double v = static_cast<double>(x[j]);
-    return v * v;
-  });
-}
-
-template <class T>
 double sum_of_free_squares(const Examples<T>& examples, int64_t b, const T* x) {
   return fixed_sum(examples.n, [&](int64_t j) {
     const double v = is_free(examples, b, j) ? static_cast<double>(x[j]) : 0.0;
@@ -39,6 +31,7 @@ StepSizes<T>::StepSizes(const EstimatorSettings& settings, const Examples<T>& ex
     : settings_(settings),
       examples_(examples),
       dy_(dy),
+      kernels_(row_kernels<T>()),
       alpha_(alpha),
       rows_(settings.output == Output::kMean ? 1 : settings.samples) {
   const AdaptiveTarget* target = adaptive(settings);
@@ -51,15 +44,13 @@ StepSizes<T>::StepSizes(const EstimatorSettings& settings, const Examples<T>& ex
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
     std::vector<double> d;
     for (int64_t b = begin; b < end; ++b) {
-      double theta = 0.0;
-      int64_t free = 0;
-      norms(b, theta, d, free);
+      const Norms norm = norms(b, d);
       const auto at = static_cast<size_t>(b);
-      theta_squares[at] = theta * theta;
-      free_entries[at] = static_cast<double>(free);
+      theta_squares[at] = norm.theta * norm.theta;
+      free_entries[at] = static_cast<double>(norm.free);
       dy_squares[at] = fixed_sum(rows_, [&](int64_t s) {
-        const double norm = d[static_cast<size_t>(s)];
-        return std::isfinite(norm) ? norm * norm : 0.0;
+        const double length = d[static_cast<size_t>(s)];
+        return std::isfinite(length) ? length * length : 0.0;
       });
     }
   });
@@ -76,34 +67,34 @@ StepSizes<T>::StepSizes(const EstimatorSettings& settings, const Examples<T>& ex
 }
 
 template <class T>
-void StepSizes<T>::norms(int64_t b, double& theta, std::vector<double>& d, int64_t& free) const {
+typename StepSizes<T>::Norms StepSizes<T>::norms(int64_t b, std::vector<double>& d) const {
   const int64_t n = examples_.n;
-  const T* theta_row = examples_.theta + b * n;
-  const T* dy_rows = dy_ + b * rows_ * n;
+  const T* theta = examples_.theta + b * n;
+  const T* dy = dy_ + b * rows_ * n;
+  Norms result{.free = n};
+  double squares = kernels_.sum_of_squares(theta, n);
+  result.all_free = examples_.mask == nullptr && std::isfinite(squares);
+  if (!result.all_free) {
+    squares = sum_of_free_squares(examples_, b, theta);
+    result.free = 0;
+    for (int64_t j = 0; j < n; ++j) result.free += is_free(examples_, b, j);
+  }
+  result.theta = std::sqrt(squares);
   d.resize(static_cast<size_t>(rows_));
-  free = n;
-  double squares = sum_of_squares(theta_row, n);
-  const bool all_free = examples_.mask == nullptr && std::isfinite(squares);
-  if (!all_free) {
-    squares = sum_of_free_squares(examples_, b, theta_row);
-    free = 0;
-    for (int64_t j = 0; j < n; ++j) free += is_free(examples_, b, j);
+  for (double& length : d) {
+    length = std::sqrt(result.all_free ? kernels_.sum_of_squares(dy, n)
+                                       : sum_of_free_squares(examples_, b, dy));
+    dy += n;
   }
-  theta = std::sqrt(squares);
-  for (int64_t s = 0; s < rows_; ++s) {
-    const T* row = dy_rows + s * n;
-    d[static_cast<size_t>(s)] =
-        std::sqrt(all_free ? sum_of_squares(row, n) : sum_of_free_squares(examples_, b, row));
-  }
+  return result;
 }
 
 template <class T>
 void StepSizes<T>::compute(int64_t b, ExampleStep& step) const {
   const auto rows = static_cast<size_t>(rows_);
   std::vector<double>& norm = step.sample;  // turned into step sizes in place
-  double theta = 0.0;
-  int64_t free = 0;
-  norms(b, theta, norm, free);
+  const auto [theta, free, all_free] = norms(b, norm);
+  step.all_free = all_free;
 
   step.counted.resize(rows);
   double largest = 0.0;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "aimle/base/parallel.h"
+#include "aimle/estimate/row_kernels.h"
 #include "aimle/estimate/settings.h"
 
 namespace aimle {
@@ -24,6 +25,7 @@ struct ExampleStep {
   double reported = 0.0;       // mean over its samples; NaN if none had a gradient
   std::vector<double> sample;  // [S] (kMean: [1]), NaN where d is not finite
   std::vector<uint8_t> counted;  // [S] (kMean: [1]), 1 where d is finite and not zero
+  bool all_free = true;          // no entry is masked or infinite
 };
 
 template <class T>
@@ -40,11 +42,18 @@ class StepSizes {
   int64_t rows_per_example() const { return rows_; }
 
  private:
-  void norms(int64_t b, double& theta, std::vector<double>& d, int64_t& free) const;
+  struct Norms {
+    double theta = 0.0;
+    int64_t free = 0;  // entries that can move
+    bool all_free = true;
+  };
+  /// Norms of theta_b and, into d, of the gradient rows of example b.
+  Norms norms(int64_t b, std::vector<double>& d) const;
 
   const EstimatorSettings& settings_;
   const Examples<T>& examples_;
   const T* dy_;
+  const RowKernels<T>& kernels_;
   double alpha_;
   int64_t rows_;
   double batch_lambda_ = 0.0;

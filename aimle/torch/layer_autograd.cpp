@@ -28,11 +28,6 @@ c10::IValue or_none(const at::Tensor& tensor) {
   return tensor.defined() ? c10::IValue(tensor) : c10::IValue();
 }
 
-void push_state(torch::jit::Stack& stack, const LayerState& state) {
-  torch::jit::push(stack, or_none(state.alpha), or_none(state.gbar), or_none(state.updates),
-                   or_none(state.velocity), or_none(state.stats));
-}
-
 void push_settings(torch::jit::Stack& stack, at::ArrayRef<c10::IValue> settings) {
   stack.insert(stack.end(), settings.begin(), settings.end());
 }

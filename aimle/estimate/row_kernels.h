@@ -1,0 +1,35 @@
+// The loops over the entries of one row, for the instruction set in use.
+//
+// They are the formulas of perturb.h and the sums of fixed_sum.h, and nothing else; the same source
+// is compiled for every instruction set (row_loops.h) and gives the same bits on each.
+#pragma once
+
+#include <cstdint>
+
+#include "aimle/estimate/perturb.h"
+
+namespace aimle {
+
+template <class T>
+struct RowKernels {
+  /// sum of x_j^2 in the fixed order.
+  double (*sum_of_squares)(const T* x, int64_t n);
+
+  /// out_j = perturbed(theta_j, eps_j)
+  void (*perturb)(const T* theta, const float* eps, T tau, Signs sign, int64_t n, T* out);
+
+  /// out_j = stepped(theta_j, d_j, lambda, eps_j)
+  void (*step)(const T* theta, const T* d, double lambda, const float* eps, T tau, Signs sign,
+               int64_t n, T* out);
+
+  /// sum_j += left_j - right_j; returns how many of the differences are not zero.
+  int64_t (*add_difference)(const T* left, const T* right, int64_t n, double* sum);
+
+  /// out_j = scale * sum_j / divisor, sum_j = 0; returns how many of the results are zero.
+  int64_t (*divide)(double* sum, double scale, double divisor, int64_t n, T* out);
+};
+
+template <class T>
+const RowKernels<T>& row_kernels();
+
+}  // namespace aimle
