@@ -1,8 +1,11 @@
 #include "aimle/map/grid_path.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <memory>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "aimle/base/check.h"
@@ -15,9 +18,6 @@ namespace {
 
 using detail::GridWalk;
 using detail::PaddedGrid;
-
-/// Beyond it, lanes no longer make up for sweeps that come back to cells again and again.
-constexpr int64_t kMaxCellsSideBySide = 64 * 64;
 
 template <class T>
 constexpr T kInfinity = std::numeric_limits<T>::infinity();
@@ -44,53 +44,97 @@ Status read_costs(const PaddedGrid& grid, GridPath::Negative negative, const T* 
   return Status::kOk;
 }
 
-/// Dijkstra. The cost of a step is that of the cell it enters, so the first neighbour of a cell to
-/// be settled is its nearest: a distance is final when first written and a cell enters the heap
-/// once. Cells that cannot be on a cheapest path may be left infinite.
+/// Cells by distance, nearest first: a heap in which every entry has four children. Distances are
+/// not below +0, so their bits are in the same order, and the nearest child is found by arithmetic
+/// rather than by jumps that cannot be predicted.
 template <class T>
-class Dijkstra {
+class CellQueue {
  public:
-  explicit Dijkstra(const PaddedGrid& grid) : grid_(grid) {}
+  explicit CellQueue(int32_t capacity) : heap_(capacity + kChildren, kNone) {}
 
-  void fill_distances(const T* cost, T* distance) {
-    std::fill_n(distance, grid_.size, kInfinity<T>);
-    heap_.clear();
-    distance[grid_.source] = cost[grid_.source];
-    push({cost[grid_.source], grid_.source});
-    while (!heap_.empty()) {
-      const Entry u = pop();
-      if (u.distance + cost[grid_.target] > distance[grid_.target]) return;
-      for (int i = 0; i < grid_.neighbours; ++i) {
-        const int32_t v = u.cell + grid_.step[i];
-        if (distance[v] != kInfinity<T>) continue;
-        const T through_u = u.distance + cost[v];
-        if (through_u == kInfinity<T>) continue;
-        distance[v] = through_u;
-        push({through_u, v});
-      }
+  bool empty() const { return size_ == 0; }
+
+  void push(T distance, int32_t cell) { sift_up(size_++, {std::bit_cast<Bits>(distance), cell}); }
+
+  std::pair<T, int32_t> pop() {
+    const Entry top = heap_[0];
+    size_t hole = 0;
+    for (size_t child = 1; child < size_; child = kChildren * hole + 1) {
+      const size_t left = nearer(child, child + 1);
+      const size_t right = nearer(child + 2, child + 3);
+      const size_t nearest = nearer(left, right);
+      heap_[hole] = heap_[nearest];
+      hole = nearest;
     }
+    const Entry last = heap_[--size_];
+    heap_[size_] = kNone;
+    if (hole < size_) sift_up(hole, last);
+    return {std::bit_cast<T>(top.distance), top.cell};
+  }
+
+  void clear() {
+    std::fill_n(heap_.begin(), size_, kNone);
+    size_ = 0;
   }
 
  private:
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
   struct Entry {
-    T distance;
+    Bits distance;
     int32_t cell;
   };
-  static bool further(const Entry& a, const Entry& b) { return a.distance > b.distance; }
+  static constexpr size_t kChildren = 4;
+  static constexpr Entry kNone{std::numeric_limits<Bits>::max(), 0};
 
-  void push(Entry entry) {
-    heap_.push_back(entry);
-    std::push_heap(heap_.begin(), heap_.end(), further);
-  }
-  Entry pop() {
-    std::pop_heap(heap_.begin(), heap_.end(), further);
-    const Entry top = heap_.back();
-    heap_.pop_back();
-    return top;
+  size_t nearer(size_t a, size_t b) const {
+    return a + (b - a) * static_cast<size_t>(heap_[b].distance < heap_[a].distance);
   }
 
+  void sift_up(size_t hole, Entry entry) {
+    while (hole > 0) {
+      const size_t parent = (hole - 1) / kChildren;
+      if (heap_[parent].distance <= entry.distance) break;
+      heap_[hole] = heap_[parent];
+      hole = parent;
+    }
+    heap_[hole] = entry;
+  }
+
+  std::vector<Entry> heap_;  // kNone from size_ on
+  size_t size_ = 0;
+};
+
+/// Dijkstra. The cost of a step is that of the cell it enters, so the first neighbour of a cell to
+/// be settled is its nearest: a distance is final when first written and a cell is queued once.
+/// Cells that cannot be on a cheapest path may be left infinite.
+template <class T>
+class Dijkstra {
+ public:
+  explicit Dijkstra(const PaddedGrid& grid) : grid_(grid), queue_(grid.size) {}
+
+  void fill_distances(const T* cost, T* distance) {
+    std::fill_n(distance, grid_.size, kInfinity<T>);
+    if (cost[grid_.source] == kInfinity<T>) return;
+    distance[grid_.source] = cost[grid_.source];
+    queue_.push(cost[grid_.source], grid_.source);
+    while (!queue_.empty()) {
+      const auto [nearest, u] = queue_.pop();
+      if (nearest + cost[grid_.target] > distance[grid_.target]) break;
+      for (int i = 0; i < grid_.neighbours; ++i) {
+        const int32_t v = u + grid_.step[i];
+        if (distance[v] != kInfinity<T>) continue;
+        const T through_u = nearest + cost[v];
+        if (through_u == kInfinity<T>) continue;
+        distance[v] = through_u;
+        queue_.push(through_u, v);
+      }
+    }
+    queue_.clear();
+  }
+
+ private:
   const PaddedGrid& grid_;
-  std::vector<Entry> heap_;
+  CellQueue<T> queue_;
 };
 
 template <class T>
@@ -132,9 +176,15 @@ class AlignedFloats {
   float* data_;
 };
 
+/// Whether sweeps in lanes, most of them perhaps idle, beat Dijkstra on one grid after the other.
+bool sweeps_pay(int64_t cells, int64_t grids) {
+  return cells <= 32 * 32 || (cells <= 128 * 128 && grids > 2);
+}
+
 /// Solves the rows in groups of `lanes` grids side by side.
-void solve_side_by_side(const GridPath& solver, const Rows<float>& rows, int32_t lanes) {
+void solve_groups(const GridPath& solver, const Rows<float>& rows, int32_t lanes) {
   if (rows.count == 0) return;
+  if (!sweeps_pay(solver.size(), rows.count)) return solve_each(solver, rows);
   const PaddedGrid grid(solver, lanes);
   AlignedFloats cost(grid.size);
   AlignedFloats distance(grid.size);
@@ -143,7 +193,8 @@ void solve_side_by_side(const GridPath& solver, const Rows<float>& rows, int32_t
   GridWalk<float> walk(grid);
   for (int64_t row = 0; row < rows.count; row += lanes) {
     const int64_t end = std::min(row + lanes, rows.count);
-    avx2::solve_side_by_side(solver, grid, slice(rows, solver.size(), row, end), scratch, walk);
+    const auto group = slice(rows, solver.size(), row, end);
+    if (!avx2::solve_side_by_side(solver, grid, group, scratch, walk)) solve_each(solver, group);
   }
 }
 
@@ -166,11 +217,10 @@ void GridPath::validate() const {
 
 void solve_rows(const GridPath& solver, const Rows<float>& rows) {
   if constexpr (kBuiltWithAvx2) {
-    if (isa() == Isa::kAvx2 && solver.size() <= kMaxCellsSideBySide) {
+    if (isa() == Isa::kAvx2) {
       const int64_t rest = rows.count % 16 <= 8 ? rows.count % 16 : 0;
-      const int64_t n = solver.size();
-      solve_side_by_side(solver, slice(rows, n, 0, rows.count - rest), 16);
-      solve_side_by_side(solver, slice(rows, n, rows.count - rest, rows.count), 8);
+      solve_groups(solver, slice(rows, solver.size(), 0, rows.count - rest), 16);
+      solve_groups(solver, slice(rows, solver.size(), rows.count - rest, rows.count), 8);
       return;
     }
   }

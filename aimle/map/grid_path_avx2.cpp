@@ -149,8 +149,9 @@ class Sweeps {
   Sweeps(const PaddedGrid& grid, const float* cost, float* distance)
       : grid_(grid), cost_(cost), distance_(distance) {}
 
+  /// False if it takes too long: more than about twice what grids of random costs need.
   /// `fell_above[r]` and `fell_below[r]`, [height] each: row r has to be pulled from there.
-  void run(bool* fell_above, bool* fell_below) {
+  bool run(bool* fell_above, bool* fell_below) {
     for (int32_t i = grid_.pitch; i < grid_.size - grid_.pitch; i += kLanes) {
       _mm256_store_ps(distance_ + i, infinity());
     }
@@ -164,7 +165,9 @@ class Sweeps {
     close(source_row, -kCell);
     if (source_row + 1 < grid_.height) fell_above[source_row + 1] = true;
     if (source_row > 0) fell_below[source_row - 1] = true;
+    const int64_t most_pulls = grid_.height * (int64_t{32} + (grid_.height + grid_.width) / 4);
     for (bool any = true; any;) {
+      if (pulls_ > most_pulls) return false;
       any = false;
       for (int32_t r = 1; r < grid_.height; ++r) {
         if (!fell_above[r]) continue;
@@ -181,6 +184,7 @@ class Sweeps {
         if (r > 0) fell_below[r - 1] = true;
       }
     }
+    return true;
   }
 
  private:
@@ -211,6 +215,7 @@ class Sweeps {
   }
 
   bool pull(int32_t r, int32_t from) {
+    ++pulls_;
     if (open_) step_ = -step_;
     open_ = open_ ? pull<true>(r, from) : pull<false>(r, from);
     return open_;
@@ -270,6 +275,7 @@ class Sweeps {
   /// The way of the last pull, and whether it left its row open.
   int32_t step_ = kCell;
   bool open_ = false;
+  int64_t pulls_ = 0;
 };
 
 /// A bit for each neighbour from which the cell is reached at its distance.
@@ -334,12 +340,13 @@ void fill(float* z, int64_t n, float value) {
 }
 
 template <int kVectors, int kNeighbours>
-void solve_lanes(const GridPath& solver, const PaddedGrid& grid, const Rows<float>& rows,
+bool solve_lanes(const GridPath& solver, const PaddedGrid& grid, const Rows<float>& rows,
                  const Scratch& scratch, GridWalk<float>& walk) {
   const auto [cost, distance, pending] = scratch;
   const int64_t n = int64_t{grid.height} * grid.width;
   const Found found = read_costs(grid, rows, cost);
-  Sweeps<kVectors, kNeighbours>(grid, cost, distance).run(pending, pending + grid.height);
+  Sweeps<kVectors, kNeighbours> sweeps(grid, cost, distance);
+  if (!sweeps.run(pending, pending + grid.height)) return false;
   Walker walkers[kVectors * kLanes];
   int walking = 0;
   for (int32_t row = 0; row < rows.count; ++row) {
@@ -355,19 +362,19 @@ void solve_lanes(const GridPath& solver, const PaddedGrid& grid, const Rows<floa
     if (status == Status::kOk) walkers[walking++] = {row, grid.target, grid.raster_target, z};
   }
   write_paths<kNeighbours>(grid, cost, distance, walkers, walking, walk);
+  return true;
 }
 
 }  // namespace
 
-void solve_side_by_side(const GridPath& solver, const PaddedGrid& grid, const Rows<float>& rows,
+bool solve_side_by_side(const GridPath& solver, const PaddedGrid& grid, const Rows<float>& rows,
                         const Scratch& scratch, GridWalk<float>& walk) {
   if (grid.lanes == 2 * kLanes) {
-    grid.neighbours == 8 ? solve_lanes<2, 8>(solver, grid, rows, scratch, walk)
-                         : solve_lanes<2, 4>(solver, grid, rows, scratch, walk);
-  } else {
-    grid.neighbours == 8 ? solve_lanes<1, 8>(solver, grid, rows, scratch, walk)
-                         : solve_lanes<1, 4>(solver, grid, rows, scratch, walk);
+    return grid.neighbours == 8 ? solve_lanes<2, 8>(solver, grid, rows, scratch, walk)
+                                : solve_lanes<2, 4>(solver, grid, rows, scratch, walk);
   }
+  return grid.neighbours == 8 ? solve_lanes<1, 8>(solver, grid, rows, scratch, walk)
+                              : solve_lanes<1, 4>(solver, grid, rows, scratch, walk);
 }
 
 }  // namespace aimle::avx2

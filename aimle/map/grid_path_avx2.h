@@ -16,8 +16,9 @@ struct Scratch {
 };
 
 /// Solves 1 ... grid.lanes grids side by side, one in each lane; grid.lanes is 8 or 16. Sixteen
-/// take little longer than eight: two vectors hide each other's latency.
-void solve_side_by_side(const GridPath& solver, const detail::PaddedGrid& grid,
+/// take little longer than eight: two vectors hide each other's latency. False, and nothing
+/// written, if the sweeps do not settle in reasonable time, as in a maze.
+bool solve_side_by_side(const GridPath& solver, const detail::PaddedGrid& grid,
                         const Rows<float>& rows, const Scratch& scratch,
                         detail::GridWalk<float>& walk);
 

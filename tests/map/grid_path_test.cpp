@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "aimle/base/isa.h"
+#include "tests/map/grid_path_cases.h"
 #include "tests/map/grid_path_oracle.h"
 
 namespace aimle {
@@ -272,71 +273,51 @@ TYPED_TEST(GridPathOf, SmallestShapes) {
   EXPECT_TRUE(none.status.empty());
 }
 
-/// Costs that make trouble: `kind` 0 uniform, 1 terrain of five costs, 2 small integers with zeros
-/// of both signs, 3 subnormals, 4 many walls, 5 any sign and -inf, 6 a rare NaN, 7 magnitudes so
-/// far apart that sums absorb and overflow, 8 all equal.
-template <class T>
-std::vector<T> troubling_costs(std::mt19937_64& random, int64_t size, int kind) {
-  constexpr T kInf = std::numeric_limits<T>::infinity();
-  constexpr T kTerrain[] = {T(0.8), T(1.2), T(5.3), T(7.7), T(9.2)};
-  constexpr int kHalfRange = std::numeric_limits<T>::max_exponent / 2;
-  std::uniform_real_distribution<T> uniform(0, 1);
-  std::uniform_int_distribution<int> small(0, 4), percent(0, 99);
-  std::uniform_int_distribution<int> exponent(-kHalfRange, 2 * kHalfRange - 1);
-  std::vector<T> costs(static_cast<size_t>(size));
-  const T common = uniform(random);
-  for (T& cost : costs) {
-    cost = uniform(random);
-    if (kind == 1) cost = kTerrain[small(random)];
-    if (kind == 2) cost = percent(random) < 50 ? T(-0.0) : T(small(random) / 2);
-    if (kind == 3) cost = std::numeric_limits<T>::denorm_min() * T(small(random));
-    if (kind == 4 && percent(random) < 35) cost = kInf;
-    if (kind == 5) cost = percent(random) < 2 ? -kInf : cost - T(0.5);
-    if (kind == 6 && percent(random) < 1) cost = std::numeric_limits<T>::quiet_NaN();
-    if (kind == 7) cost = std::ldexp(cost, percent(random) < 50 ? 0 : exponent(random));
-    if (kind == 8) cost = common;
-  }
-  return costs;
-}
-
-constexpr int kKinds = 9;
-
 TYPED_TEST(GridPathOf, AgreesWithTheRuleTakenLiterally) {
-  constexpr int kRounds = 5000;
-  for (int round = 0; round < kRounds; ++round) {
-    std::mt19937_64 random(static_cast<uint64_t>(round));
-    std::uniform_int_distribution<int64_t> side(1, round % 20 == 0 ? 20 : 6), rows(1, 19);
-    GridPath solver{.height = side(random),
-                    .width = side(random),
-                    .neighbourhood = round % 3 == 0 ? 4 : 8,
-                    .negative = round % 4 == 0 ? Negative::kError : Negative::kClip};
-    std::uniform_int_distribution<int64_t> cell(-solver.size(), solver.size() - 1);
-    if (round % 2 == 0) {
-      solver.source = cell(random);
-      solver.target = cell(random);
+  for (uint64_t seed = 0; seed < 2500; ++seed) {
+    std::mt19937_64 random(seed);
+    const GridPath solver = oracle::any_settings(random);
+    const auto count = static_cast<int64_t>(1 + random() % 40);
+    const bool one_kind = random() % 2 == 0;
+    const auto kind = static_cast<int>(random() % oracle::kKindsOfCosts);
+    std::vector<TypeParam> costs;
+    for (int64_t row = 0; row < count; ++row) {
+      const int row_kind = one_kind ? kind : static_cast<int>(random() % oracle::kKindsOfCosts);
+      const auto one = oracle::troubling_costs<TypeParam>(random, solver.size(), row_kind);
+      costs.insert(costs.end(), one.begin(), one.end());
     }
-    const int64_t count = rows(random);
-    const auto costs =
-        troubling_costs<TypeParam>(random, count * solver.size(), (round / 7) % kKinds);
     std::unique_ptr<bool[]> mask;
-    if (round % 5 == 0) {
+    if (random() % 4 == 0) {
       mask = std::make_unique<bool[]>(costs.size());
-      std::bernoulli_distribution keep(0.75);
-      for (size_t j = 0; j < costs.size(); ++j) mask[j] = keep(random);
+      for (size_t j = 0; j < costs.size(); ++j) mask[j] = random() % 4 != 0;
     }
-    expect_oracle(solver, count, costs, mask.get(), "seed " + std::to_string(round));
+    expect_oracle(solver, count, costs, mask.get(), "seed " + std::to_string(seed));
     if (this->HasFatalFailure()) return;
   }
 }
 
+TYPED_TEST(GridPathOf, Mazes) {
+  constexpr int kMazes = 11;
+  for (const auto& [height, width] : {std::pair<int64_t, int64_t>{21, 21}, {71, 101}}) {
+    for (const int neighbourhood : {4, 8}) {
+      const GridPath solver{.height = height, .width = width, .neighbourhood = neighbourhood};
+      std::mt19937_64 random(static_cast<uint64_t>(height));
+      std::vector<TypeParam> costs;
+      for (int i = 0; i < kMazes; ++i) {
+        const auto one = oracle::maze<TypeParam>(random, height, width);
+        costs.insert(costs.end(), one.begin(), one.end());
+      }
+      expect_oracle(solver, kMazes, costs, nullptr, "maze");
+    }
+  }
+}
+
 TYPED_TEST(GridPathOf, LargeGrids) {
-  std::mt19937_64 random(512);
-  const GridPath largest{.height = 512, .width = 512};
-  expect_oracle(largest, 1, troubling_costs<TypeParam>(random, largest.size(), 0), nullptr, "512");
-  const GridPath middling{.height = 90, .width = 131};
-  for (int kind = 1; kind < kKinds; ++kind) {
-    const auto costs = troubling_costs<TypeParam>(random, 3 * middling.size(), kind);
-    expect_oracle(middling, 3, costs, nullptr, "kind " + std::to_string(kind));
+  const GridPath solver{.height = 70, .width = 93};
+  std::mt19937_64 random(93);
+  for (int kind = 0; kind < oracle::kKindsOfCosts; ++kind) {
+    const auto costs = oracle::troubling_costs<TypeParam>(random, 3 * solver.size(), kind);
+    expect_oracle(solver, 3, costs, nullptr, "kind " + std::to_string(kind));
   }
 }
 
