@@ -53,7 +53,7 @@ void check(const NoiseSource& source, const NoiseRows& rows, const float* out) {
               "[aimle::noise] expected first >= 0 and count >= 0 but got first=", rows.first,
               ", count=", rows.count);
   AIMLE_CHECK(rows.count <= INT64_MAX - rows.first &&
-                  (rows.first + rows.count + rows.samples - 1) / rows.samples <= kMaxInstances,
+                  rows.first + rows.count <= kMaxInstances * rows.samples,
               "[aimle::noise] expected at most 2^32 instances but got first=", rows.first,
               ", count=", rows.count, ", samples=", rows.samples);
   AIMLE_CHECK(source.kind != NoiseKind::kSumOfGamma || source.table != nullptr,

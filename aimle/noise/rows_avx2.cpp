@@ -32,26 +32,16 @@ class Line {
     step_b_ = _mm256_set1_epi32(step_rows / samples);
 
     const int64_t first_b = rows.first / samples;
-    int32_t block = 0, s = static_cast<int32_t>(rows.first - first_b * samples);
-    auto b = static_cast<uint32_t>(first_b);
-    alignas(32) uint32_t lanes[3][kStepBlocks];
+    const auto first_s = static_cast<int32_t>(rows.first - first_b * samples);
     // `make_words` takes the even lanes as one group and the odd lanes as another, and finds the
     // blocks of a group in the order 0, 2, 1, 3.
-    constexpr int kLanes[] = {0, 4, 2, 6, 1, 5, 3, 7};
-    for (const int lane : kLanes) {
-      lanes[0][lane] = static_cast<uint32_t>(block);
-      lanes[1][lane] = static_cast<uint32_t>(s);
-      lanes[2][lane] = b;
-      const bool row_ends = ++block == blocks;
-      block = row_ends ? 0 : block;
-      s += row_ends;
-      const bool instance_ends = s == samples;
-      s = instance_ends ? 0 : s;
-      b += instance_ends;
+    block_ = _mm256_setr_epi32(0, 4, 2, 6, 1, 5, 3, 7);
+    s_ = _mm256_set1_epi32(first_s);
+    b_ = _mm256_set1_epi32(static_cast<int32_t>(first_b));
+    for (int32_t left = kStepBlocks - 1; left >= blocks; left -= blocks) wrap_block();
+    for (int32_t left = first_s + (kStepBlocks - 1) / blocks; left >= samples; left -= samples) {
+      wrap_s();
     }
-    block_ = _mm256_load_si256(reinterpret_cast<const __m256i*>(lanes[0]));
-    s_ = _mm256_load_si256(reinterpret_cast<const __m256i*>(lanes[1]));
-    b_ = _mm256_load_si256(reinterpret_cast<const __m256i*>(lanes[2]));
   }
 
   __m256i block() const { return block_; }
@@ -60,15 +50,25 @@ class Line {
 
   void advance() {
     block_ = _mm256_add_epi32(block_, step_block_);
-    const __m256i row_ends = _mm256_cmpgt_epi32(block_, last_block_);
-    block_ = _mm256_sub_epi32(block_, _mm256_and_si256(row_ends, blocks_));
-    s_ = _mm256_sub_epi32(_mm256_add_epi32(s_, step_s_), row_ends);
-    const __m256i instance_ends = _mm256_cmpgt_epi32(s_, last_s_);
-    s_ = _mm256_sub_epi32(s_, _mm256_and_si256(instance_ends, samples_));
-    b_ = _mm256_sub_epi32(_mm256_add_epi32(b_, step_b_), instance_ends);
+    s_ = _mm256_add_epi32(s_, step_s_);
+    b_ = _mm256_add_epi32(b_, step_b_);
+    wrap_block();
+    wrap_s();
   }
 
  private:
+  void wrap_block() {
+    const __m256i row_ends = _mm256_cmpgt_epi32(block_, last_block_);
+    block_ = _mm256_sub_epi32(block_, _mm256_and_si256(row_ends, blocks_));
+    s_ = _mm256_sub_epi32(s_, row_ends);
+  }
+
+  void wrap_s() {
+    const __m256i instance_ends = _mm256_cmpgt_epi32(s_, last_s_);
+    s_ = _mm256_sub_epi32(s_, _mm256_and_si256(instance_ends, samples_));
+    b_ = _mm256_sub_epi32(b_, instance_ends);
+  }
+
   __m256i block_, s_, b_;
   __m256i blocks_, last_block_, step_block_, samples_, last_s_, step_s_, step_b_;
 };
