@@ -75,8 +75,10 @@ std::vector<float> filled_rows(const NoiseSource& source, Key key, const NoiseRo
   return out;
 }
 
+uint32_t float_bits_of(float value) { return float_bits(value); }
+
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+  return std::ranges::equal(a, b, {}, float_bits_of, float_bits_of);
 }
 
 class NoiseRowsTest : public testing::TestWithParam<std::tuple<NoiseKind, Isa>> {
