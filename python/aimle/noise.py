@@ -99,8 +99,8 @@ class SumOfGamma(Noise):
     nb_iterations: int = 10
 
     def __post_init__(self) -> None:
-        check_int("SumOfGamma", "k", self.k, 1, 1000)
-        check_int("SumOfGamma", "nb_iterations", self.nb_iterations, 1, 100)
+        check_int("SumOfGamma", "k", self.k, 1, 1_000_000)
+        check_int("SumOfGamma", "nb_iterations", self.nb_iterations, 1, 1000)
 
     def table(self, device: torch.device | str | None = None) -> Tensor:
         """The quantile table that sampling reads, float32."""

@@ -58,12 +58,12 @@ BAD_INPUT: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...
     "sum of gamma k": (
         lambda: aimle.SumOfGamma(0),
         ValueError,
-        ("SumOfGamma", "1 <= k <= 1000", "k=0"),
+        ("SumOfGamma", "1 <= k <= 1000000", "k=0"),
     ),
     "sum of gamma iterations": (
         lambda: aimle.SumOfGamma(3, nb_iterations=0),
         ValueError,
-        ("SumOfGamma", "1 <= nb_iterations <= 100", "nb_iterations=0"),
+        ("SumOfGamma", "1 <= nb_iterations <= 1000", "nb_iterations=0"),
     ),
     "sum of gamma iterations not an int": (
         lambda: aimle.SumOfGamma(3, nb_iterations=1.0),
