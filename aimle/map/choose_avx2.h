@@ -11,11 +11,11 @@
 namespace aimle::avx2 {
 namespace {
 
-constexpr float kInfinity = __builtin_huge_valf();
-constexpr float kMasked = -kInfinity;
+inline constexpr float kInfinity = __builtin_huge_valf();
+inline constexpr float kMasked = -kInfinity;
 
 /// Floats that may be written behind the end of a Scratch.
-constexpr int64_t kSlack = 32;
+inline constexpr int64_t kSlack = 32;
 
 /// Heap memory of floats, with room for writes of whole blocks behind the end; none if empty.
 class Scratch {
@@ -74,8 +74,8 @@ inline void copy_unmasked(const float* scores, const bool* mask, int64_t n, floa
 }
 
 /// Too many entries reach the threshold: takes back the last `surplus` of those that equal it.
-[[gnu::noinline]] void drop_last_ties(const float* scores, int64_t n, float threshold,
-                                      int64_t surplus, float* z) {
+[[gnu::noinline]] inline void drop_last_ties(const float* scores, int64_t n, float threshold,
+                                             int64_t surplus, float* z) {
   const __m256 t = _mm256_set1_ps(threshold);
   int64_t end = n;
   for (; surplus > 0 && end >= 8; end -= 8) {

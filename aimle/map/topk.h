@@ -7,8 +7,9 @@
 // is kTooFewEntries, a k outside [0, n] is kBadK; of several complaints kBadK comes first, then
 // kNaN. k = 0 gives a row of zeros.
 //
-// float32 with AVX2: short rows by a sorting network with the rows across the lanes; long rows by a
-// bound from group maxima, compressed survivors and ranks. Otherwise selection in O(n).
+// Rows up to 64 entries: several at a time across the lanes of vectors, by sorting networks. Longer
+// ones in O(n): the k-th largest of the maxima of disjoint groups bounds the threshold from below,
+// and the few scores above that bound are selected from; float32 has an AVX2 form.
 //
 //   aimle::solve(aimle::TopK{.n = 20, .k = 10}, rows);
 #pragma once

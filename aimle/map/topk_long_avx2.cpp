@@ -126,23 +126,18 @@ inline __m256 load_or_masked(const float* scores, int64_t available) {
                           _mm256_castsi256_ps(inside));
 }
 
-/// The k-th largest of the maxima of 8 * kVectors groups; gathers NaN on the way.
+/// The k-th largest of the maxima of 8 * kVectors groups, which at least k scores reach; looks for
+/// NaN on the way. The entries behind the last full block are in no group.
 template <int kVectors>
 float bound_of_groups(const float* scores, int64_t n, int64_t k, __m256& nan) {
   __m256 largest[kVectors];
   for (__m256& v : largest) v = _mm256_set1_ps(kMasked);
-  int64_t j = 0;
-  for (; j + 8 * kVectors <= n; j += 8 * kVectors) {
-    for (int q = 0; q < kVectors; ++q) {
+  for (int64_t j = 0; j + kBlock <= n; j += kBlock) {
+    for (int q = 0; q < kBlock / 8; ++q) {
       const __m256 v = _mm256_loadu_ps(scores + j + 8 * q);
-      largest[q] = _mm256_max_ps(v, largest[q]);
+      largest[q % kVectors] = _mm256_max_ps(v, largest[q % kVectors]);
       nan = _mm256_or_ps(nan, _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
     }
-  }
-  for (int q = 0; j < n; j += 8, ++q) {
-    const __m256 v = load_or_masked(scores + j, n - j);
-    largest[q] = _mm256_max_ps(v, largest[q]);
-    nan = _mm256_or_ps(nan, _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
   }
   alignas(32) float maxima[8 * kVectors];
   for (int q = 0; q < kVectors; ++q) _mm256_store_ps(maxima + 8 * q, largest[q]);
@@ -188,7 +183,8 @@ class Selection {
   static int64_t limit(int64_t k) { return 3 * k + 128; }
   int64_t capacity(int64_t k) const { return (n_ < limit(k) ? n_ : limit(k)) + kBlock; }
 
-  /// Appends the scores above the bound to the survivors.
+  /// Appends the scores above the bound to the survivors. Behind the last full block it always
+  /// looks for NaN.
   template <bool kLookForNaN>
   void filter(const float* scores, int64_t begin, int64_t end) {
     __m256 bound = _mm256_set1_ps(bound_);

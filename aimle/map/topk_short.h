@@ -24,7 +24,7 @@ namespace aimle {
 namespace {
 
 /// The longest row that counts as short.
-constexpr int64_t kShortRow = 64;
+inline constexpr int64_t kShortRow = 64;
 
 /// Batcher's odd-even merge sort for any size: the network of the next power of two without the
 /// comparators that touch what is not there.
@@ -81,9 +81,9 @@ class ShortRows {
 
  private:
   static constexpr int kLanes = Machine::kVectorBytes / static_cast<int>(sizeof(T));
-  typedef T Lanes __attribute__((vector_size(Machine::kVectorBytes)));
-  typedef T Unaligned
-      __attribute__((vector_size(Machine::kVectorBytes), aligned(sizeof(T)), may_alias));
+  using Lanes [[gnu::vector_size(Machine::kVectorBytes)]] = T;
+  using Unaligned
+      [[gnu::vector_size(Machine::kVectorBytes), gnu::aligned(sizeof(T)), gnu::may_alias]] = T;
   using Mask = decltype(Lanes{} < Lanes{});
 
   static constexpr T kInfinity = static_cast<T>(__builtin_huge_val());
