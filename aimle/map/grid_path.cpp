@@ -218,14 +218,17 @@ void GridPath::validate() const {
 void solve_rows(const GridPath& solver, const Rows<float>& rows) {
   if constexpr (kBuiltWithAvx2) {
     if (isa() == Isa::kAvx2) {
-      const int64_t rest = rows.count % 16 <= 8 ? rows.count % 16 : 0;
-      solve_groups(solver, slice(rows, solver.size(), 0, rows.count - rest), 16);
-      solve_groups(solver, slice(rows, solver.size(), rows.count - rest, rows.count), 8);
+      constexpr int32_t kLanes = 16;
+      const int64_t left_over = rows.count % kLanes;
+      const int64_t rest = left_over <= kLanes / 2 ? left_over : 0;
+      solve_groups(solver, slice(rows, solver.size(), 0, rows.count - rest), kLanes);
+      solve_groups(solver, slice(rows, solver.size(), rows.count - rest, rows.count), kLanes / 2);
       return;
     }
   }
   solve_each(solver, rows);
 }
+
 void solve_rows(const GridPath& solver, const Rows<double>& rows) { solve_each(solver, rows); }
 
 }  // namespace aimle

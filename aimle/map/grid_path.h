@@ -18,8 +18,9 @@
 // counts as no path. NaN in an unmasked cell is kNaN, and that comes before kNegativeCost, which
 // comes before kDisconnected.
 //
-// float32 with AVX2: several grids across the lanes, swept until nothing changes; otherwise
-// Dijkstra with a heap, O(HW log HW).
+// Dijkstra with a heap, O(HW log HW); float32 with AVX2: up to sixteen grids of up to 128 x 128
+// side by side across the lanes, their rows swept down and up until nothing changes. Rounding is
+// monotone, so both end in the same distances, bit for bit.
 //
 //   aimle::solve(aimle::GridPath{.height = 12, .width = 12}, rows);
 #pragma once
