@@ -89,9 +89,11 @@ def draw_key(
 ) -> Tensor:
     """A fresh key, int64 [2] on the device of like, from PyTorch's generator.
 
-    ``torch.manual_seed`` repeats it, in eager and in compiled code alike. Processes that share a
-    seed get different keys: their rank (torch.distributed's, or the environment variable RANK) is
-    mixed in, rank 0 changing nothing.
+    ``torch.manual_seed`` repeats it, in eager and in compiled code alike; only draws that do not
+    depend on one another may be swapped inside one function compiled by inductor.
+
+    Processes that share a seed get different keys: their rank (torch.distributed's, or the
+    environment variable RANK) is mixed in, rank 0 changing nothing.
     """
     if generator is not None and torch.compiler.is_compiling():
         raise ValueError(
