@@ -25,13 +25,13 @@ void DifferenceSum<T>::add(const ExampleStep& step, int64_t s, const T* z_left, 
     const double lambda = step.sample[row];
     for (int64_t j = 0; j < n; ++j) {
       const double change = static_cast<double>(z_left[j] - z_right[j]);
-      nonzeros += change != 0.0;
       if (change != 0.0) sum[j] += change / lambda;
+      nonzeros = std::isnan(change) || nonzeros < 0 ? -1 : nonzeros + (change != 0.0);
     }
   } else {
     nonzeros = kernels_.add_difference(z_left, z_right, n, sum);
   }
-  if (step.counted[row]) {
+  if (step.counted[row] && nonzeros >= 0) {
     changes_.nonzeros += nonzeros;
     changes_.changed += nonzeros > 0;
     changes_.samples += 1;

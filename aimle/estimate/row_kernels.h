@@ -22,7 +22,7 @@ struct RowKernels {
   void (*step)(const T* theta, const T* d, double lambda, const float* eps, T tau, Signs sign,
                int64_t n, T* out);
 
-  /// sum_j += left_j - right_j; returns how many of the differences are not zero.
+  /// sum_j += left_j - right_j; returns how many of the differences are not zero, -1 if one is NaN.
   int64_t (*add_difference)(const T* left, const T* right, int64_t n, double* sum);
 
   /// out_j = scale * sum_j / divisor, sum_j = 0; returns how many of the results are zero.

@@ -41,13 +41,14 @@ void step_row(const T* __restrict theta, const T* __restrict d, double lambda,
 template <class T>
 int64_t add_difference(const T* __restrict left, const T* __restrict right, int64_t n,
                        double* __restrict sum) {
-  int64_t nonzeros = 0;
+  int64_t nonzeros = 0, nans = 0;
   for (int64_t j = 0; j < n; ++j) {
     const T change = left[j] - right[j];
     nonzeros += change != T(0);
+    nans += change != change;
     sum[j] += static_cast<double>(change);
   }
-  return nonzeros;
+  return nans > 0 ? -1 : nonzeros;
 }
 
 template <class T>

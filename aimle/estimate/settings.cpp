@@ -28,6 +28,10 @@ void AdaptiveTarget::validate() const {
   AIMLE_CHECK(finite_at_least(alpha_min, 0.0) && (alpha_max == 0.0 || alpha_max >= alpha_min),
               "[aimle::AdaptiveTarget] expected 0 <= alpha_range[0] <= alpha_range[1] but got (",
               alpha_min, ", ", alpha_max, ")");
+  AIMLE_CHECK(rule == Rule::kAdditive || alpha_min > 0.0,
+              "[aimle::AdaptiveTarget] expected alpha_range[0] > 0 for the multiplicative rule but "
+              "got ",
+              alpha_min);
   AIMLE_CHECK(momentum >= 0.0 && momentum < 1.0,
               "[aimle::AdaptiveTarget] expected 0 <= momentum < 1 but got ", momentum);
 }

@@ -45,6 +45,7 @@ StepSizes<T>::StepSizes(const EstimatorSettings& settings, const Examples<T>& ex
     std::vector<double> d;
     for (int64_t b = begin; b < end; ++b) {
       const Norms norm = norms(b, d);
+      if (!std::isfinite(norm.theta)) continue;  // its own gradient will be NaN
       const auto at = static_cast<size_t>(b);
       theta_squares[at] = norm.theta * norm.theta;
       free_entries[at] = static_cast<double>(norm.free);
