@@ -1,0 +1,202 @@
+#include "aimle/estimate/controller.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <stdexcept>
+
+#include "aimle/estimate/settings.h"
+
+namespace aimle {
+namespace {
+
+/// A pass in which `nonzeros` entries changed over `samples` samples.
+Changes seen(int64_t nonzeros, int64_t samples = 1) {
+  return {.nonzeros = nonzeros, .samples = samples, .changed = nonzeros > 0};
+}
+
+TEST(Controller, WithoutChangesGbarDecaysAndAlphaClimbs) {
+  const AdaptiveTarget target;
+  ControllerState state;
+  for (int t = 1; t <= 2000; ++t) {
+    update(target, seen(0, 7), state);
+    ASSERT_NEAR(state.gbar, std::pow(0.9, t), 1e-12) << "t=" << t;
+    ASSERT_NEAR(state.alpha, t * 1e-3, 1e-12) << "t=" << t;
+    ASSERT_EQ(state.updates, t);
+  }
+}
+
+TEST(Controller, MovesLikeAlgorithmOne) {
+  std::mt19937_64 rng(2);
+  for (int trial = 0; trial < 50; ++trial) {
+    const AdaptiveTarget target{.step = 0.01 * (1 + trial % 3),
+                                .target_norm = 0.5 * (1 + trial % 4),
+                                .decay = 0.1 * (trial % 10)};
+    ControllerState state;
+    double alpha = 0.0, gbar = 1.0;
+    for (int t = 0; t < 100; ++t) {
+      const auto samples = static_cast<int64_t>(1 + rng() % 9);
+      const auto nonzeros = static_cast<int64_t>(rng() % 30);
+      update(target, seen(nonzeros, samples), state);
+      gbar = target.decay * gbar + (1 - target.decay) * (double(nonzeros) / double(samples));
+      alpha = std::max(0.0, gbar <= target.target_norm ? alpha + target.step : alpha - target.step);
+      ASSERT_EQ(state.gbar, gbar) << "trial " << trial << ", t=" << t;
+      ASSERT_EQ(state.alpha, alpha) << "trial " << trial << ", t=" << t;
+    }
+  }
+}
+
+TEST(Controller, TheNewAverageDecidesAndEqualityRaises) {
+  // gbar = 0.5 * 1 + 0.5 * 3 = 2 = target_norm.
+  AdaptiveTarget target{.step = 0.5, .target_norm = 2.0, .decay = 0.5};
+  ControllerState state{.alpha = 1.0};
+  update(target, seen(3), state);
+  EXPECT_EQ(state.gbar, 2.0);
+  EXPECT_EQ(state.alpha, 1.5);
+
+  target.reference = true;
+  ControllerState strict{.alpha = 1.0};
+  update(target, seen(3), strict);
+  EXPECT_EQ(strict.gbar, 2.0);
+  EXPECT_EQ(strict.alpha, 0.5);
+}
+
+TEST(Controller, APassWithoutGradientsLeavesEverythingAlone) {
+  const AdaptiveTarget target{.momentum = 0.5};
+  ControllerState state{.alpha = 0.25, .gbar = 0.75, .updates = 12, .velocity = 0.125};
+  update(target, {.nonzeros = 5, .samples = 0, .changed = 3, .zeros = 1, .entries = 9}, state);
+  EXPECT_EQ(state.alpha, 0.25);
+  EXPECT_EQ(state.gbar, 0.75);
+  EXPECT_EQ(state.updates, 12);
+  EXPECT_EQ(state.velocity, 0.125);
+}
+
+TEST(Controller, AdditiveAlphaStaysInItsRange) {
+  const AdaptiveTarget target{.step = 0.3, .alpha_min = 0.1, .alpha_max = 1.0};
+  ControllerState state{.alpha = 0.1};
+  for (int t = 0; t < 10; ++t) update(target, seen(0), state);
+  EXPECT_EQ(state.alpha, 1.0);
+  for (int t = 0; t < 60; ++t) update(target, seen(100), state);
+  EXPECT_EQ(state.alpha, 0.1);
+  const AdaptiveTarget unbounded{.step = 10.0};
+  ControllerState free{.alpha = 0.0, .gbar = 0.0};
+  for (int t = 0; t < 1000; ++t) update(unbounded, seen(0), free);
+  EXPECT_EQ(free.alpha, 10000.0);
+  for (int t = 0; t < 2000; ++t) update(unbounded, seen(100), free);
+  EXPECT_EQ(free.alpha, 0.0);
+}
+
+TEST(Controller, MultiplicativeRule) {
+  const AdaptiveTarget target{.rule = AdaptiveTarget::Rule::kMultiplicative,
+                              .factor = 1.25,
+                              .alpha_min = 0.01,
+                              .alpha_max = 20.0};
+  ControllerState state{.alpha = 1.0};
+  double alpha = 1.0, gbar = 1.0;
+  std::mt19937_64 rng(3);
+  for (int t = 0; t < 400; ++t) {
+    const int64_t nonzeros = t < 100 ? 0 : t < 200 ? 10 : static_cast<int64_t>(rng() % 3);
+    update(target, seen(nonzeros), state);
+    gbar = 0.9 * gbar + (1.0 - 0.9) * static_cast<double>(nonzeros);
+    alpha = std::clamp(gbar <= 1.0 ? alpha * 1.25 : alpha / 1.25, 0.01, 20.0);
+    ASSERT_EQ(state.alpha, alpha) << "t=" << t;
+    if (t == 99) {
+      EXPECT_EQ(alpha, 20.0);
+    }
+    if (t == 199) {
+      EXPECT_EQ(alpha, 0.01);
+    }
+  }
+}
+
+TEST(Controller, MomentumAddsAShareOfTheLastMove) {
+  const AdaptiveTarget target{.step = 1.0, .momentum = 0.5};
+  ControllerState state{.alpha = 10.0, .gbar = 0.0};
+  update(target, seen(0), state);  // u = 1
+  EXPECT_EQ(state.alpha, 11.0);
+  update(target, seen(0), state);  // u = 1.5
+  EXPECT_EQ(state.alpha, 12.5);
+  update(target, seen(1000), state);  // u = 0.75 - 1
+  EXPECT_EQ(state.alpha, 12.25);
+  EXPECT_EQ(state.velocity, -0.25);
+}
+
+TEST(Controller, CountsAddUp) {
+  Changes total{.nonzeros = 1, .samples = 2, .changed = 3, .zeros = 4, .entries = 5};
+  total.add({.nonzeros = 10, .samples = 20, .changed = 30, .zeros = 40, .entries = 50});
+  EXPECT_EQ(total.nonzeros, 11);
+  EXPECT_EQ(total.samples, 22);
+  EXPECT_EQ(total.changed, 33);
+  EXPECT_EQ(total.zeros, 44);
+  EXPECT_EQ(total.entries, 55);
+}
+
+// ---- Settings
+// ------------------------------------------------------------------------------------
+
+/// The message of the error that `call` throws, or "" if it throws none.
+template <class Call>
+std::string error_of(Call call) {
+  try {
+    call();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void expect_error(const std::string& message, std::initializer_list<std::string> words) {
+  for (const std::string& word : words) {
+    EXPECT_NE(message.find(word), std::string::npos) << "\"" << word << "\" in: " << message;
+  }
+}
+
+TEST(Settings, RefuseImpossibleTargets) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  for (const double bad : {-1.0, inf, nan}) {
+    expect_error(error_of([&] { FixedTarget{.lambda = bad}.validate(); }), {"lambda_", ">= 0"});
+    expect_error(error_of([&] { AdaptiveTarget{.step = bad}.validate(); }), {"step", ">= 0"});
+    expect_error(error_of([&] { AdaptiveTarget{.target_norm = bad}.validate(); }),
+                 {"target_norm", ">= 0"});
+    expect_error(error_of([&] { AdaptiveTarget{.decay = bad}.validate(); }), {"decay < 1"});
+    expect_error(error_of([&] { AdaptiveTarget{.factor = bad}.validate(); }), {"factor > 1"});
+    expect_error(error_of([&] { AdaptiveTarget{.momentum = bad}.validate(); }), {"momentum < 1"});
+    expect_error(error_of([&] { AdaptiveTarget{.alpha_min = bad}.validate(); }), {"alpha_range"});
+  }
+  for (const double bad : {-1.0, nan}) {
+    expect_error(error_of([&] { AdaptiveTarget{.alpha_max = bad}.validate(); }), {"alpha_range"});
+  }
+  expect_error(error_of([&] { AdaptiveTarget{.decay = 1.0}.validate(); }), {"decay < 1", "1"});
+  expect_error(error_of([&] { AdaptiveTarget{.factor = 1.0}.validate(); }), {"factor > 1", "1"});
+  expect_error(error_of([&] { AdaptiveTarget{.alpha_min = 2, .alpha_max = 1}.validate(); }),
+               {"alpha_range", "(2, 1)"});
+  expect_error(
+      error_of([&] { AdaptiveTarget{.rule = AdaptiveTarget::Rule::kMultiplicative}.validate(); }),
+      {"alpha_range", "> 0", "multiplicative"});
+  EXPECT_EQ(error_of([] { AdaptiveTarget{}.validate(); }), "");
+}
+
+TEST(Settings, RefuseImpossibleEstimators) {
+  auto message = [](auto change) {
+    EstimatorSettings settings;
+    change(settings);
+    return error_of([&] { settings.validate(); });
+  };
+  EXPECT_EQ(message([](EstimatorSettings&) {}), "");
+  expect_error(message([](EstimatorSettings& s) { s.samples = 0; }), {"nb_samples >= 1", "0"});
+  expect_error(message([](EstimatorSettings& s) { s.theta_temperature = -0.5; }),
+               {"theta_noise_temperature", ">= 0", "-0.5"});
+  expect_error(message([](EstimatorSettings& s) { s.target_temperature = std::nan(""); }),
+               {"target_noise_temperature", ">= 0", "nan"});
+  expect_error(message([](EstimatorSettings& s) { s.target = FixedTarget{.lambda = -2}; }),
+               {"lambda_", "-2"});
+  expect_error(message([](EstimatorSettings& s) {
+                 s.target = AdaptiveTarget{.scale = AdaptiveTarget::Scale::kNoise};
+               }),
+               {"scale=\"noise\"", "None"});
+}
+
+}  // namespace
+}  // namespace aimle
