@@ -34,6 +34,7 @@ class Block {
         capacity_(std::min(rows, block_rows(examples.n))) {
     const auto size = static_cast<size_t>(capacity_ * examples.n);
     eps_.resize(size);
+    places_.resize(static_cast<size_t>(capacity_));
     status_.resize(static_cast<size_t>(capacity_));
     if (examples.mask != nullptr) mask_ = std::make_unique<bool[]>(size);
     if (examples.k != nullptr) k_.resize(static_cast<size_t>(capacity_));
@@ -42,8 +43,8 @@ class Block {
   int64_t capacity() const { return capacity_; }
   int64_t first() const { return first_; }
   int64_t count() const { return count_; }
-  int64_t example(int64_t i) const { return (first_ + i) / settings_.samples; }
-  int64_t sample(int64_t i) const { return (first_ + i) % settings_.samples; }
+  int64_t example(int64_t i) const { return places_[static_cast<size_t>(i)].example; }
+  int64_t sample(int64_t i) const { return places_[static_cast<size_t>(i)].sample; }
   const float* eps(int64_t i) const { return eps_.data() + i * examples_.n; }
   Status status(int64_t i) const { return status_[static_cast<size_t>(i)]; }
 
@@ -51,10 +52,15 @@ class Block {
   void load(int64_t first, int64_t count) {
     first_ = first;
     count_ = count;
+    Place place{.example = first / settings_.samples, .sample = first % settings_.samples};
+    for (int64_t i = 0; i < count; ++i) {
+      places_[static_cast<size_t>(i)] = place;
+      if (++place.sample == settings_.samples) place = {.example = place.example + 1, .sample = 0};
+    }
     const int64_t n = examples_.n;
     fill_rows(settings_.noise, examples_.key,
               {.first = first, .count = count, .samples = settings_.samples, .n = n}, eps_.data());
-    for (int64_t i = 0; i < count; ++i) {
+    for (int64_t i = 0; (mask_ || !k_.empty()) && i < count; ++i) {
       if (mask_) std::copy_n(examples_.mask + example(i) * n, n, mask_.get() + i * n);
       if (!k_.empty()) k_[static_cast<size_t>(i)] = examples_.k[example(i)];
     }
@@ -97,6 +103,11 @@ class Block {
   }
 
  private:
+  struct Place {
+    int64_t example;
+    int64_t sample;
+  };
+
   const EstimatorSettings& settings_;
   const Examples<T>& examples_;
   const RowKernels<T>& kernels_;
@@ -104,6 +115,7 @@ class Block {
   int64_t first_ = 0;
   int64_t count_ = 0;
   std::vector<float> eps_;
+  std::vector<Place> places_;
   std::unique_ptr<bool[]> mask_;
   std::vector<int64_t> k_;
   std::vector<Status> status_;

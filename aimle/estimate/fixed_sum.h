@@ -12,24 +12,20 @@ namespace aimle {
 
 inline constexpr int kSumLanes = 32;
 
-/// The tree over the partial sums, which are overwritten.
-[[gnu::always_inline]] inline double fold(double (&partial)[kSumLanes]) {
-  for (int half = kSumLanes / 2; half > 0; half /= 2) {
-    for (int lane = 0; lane < half; ++lane) partial[lane] += partial[lane + half];
-  }
-  return partial[0];
-}
-
 /// sum over j in [0, n) of term(j), in the fixed order.
 template <class Term>
 [[gnu::always_inline]] inline double fixed_sum(int64_t n, Term term) {
+  if (n == 1) return term(0);  // adding zeros changes nothing
   double partial[kSumLanes] = {};
   int64_t j = 0;
   for (; j + kSumLanes <= n; j += kSumLanes) {
     for (int lane = 0; lane < kSumLanes; ++lane) partial[lane] += term(j + lane);
   }
   for (int lane = 0; j + lane < n; ++lane) partial[lane] += term(j + lane);
-  return fold(partial);
+  for (int half = kSumLanes / 2; half > 0; half /= 2) {
+    for (int lane = 0; lane < half; ++lane) partial[lane] += partial[lane + half];
+  }
+  return partial[0];
 }
 
 }  // namespace aimle

@@ -7,23 +7,42 @@
 namespace aimle {
 namespace {
 
+// Four neighbouring partial sums; group g holds lanes 4g ... 4g + 3.
+using Four = double __attribute__((vector_size(32)));
+inline constexpr int kGroups = kSumLanes / 4;
+
+template <class T>
+[[gnu::always_inline]] inline Four load_four(const T* x) {
+  return Four{static_cast<double>(x[0]), static_cast<double>(x[1]), static_cast<double>(x[2]),
+              static_cast<double>(x[3])};
+}
+
 template <class T>
 double sum_of_squares(const T* x, int64_t n) {
-  double partial[kSumLanes] = {};
-  const auto add = [&partial](const T* block) {
-    for (int lane = 0; lane < kSumLanes; ++lane) {
-      const double v = static_cast<double>(block[lane]);
-      partial[lane] += v * v;
-    }
-  };
+  Four partial[kGroups] = {};
   int64_t j = 0;
-  for (; j + kSumLanes <= n; j += kSumLanes) add(x + j);
-  if (j < n) {  // zeros do not change a sum of squares
-    T rest[kSumLanes] = {};
-    for (int64_t lane = 0; j + lane < n; ++lane) rest[lane] = x[j + lane];
-    add(rest);
+  for (; j + kSumLanes <= n; j += kSumLanes) {
+    for (int group = 0; group < kGroups; ++group) {
+      const Four v = load_four(x + j + 4 * group);
+      partial[group] += v * v;
+    }
   }
-  return fold(partial);
+  int group = 0;
+  for (; j + 4 <= n; j += 4, ++group) {
+    const Four v = load_four(x + j);
+    partial[group] += v * v;
+  }
+  if (j < n) {  // zeros do not change a sum of squares
+    T rest[4] = {};
+    for (int64_t lane = 0; j + lane < n; ++lane) rest[lane] = x[j + lane];
+    const Four v = load_four(rest);
+    partial[group] += v * v;
+  }
+  // The tree of fixed_sum.h: 16, 8, 4 within the groups, then 2 and 1 within the last.
+  for (int half = kGroups / 2; half > 0; half /= 2) {
+    for (int g = 0; g < half; ++g) partial[g] += partial[g + half];
+  }
+  return (partial[0][0] + partial[0][2]) + (partial[0][1] + partial[0][3]);
 }
 
 template <class T>

@@ -95,13 +95,12 @@ struct PerturbedMap : torch::autograd::Function<PerturbedMap> {
 at::Tensor perturbed_map_autograd(ArgumentReader& reader) {
   const LayerInput input = reader.input();
   const LayerState state = reader.state();
-  const LayerSettings settings = reader.settings();
-  return PerturbedMap::apply(input.theta, input, state, settings.raw);
+  return PerturbedMap::apply(input.theta, input, state, reader.raw_settings());
 }
 
 at::Tensor perturbed_map(ArgumentReader& reader) {
   const LayerInput input = reader.input();
-  return call_forward(input, reader.settings().raw).first;
+  return call_forward(input, reader.raw_settings()).first;
 }
 
 TORCH_LIBRARY_FRAGMENT(aimle, library) {

@@ -110,10 +110,8 @@ void check_same_device(const char* name, const at::Tensor& tensor, const at::Ten
 
 }  // namespace
 
-LayerSettings parse_settings(at::ArrayRef<c10::IValue> arguments) {
-  const at::ArrayRef<c10::IValue> given =
-      arguments.slice(arguments.size() - static_cast<size_t>(kLayerSettingsCount));
-  LayerSettings settings{.raw = given.vec()};
+LayerSettings parse_settings(at::ArrayRef<c10::IValue> given) {
+  LayerSettings settings;
   settings.solver = given[0].toStringRef();
   settings.solver_args = given[1].toIntVector();
   check_count("solver_args", settings.solver_args.size(),

@@ -51,10 +51,7 @@ struct LayerInput {
   std::optional<at::Tensor> table;
 };
 
-/// The settings, as they came (to be handed on to the backward op) and parsed.
 struct LayerSettings {
-  std::vector<c10::IValue> raw;
-
   std::string solver;
   std::vector<int64_t> solver_args;
   EstimatorSettings estimator;  // without the table of its noise
@@ -69,8 +66,8 @@ struct LayerSettings {
   bool mean() const { return estimator.output == Output::kMean; }
 };
 
-/// Parses and validates the last kLayerSettingsCount values of `arguments`.
-LayerSettings parse_settings(at::ArrayRef<c10::IValue> arguments);
+/// Parses and validates the kLayerSettingsCount values of layer_schema.h.
+LayerSettings parse_settings(at::ArrayRef<c10::IValue> given);
 
 /// The solver for instances of theta's shape.
 Solver make_solver(const LayerSettings& settings, const at::Tensor& theta);

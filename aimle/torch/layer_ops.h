@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "aimle/torch/layer_call.h"
+#include "aimle/torch/layer_schema.h"
 
 namespace aimle::ops {
 
@@ -56,7 +57,12 @@ class ArgumentReader {
     return result;
   }
 
-  LayerSettings settings() { return parse_settings(arguments_); }
+  LayerSettings settings() { return parse_settings(raw_settings()); }
+
+  /// To be handed on to another op; always the last arguments.
+  std::vector<c10::IValue> raw_settings() {
+    return arguments_.slice(arguments_.size() - static_cast<size_t>(kLayerSettingsCount)).vec();
+  }
 
  private:
   at::ArrayRef<c10::IValue> arguments_;
