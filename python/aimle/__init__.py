@@ -1,6 +1,7 @@
 """Gradients through discrete choices.
 
 Layers      AIMLE, IMLE, DBB, STE, Identity; AdaptiveTarget, FixedTarget
+Estimators  estimator(name, solver, ...), estimators()
 Solvers     Argmax, TopK, SpanningTree, GridPath; solve, Status, symmetrise
 Noise       Gumbel, SumOfGamma, Normal, Logistic; sample_noise, draw_key
 
@@ -8,6 +9,7 @@ Every function here is also an op, ``torch.ops.aimle.<name>``, usable under ``to
 """
 
 from aimle import _library
+from aimle.estimate import estimator, estimators
 from aimle.functional import draw_key, sample_noise, solve, symmetrise
 from aimle.layers import AIMLE, DBB, IMLE, STE, Identity, PerturbedMap
 from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
@@ -38,6 +40,8 @@ __all__ = [
     "SumOfGamma",
     "TopK",
     "draw_key",
+    "estimator",
+    "estimators",
     "sample_noise",
     "solve",
     "symmetrise",
