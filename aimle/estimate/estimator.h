@@ -49,12 +49,14 @@ struct BackwardPass {
   T* dtheta = nullptr;            // [B, n], written
 };
 
-/// lambda over the examples that had a gradient (NaN if none had), and what changed.
+/// lambda over the examples that had a gradient (NaN if none had), what changed, and the first row
+/// whose scores the solver refuses after the step (GridPath told not to take negative costs).
 struct BackwardReport {
   double lambda_mean = 0.0;
   double lambda_min = 0.0;
   double lambda_max = 0.0;
   Changes changes;
+  Failure failure;
 };
 
 template <class T>

@@ -97,6 +97,15 @@ BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
       (solves * solver.work_ns() + (noise_ns + 4 * kPerturbNs) * static_cast<double>(n));
 
   ReportBuilder report(examples.count);
+  FirstFailure failure;
+  const auto solve = [&](Block<T>& rows, const T* x, T* z) {
+    rows.solve(solver, x, z);
+    if constexpr (std::is_same_v<S, GridPath>) {
+      for (int64_t i = 0; i < rows.count(); ++i) {
+        if (rows.status(i) == Status::kNegativeCost) failure.add(rows.first() + i, rows.status(i));
+      }
+    }
+  };
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
     Block<T> block(settings, examples, (end - begin) * settings.samples);
     const auto size = static_cast<size_t>(block.capacity() * n);
@@ -128,8 +137,8 @@ BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
         }
         rows.step_row(i, sign, step.all_free, d, -lambda, x_right.data() + i * n);
       }
-      if (!kept) rows.solve(solver, x_left.data(), z_left.data());
-      rows.solve(solver, x_right.data(), z_right.data());
+      if (!kept) solve(rows, x_left.data(), z_left.data());
+      solve(rows, x_right.data(), z_right.data());
       for (int64_t i = 0; i < rows.count(); ++i) {
         ExampleStep& step = step_of(i);
         sum.add(step, rows.sample(i), z_left.data() + i * n, z_right.data() + i * n);
@@ -142,7 +151,9 @@ BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
     });
     report.add(sum.changes());
   });
-  return report.build();
+  BackwardReport result = report.build();
+  result.failure = failure.get();
+  return result;
 }
 
 }  // namespace
