@@ -8,11 +8,11 @@ std::string dtype_name(const at::Tensor& tensor) {
   return std::string(c10::getDtypeNames(tensor.scalar_type()).first);
 }
 
-void check_scores_type(std::string_view op, const at::Tensor& scores) {
+void check_scores_type(std::string_view op, const at::Tensor& scores, std::string_view name) {
   const at::ScalarType type = scores.scalar_type();
   TORCH_CHECK_TYPE(
       type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf,
-      "[aimle::", op, "] expected scores of float32, float64, bfloat16 or float16 but got ",
+      "[aimle::", op, "] expected ", name, " of float32, float64, bfloat16 or float16 but got ",
       dtype_name(scores));
 }
 

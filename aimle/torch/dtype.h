@@ -12,8 +12,9 @@ namespace aimle::ops {
 /// As Python says it: "float32".
 std::string dtype_name(const at::Tensor& tensor);
 
-/// TypeError unless scores have one of the four types.
-void check_scores_type(std::string_view op, const at::Tensor& scores);
+/// TypeError unless scores have one of the four types; `name` is what the message calls them.
+void check_scores_type(std::string_view op, const at::Tensor& scores,
+                       std::string_view name = "scores");
 
 /// The type in which scores of this one are solved.
 inline at::ScalarType native_type(const at::Tensor& scores) {

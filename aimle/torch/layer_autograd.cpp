@@ -43,6 +43,7 @@ std::pair<at::Tensor, at::Tensor> call_forward(const LayerInput& input,
 }
 
 /// The gradient of a gradient estimate is not defined: differentiating it must not give zeros.
+/// Takes theta so that it is part of the graph for every loss.
 struct OnlyOnce : torch::autograd::Function<OnlyOnce> {
   static at::Tensor forward(AutogradContext*, const at::Tensor& dtheta, const at::Tensor&) {
     return dtheta.alias();
@@ -87,7 +88,7 @@ struct PerturbedMap : torch::autograd::Function<PerturbedMap> {
     push_settings(stack, ctx->saved_data["settings"].toTupleRef().elements());
     call("aimle::perturbed_map_backward", stack);
     result[0] = stack[0].toTensor();
-    if (at::GradMode::is_enabled()) result[0] = OnlyOnce::apply(result[0], dy);
+    if (at::GradMode::is_enabled()) result[0] = OnlyOnce::apply(result[0], saved[0]);
     return result;
   }
 };

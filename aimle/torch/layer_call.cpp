@@ -6,6 +6,8 @@
 #include <array>
 #include <string_view>
 
+#include "aimle/noise/quantile_table.h"
+#include "aimle/torch/dtype.h"
 #include "aimle/torch/layer_schema.h"
 #include "aimle/torch/solvers.h"
 #include "aimle/torch/value_error.h"
@@ -135,10 +137,11 @@ LayerSettings parse_settings(at::ArrayRef<c10::IValue> given) {
   return settings;
 }
 
-Solver make_solver(const LayerSettings& settings, const at::Tensor& theta) {
+Solver make_solver(const LayerInput& input, const LayerSettings& settings) {
+  const at::Tensor& theta = input.theta;
   const std::vector<int64_t>& args = settings.solver_args;
   if (settings.solver == "argmax") return argmax_settings(theta);
-  if (settings.solver == "topk") return topk_settings(theta, args[0], false);
+  if (settings.solver == "topk") return topk_settings(theta, args[0], input.k.has_value());
   if (settings.solver == "spanning_tree") return spanning_tree_settings(theta, args[0]);
   TORCH_CHECK_VALUE(settings.solver == "grid_path", "[aimle::perturbed_map] \"", settings.solver,
                     "\" is no native solver");
@@ -147,22 +150,18 @@ Solver make_solver(const LayerSettings& settings, const at::Tensor& theta) {
 }
 
 void check_layer(const LayerInput& input, const LayerSettings& settings) {
-  check_input({.op = "perturbed_map",
-               .scores = input.theta,
-               .instance_dims = settings.instance_dims(),
-               .mask = input.mask,
-               .row_k = input.k});
+  check_input(solver_input(input, settings));
   check_same_device("key", input.key, input.theta);
   TORCH_CHECK_TYPE(input.key.scalar_type() == at::kLong,
                    "[aimle::perturbed_map] expected key of type int64 but got ",
-                   input.key.scalar_type());
+                   dtype_name(input.key));
   TORCH_CHECK_VALUE(input.key.dim() == 1 && input.key.sym_size(0) == 2,
                     "[aimle::perturbed_map] expected key of shape [2] but got ",
                     input.key.sym_sizes());
   if (settings.estimator.noise.kind == NoiseKind::kSumOfGamma) {
     TORCH_CHECK_VALUE(input.table.has_value(),
                       "[aimle::perturbed_map] noise=\"sum_of_gamma\" needs its table");
-    check_same_device("table", *input.table, input.theta);
+    check_handed("table", *input.table, at::kFloat, {kQuantileTableSize}, input);
   }
 }
 
@@ -171,7 +170,54 @@ void check_gradient(const at::Tensor& dy, const LayerInput& input, const LayerSe
   TORCH_CHECK_VALUE(dy.sym_sizes() == c10::SymIntArrayRef(expected),
                     "[aimle::perturbed_map] expected a gradient of shape ",
                     c10::SymIntArrayRef(expected), " but got ", dy.sym_sizes());
+  TORCH_CHECK_TYPE(dy.scalar_type() == input.theta.scalar_type(),
+                   "[aimle::perturbed_map] expected a gradient of theta's type ",
+                   dtype_name(input.theta), " but got ", dtype_name(dy));
   check_same_device("the gradient", dy, input.theta);
+}
+
+void check_state(const LayerState& state, const LayerInput& input, const LayerSettings& settings) {
+  const bool adaptive = std::holds_alternative<AdaptiveTarget>(settings.estimator.target);
+  const auto check = [&](const char* name, const at::Tensor& tensor, at::ScalarType type,
+                         bool needed, c10::SymIntArrayRef sizes = {}) {
+    TORCH_CHECK_VALUE(tensor.defined() || !needed,
+                      "[aimle::perturbed_map] an adaptive target needs ", name);
+    if (tensor.defined()) check_handed(name, tensor, type, sizes, input);
+  };
+  check("alpha", state.alpha, at::kDouble, adaptive);
+  check("gbar", state.gbar, at::kDouble, adaptive);
+  check("updates", state.updates, at::kLong, adaptive);
+  check("velocity", state.velocity, at::kDouble, false);
+  check("stats", state.stats, at::kDouble, false, {kLayerStats});
+}
+
+void check_handed(const char* name, const at::Tensor& tensor, at::ScalarType type,
+                  c10::SymIntArrayRef sizes, const LayerInput& input) {
+  check_same_device(name, tensor, input.theta);
+  TORCH_CHECK_TYPE(tensor.scalar_type() == type, "[aimle::perturbed_map] expected ", name, " of ",
+                   c10::getDtypeNames(type).first, " but got ", dtype_name(tensor));
+  TORCH_CHECK_VALUE(tensor.sym_sizes() == sizes, "[aimle::perturbed_map] expected ", name,
+                    " of shape ", sizes, " but got ", tensor.sym_sizes());
+}
+
+c10::SymInt example_count(const LayerInput& input, const LayerSettings& settings) {
+  c10::SymInt count = 1;
+  for (const c10::SymInt& size : batch_of(input, settings)) count = count * size;
+  return count;
+}
+
+int64_t gradient_rows(const LayerSettings& settings) {
+  return settings.mean() ? 1 : settings.samples();
+}
+
+SolverInput solver_input(const LayerInput& input, const LayerSettings& settings) {
+  return {.op = "perturbed_map",
+          .name = "theta",
+          .scores = input.theta,
+          .instance_dims = settings.instance_dims(),
+          .mask = input.mask,
+          .row_k = input.k,
+          .k = settings.solver == "topk" ? settings.solver_args[0] : 1};
 }
 
 std::vector<c10::SymInt> result_sizes(const LayerInput& input, const LayerSettings& settings) {
@@ -179,9 +225,7 @@ std::vector<c10::SymInt> result_sizes(const LayerInput& input, const LayerSettin
   const c10::SymIntArrayRef instance = instance_of(input, settings);
   std::vector<c10::SymInt> sizes;
   if (settings.flat) {
-    c10::SymInt rows = settings.samples();
-    for (const c10::SymInt& size : batch) rows = rows * size;
-    sizes.push_back(rows);
+    sizes.push_back(example_count(input, settings) * settings.samples());
   } else {
     sizes.assign(batch.begin(), batch.end());
     if (!settings.mean()) sizes.emplace_back(settings.samples());
@@ -192,10 +236,16 @@ std::vector<c10::SymInt> result_sizes(const LayerInput& input, const LayerSettin
 
 std::vector<c10::SymInt> bits_sizes(const LayerInput& input, const LayerSettings& settings) {
   if (!keeps_solution(settings.estimator)) return {0};
-  c10::SymInt rows = settings.samples(), n = 1;
-  for (const c10::SymInt& size : batch_of(input, settings)) rows = rows * size;
+  c10::SymInt n = 1;
   for (const c10::SymInt& size : instance_of(input, settings)) n = n * size;
-  return {rows, (n + 7) / 8};
+  return {example_count(input, settings) * settings.samples(), (n + 7) / 8};
+}
+
+std::vector<c10::SymInt> score_sizes(const LayerInput& input, const LayerSettings& settings) {
+  const c10::SymIntArrayRef instance = instance_of(input, settings);
+  std::vector<c10::SymInt> sizes = {example_count(input, settings) * settings.samples()};
+  sizes.insert(sizes.end(), instance.begin(), instance.end());
+  return sizes;
 }
 
 }  // namespace aimle::ops

@@ -69,16 +69,30 @@ struct LayerSettings {
 /// Parses and validates the kLayerSettingsCount values of layer_schema.h.
 LayerSettings parse_settings(at::ArrayRef<c10::IValue> given);
 
-/// The solver for instances of theta's shape.
-Solver make_solver(const LayerSettings& settings, const at::Tensor& theta);
+/// The solver for instances of theta's shape; a k per row stands in for the solver's own.
+Solver make_solver(const LayerInput& input, const LayerSettings& settings);
+
+/// The call as the checks of the solvers know it.
+SolverInput solver_input(const LayerInput& input, const LayerSettings& settings);
 
 /// Shapes, types and devices of everything but dy.
 void check_layer(const LayerInput& input, const LayerSettings& settings);
-/// dy against the result's shape.
+/// dy against the result's shape and type.
 void check_gradient(const at::Tensor& dy, const LayerInput& input, const LayerSettings& settings);
+/// What an adaptive target needs, and the types of what there is.
+void check_state(const LayerState& state, const LayerInput& input, const LayerSettings& settings);
+/// A tensor that one layer op hands to another.
+void check_handed(const char* name, const at::Tensor& tensor, at::ScalarType type,
+                  c10::SymIntArrayRef sizes, const LayerInput& input);
+
+/// How many examples there are, and how many rows of dy each has.
+c10::SymInt example_count(const LayerInput& input, const LayerSettings& settings);
+int64_t gradient_rows(const LayerSettings& settings);
 
 /// The shape of z, and of `bits` (uint8; empty where nothing is kept). Sizes may be symbolic.
 std::vector<c10::SymInt> result_sizes(const LayerInput& input, const LayerSettings& settings);
 std::vector<c10::SymInt> bits_sizes(const LayerInput& input, const LayerSettings& settings);
+/// The shape of the scores that a callable solver sees: [B S, *instance].
+std::vector<c10::SymInt> score_sizes(const LayerInput& input, const LayerSettings& settings);
 
 }  // namespace aimle::ops

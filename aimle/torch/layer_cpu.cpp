@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "aimle/torch/dtype.h"
 #include "aimle/torch/executor.h"
 #include "aimle/torch/layer_ops.h"
 #include "aimle/torch/solvers.h"
@@ -18,12 +19,7 @@ using Four = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 class PreparedInput {
  public:
   PreparedInput(const LayerInput& input, LayerSettings& settings)
-      : tensors_(prepare({.op = "perturbed_map",
-                          .scores = input.theta,
-                          .instance_dims = settings.instance_dims(),
-                          .mask = input.mask,
-                          .row_k = input.k})),
-        key_(input.key.contiguous()) {
+      : tensors_(prepare(solver_input(input, settings))), key_(input.key.contiguous()) {
     if (settings.estimator.noise.kind == NoiseKind::kSumOfGamma) {
       table_ = input.table->contiguous();
       settings.estimator.noise.table = table_.const_data_ptr<float>();
@@ -70,12 +66,18 @@ decltype(auto) with_type(at::ScalarType type, Body body) {
   return type == at::kDouble ? body(double{}) : body(float{});
 }
 
-void raise_for_failure(const Failure& failure, const LayerSettings& settings) {
-  const bool allowed = failure.row < 0 || settings.check == Check::kNever ||
-                       (settings.check == Check::kDefault && failure.status == Status::kNaN);
-  TORCH_CHECK_VALUE(allowed, "[aimle::perturbed_map] expected rows that \"", settings.solver,
-                    "\" can solve but example ", failure.row / settings.samples(), ", sample ",
-                    failure.row % settings.samples(), " cannot be: ", describe(failure.status));
+void raise_for_failure(const Failure& failure, const LayerInput& input,
+                       const LayerSettings& settings) {
+  if (failure.row < 0 || settings.check == Check::kNever) return;
+  if (settings.check == Check::kDefault && failure.status == Status::kNaN) return;
+  const int64_t example = failure.row / settings.samples();
+  TORCH_CHECK_VALUE(failure.status != Status::kNegativeCost, "[aimle::perturbed_map] row ", example,
+                    ", sample ", failure.row % settings.samples(),
+                    ": expected costs >= 0 under negative=\"error\", noise and step included, but "
+                    "got a negative one");
+  SolverInput described = solver_input(input, settings);
+  if (settings.estimator.sense == Sense::kMin) described.scores = -described.scores;
+  TORCH_CHECK_VALUE(false, describe_row(described, example, failure.status));
 }
 
 std::vector<int64_t> known(const std::vector<c10::SymInt>& sizes) {
@@ -88,7 +90,7 @@ Two forward_cpu(ArgumentReader& reader) {
   const LayerInput input = reader.input();
   LayerSettings settings = reader.settings();
   check_layer(input, settings);
-  const Solver solver = make_solver(settings, input.theta);
+  const Solver solver = make_solver(input, settings);
   const PreparedInput prepared(input, settings);
   const at::Tensor z = at::empty(known(result_sizes(input, settings)), prepared.options());
   const at::Tensor bits =
@@ -103,7 +105,7 @@ Two forward_cpu(ArgumentReader& reader) {
                      torch_threads());
     });
   });
-  raise_for_failure(failure, settings);
+  raise_for_failure(failure, input, settings);
   return {z.to(input.theta.scalar_type()), bits};
 }
 
@@ -139,8 +141,6 @@ void record(const LayerSettings& settings, const BackwardReport& report, const L
 
 double alpha_of(const LayerSettings& settings, const at::Tensor& alpha) {
   if (!std::holds_alternative<AdaptiveTarget>(settings.estimator.target)) return 0.0;
-  TORCH_CHECK_VALUE(alpha.defined() && alpha.scalar_type() == at::kDouble && alpha.numel() == 1,
-                    "[aimle::perturbed_map] an adaptive target needs its alpha, a float64 scalar");
   return *alpha.const_data_ptr<double>();
 }
 
@@ -152,7 +152,9 @@ at::Tensor backward_cpu(ArgumentReader& reader) {
   LayerSettings settings = reader.settings();
   check_layer(input, settings);
   check_gradient(dy, input, settings);
-  const Solver solver = make_solver(settings, input.theta);
+  check_state(state, input, settings);
+  check_handed("bits", bits, at::kByte, bits_sizes(input, settings), input);
+  const Solver solver = make_solver(input, settings);
   const PreparedInput prepared(input, settings);
   const at::Tensor gradient = dy.to(prepared.type()).contiguous();
   const at::Tensor dtheta = at::empty(input.theta.sizes(), prepared.options());
@@ -168,6 +170,7 @@ at::Tensor backward_cpu(ArgumentReader& reader) {
           torch_threads());
     });
   });
+  raise_for_failure(report.failure, input, settings);
   record(settings, report, state);
   return dtheta.to(input.theta.scalar_type());
 }
@@ -179,29 +182,17 @@ Sense callable_sense(const LayerSettings& settings) {
   return settings.solver_args[0] != 0 ? Sense::kMin : Sense::kMax;
 }
 
-std::vector<int64_t> score_sizes(const PreparedInput& prepared, const LayerInput& input,
-                                 const LayerSettings& settings) {
-  std::vector<int64_t> sizes = {prepared.count() * settings.samples()};
-  const auto instance = input.theta.sizes().slice(input.theta.dim() - settings.instance_dims());
-  sizes.insert(sizes.end(), instance.begin(), instance.end());
-  return sizes;
-}
-
-int64_t gradient_rows(const LayerSettings& settings) {
-  return settings.mean() ? 1 : settings.samples();
-}
-
 at::Tensor perturb_cpu(ArgumentReader& reader) {
   const LayerInput input = reader.input();
   LayerSettings settings = reader.settings();
   check_layer(input, settings);
   const PreparedInput prepared(input, settings);
-  const at::Tensor x = at::empty(score_sizes(prepared, input, settings), prepared.options());
+  const at::Tensor x = at::empty(known(score_sizes(input, settings)), prepared.options());
   with_type(prepared.type(), [&]<class T>(T) {
     perturb(settings.estimator, callable_sense(settings), prepared.examples<T>(),
             x.mutable_data_ptr<T>(), torch_threads());
   });
-  return x.to(input.theta.scalar_type());
+  return x;
 }
 
 Four step_cpu(ArgumentReader& reader) {
@@ -211,9 +202,13 @@ Four step_cpu(ArgumentReader& reader) {
   LayerSettings settings = reader.settings();
   check_layer(input, settings);
   check_gradient(dy, input, settings);
+  if (std::holds_alternative<AdaptiveTarget>(settings.estimator.target)) {
+    TORCH_CHECK_VALUE(alpha.defined(), "[aimle::step] an adaptive target needs alpha");
+    check_handed("alpha", alpha, at::kDouble, {}, input);
+  }
   const PreparedInput prepared(input, settings);
   const at::Tensor gradient = dy.to(prepared.type()).contiguous();
-  const auto sizes = score_sizes(prepared, input, settings);
+  const auto sizes = known(score_sizes(input, settings));
   const at::Tensor left = at::empty(sizes, prepared.options());
   const at::Tensor right = at::empty(sizes, prepared.options());
   const int64_t rows = gradient_rows(settings);
@@ -227,8 +222,7 @@ Four step_cpu(ArgumentReader& reader) {
          right.mutable_data_ptr<T>(), lambda.mutable_data_ptr<double>(),
          counted.mutable_data_ptr<uint8_t>(), torch_threads());
   });
-  const at::ScalarType type = input.theta.scalar_type();
-  return {left.to(type), right.to(type), lambda, counted};
+  return {left, right, lambda, counted};
 }
 
 at::Tensor difference_cpu(ArgumentReader& reader) {
@@ -240,14 +234,23 @@ at::Tensor difference_cpu(ArgumentReader& reader) {
   const LayerState state = reader.state();
   LayerSettings settings = reader.settings();
   check_layer(input, settings);
+  check_state(state, input, settings);
+  const auto scores = score_sizes(input, settings);
+  const c10::SymInt count = example_count(input, settings), rows = gradient_rows(settings);
+  check_handed("z_left", z_left, native_type(input.theta), scores, input);
+  check_handed("z_right", z_right, native_type(input.theta), scores, input);
+  check_handed("lambda_", lambda, at::kDouble, {count, rows + 2}, input);
+  check_handed("counted", counted, at::kByte, {count, rows}, input);
   const PreparedInput prepared(input, settings);
-  const at::Tensor left = z_left.to(prepared.type()).contiguous();
-  const at::Tensor right = z_right.to(prepared.type()).contiguous();
+  const at::Tensor left = z_left.contiguous();
+  const at::Tensor right = z_right.contiguous();
+  const at::Tensor step_sizes = lambda.contiguous();
+  const at::Tensor counts = counted.contiguous();
   const at::Tensor dtheta = at::empty(input.theta.sizes(), prepared.options());
   const BackwardReport report = with_type(prepared.type(), [&]<class T>(T) {
     return difference(settings.estimator, prepared.examples<T>(), left.const_data_ptr<T>(),
-                      right.const_data_ptr<T>(), lambda.const_data_ptr<double>(),
-                      counted.const_data_ptr<uint8_t>(), dtheta.mutable_data_ptr<T>(),
+                      right.const_data_ptr<T>(), step_sizes.const_data_ptr<double>(),
+                      counts.const_data_ptr<uint8_t>(), dtheta.mutable_data_ptr<T>(),
                       torch_threads());
   });
   record(settings, report, state);

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
+#include "aimle/torch/dtype.h"
 #include "aimle/torch/layer_ops.h"
 
 namespace aimle::ops {
@@ -32,43 +33,30 @@ at::Tensor backward_meta(ArgumentReader& reader) {
   const at::Tensor dy = reader.tensor();
   reader.tensor();
   const LayerInput input = reader.input();
-  check_gradient(dy, input, reader.settings());
+  const LayerSettings settings = reader.settings();
+  check_layer(input, settings);
+  check_gradient(dy, input, settings);
   return like_theta(input.theta);
-}
-
-c10::SymInt examples(const LayerInput& input, const LayerSettings& settings) {
-  c10::SymInt count = 1;
-  for (int64_t d = 0; d < input.theta.dim() - settings.instance_dims(); ++d) {
-    count = count * input.theta.sym_size(d);
-  }
-  return count;
-}
-
-std::vector<c10::SymInt> score_sizes(const LayerInput& input, const LayerSettings& settings) {
-  std::vector<c10::SymInt> sizes = {examples(input, settings) * settings.samples()};
-  for (int64_t d = input.theta.dim() - settings.instance_dims(); d < input.theta.dim(); ++d) {
-    sizes.push_back(input.theta.sym_size(d));
-  }
-  return sizes;
 }
 
 at::Tensor perturb_meta(ArgumentReader& reader) {
   const LayerInput input = reader.input();
   const LayerSettings settings = reader.settings();
   check_layer(input, settings);
-  return empty(score_sizes(input, settings), input.theta, input.theta.scalar_type());
+  return empty(score_sizes(input, settings), input.theta, native_type(input.theta));
 }
 
 Four step_meta(ArgumentReader& reader) {
   const at::Tensor dy = reader.tensor();
   const LayerInput input = reader.input();
   const LayerSettings settings = reader.settings();
+  check_layer(input, settings);
   check_gradient(dy, input, settings);
-  const c10::SymInt rows = settings.mean() ? 1 : settings.samples();
+  const c10::SymInt rows = gradient_rows(settings);
   const auto sizes = score_sizes(input, settings);
-  const c10::SymInt count = examples(input, settings);
-  return {empty(sizes, input.theta, input.theta.scalar_type()),
-          empty(sizes, input.theta, input.theta.scalar_type()),
+  const c10::SymInt count = example_count(input, settings);
+  return {empty(sizes, input.theta, native_type(input.theta)),
+          empty(sizes, input.theta, native_type(input.theta)),
           empty({count, rows + 2}, input.theta, at::kDouble),
           empty({count, rows}, input.theta, at::kByte)};
 }

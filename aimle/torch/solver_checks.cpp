@@ -19,25 +19,25 @@ bool broadcastable(c10::SymIntArrayRef from, c10::SymIntArrayRef to) {
 
 void check_same_device(const SolverInput& input, std::string_view name, const at::Tensor& other) {
   TORCH_CHECK_VALUE(other.device() == input.scores.device(), "[aimle::", input.op, "] expected ",
-                    name, " on the device of scores, ", input.scores.device(), ", but it is on ",
-                    other.device());
+                    name, " on the device of ", input.name, ", ", input.scores.device(),
+                    ", but it is on ", other.device());
 }
 
 }  // namespace
 
 void check_input(const SolverInput& input) {
-  check_scores_type(input.op, input.scores);
-  TORCH_CHECK_VALUE(input.scores.dim() >= input.instance_dims, "[aimle::", input.op,
-                    "] expected scores of at least ", input.instance_dims,
+  check_scores_type(input.op, input.scores, input.name);
+  TORCH_CHECK_VALUE(input.scores.dim() >= input.instance_dims, "[aimle::", input.op, "] expected ",
+                    input.name, " of at least ", input.instance_dims,
                     input.instance_dims == 1 ? " dimension" : " dimensions", " but got shape ",
                     input.scores.sym_sizes());
   if (input.mask) {
     TORCH_CHECK_TYPE(input.mask->scalar_type() == at::kBool, "[aimle::", input.op,
                      "] expected a mask of bool but got ", dtype_name(*input.mask));
     TORCH_CHECK_VALUE(broadcastable(input.mask->sym_sizes(), input.scores.sym_sizes()),
-                      "[aimle::", input.op,
-                      "] expected a mask broadcastable to the shape of scores, ",
-                      input.scores.sym_sizes(), ", but got shape ", input.mask->sym_sizes());
+                      "[aimle::", input.op, "] expected a mask broadcastable to the shape of ",
+                      input.name, ", ", input.scores.sym_sizes(), ", but got shape ",
+                      input.mask->sym_sizes());
     check_same_device(input, "mask", *input.mask);
   }
   if (input.row_k) {

@@ -16,6 +16,7 @@ namespace aimle::ops {
 ///   row_k   int64, broadcastable to *batch; replaces k row by row (top-k only)
 struct SolverInput {
   std::string_view op;
+  std::string_view name = "scores";  // what messages call the scores
   at::Tensor scores;
   int64_t instance_dims = 1;
   std::optional<at::Tensor> mask = std::nullopt;

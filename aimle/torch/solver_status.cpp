@@ -86,7 +86,7 @@ class BadRow {
       Index index = index_;
       for (const int64_t j : unravel(i, instance_)) index.push_back(j);
       std::ostringstream text;
-      text << "scores[" << join(index) << "]=" << score(i);
+      text << input_.name << "[" << join(index) << "]=" << score(i);
       return text.str();
     }
     return "inf - inf";  // the two directions of an edge
@@ -116,6 +116,10 @@ Check check_level(std::string_view op, int64_t check) {
   return static_cast<Check>(check);
 }
 
+std::string describe_row(const SolverInput& input, int64_t row, Status status) {
+  return BadRow(input, row).describe(status);
+}
+
 void raise_for_status(const SolverInput& input, const at::Tensor& status, Check check) {
   if (check == Check::kNever || (check == Check::kDefault && !status.is_cpu())) return;
   const at::Tensor host = status.cpu();
@@ -123,7 +127,7 @@ void raise_for_status(const SolverInput& input, const at::Tensor& status, Check 
   for (int64_t row = 0; row < host.numel(); ++row) {
     const auto code = static_cast<Status>(codes[row]);
     if (code == Status::kOk || (code == Status::kNaN && check == Check::kDefault)) continue;
-    TORCH_CHECK_VALUE(false, BadRow(input, row).describe(code));
+    TORCH_CHECK_VALUE(false, describe_row(input, row, code));
   }
 }
 

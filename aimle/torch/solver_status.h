@@ -1,6 +1,9 @@
 // From a status per row to an exception, for those who asked for one.
 #pragma once
 
+#include <string>
+
+#include "aimle/map/map.h"
 #include "aimle/torch/solver_checks.h"
 
 namespace aimle::ops {
@@ -13,6 +16,9 @@ enum class Check : int64_t {
 };
 
 Check check_level(std::string_view op, int64_t check);
+
+/// What is wrong with a row (flat index into *batch), with the offending value and what is allowed.
+std::string describe_row(const SolverInput& input, int64_t row, Status status);
 
 /// ValueError for the first row of `status` that `check` does not allow, naming the row, the
 /// offending value and what is allowed.
