@@ -23,7 +23,7 @@ from typing import Literal
 import torch
 from torch import Generator, Tensor, nn
 
-from aimle._settings import check_choice, check_int
+from aimle._settings import check_choice, check_int, check_tensor
 from aimle.functional import draw_key
 from aimle.noise import Gumbel, Noise, SumOfGamma, as_noise
 from aimle.solvers import Solver, TopK
@@ -47,9 +47,12 @@ class PerturbedMap(nn.Module):
     """Perturb-and-MAP with an estimated gradient: the part that all layers share.
 
     Args:
-        solver: a native solver, or any callable from scores [N, *instance] to solutions of the same
-            shape, dtype and device. Extra arguments of a call are forwarded to a callable, in
-            backward too; with S samples it sees B S rows, example-major.
+        solver: a native solver, or any callable from scores [B S, *instance] (example-major) to
+            solutions of the same shape, dtype and device; float32 where theta is bfloat16 or
+            float16. Extra arguments of a call are forwarded to it, in backward too. It maximises,
+            unless it has an attribute ``sense`` or, failing that, the layer's sense says otherwise.
+            All dimensions of theta but the first are the instance's, unless it has an attribute
+            ``instance_dims``. It sees masked scores as -inf (+inf if it minimises).
         difference: "central", "forward" or "straight_through".
     The other arguments are those of ``AIMLE``.
     """
@@ -142,6 +145,9 @@ class PerturbedMap(nn.Module):
                 PyTorch's generator if not given.
         """
         self._check_theta(theta)
+        for name, value in (("mask", mask), ("key", key)):
+            if value is not None:
+                check_tensor(type(self).__name__, name, value)
         noisy = self.training or self.noise_in_eval
         if not noisy or self.noise is None:
             key = theta.new_zeros(2, dtype=torch.int64) if key is None else key
@@ -154,7 +160,8 @@ class PerturbedMap(nn.Module):
                     "its own arguments by another name"
                 )
             dims = getattr(self.solver, "instance_dims", theta.dim() - 1)
-            arguments = ["callable", [int(self.sense == "min"), dims], *self._settings(noisy)]
+            minimises = getattr(self.solver, "sense", self.sense) == "min"
+            arguments = ["callable", [int(minimises), dims], *self._settings(noisy)]
             return staged_map(self, theta, key, mask, arguments, args, kwargs)
         if args or kwargs:
             raise TypeError(
@@ -164,7 +171,8 @@ class PerturbedMap(nn.Module):
         name, solver_args = self.solver.layer_arguments()
         if k is not None and not isinstance(self.solver, TopK):
             raise TypeError(f"[aimle.{type(self).__name__}] takes k with aimle.TopK only")
-        if isinstance(k, int):
+        if k is not None and not isinstance(k, Tensor):
+            check_int(type(self).__name__, "k", k, 0)
             solver_args, k = [k], None
         return torch.ops.aimle.perturbed_map.default(
             theta,
@@ -179,14 +187,14 @@ class PerturbedMap(nn.Module):
         )
 
     def stats(self) -> dict[str, Tensor]:
-        """What the last backward pass saw, as tensors on the layer's device, without a host sync.
+        """What the last backward pass with a gradient saw, as tensors, without a host sync.
 
         alpha, gbar, updates: the adaptive state now (adaptive targets only).
         lambda_mean, lambda_min, lambda_max: the step sizes over the examples that had a gradient.
         count: mean number of entries in which the two solutions differ.
         zero_share: share of zeros in the gradient of theta.
         changed_share: share of samples whose solution changed.
-        NaN before the first backward pass. A straight-through layer has none of these.
+        NaN before the first such pass. A straight-through layer has none of these.
         """
         state = {name: getattr(self, name) for name in ("alpha", "gbar", "updates")}
         result = {name: value.clone() for name, value in state.items() if value is not None}
@@ -224,11 +232,7 @@ class PerturbedMap(nn.Module):
         ]
 
     def _check_theta(self, theta: Tensor) -> None:
-        if not isinstance(theta, Tensor):
-            raise TypeError(
-                f"[aimle.{type(self).__name__}] expected theta to be a tensor but got "
-                f"{type(theta).__name__}"
-            )
+        check_tensor(type(self).__name__, "theta", theta)
         if not theta.is_floating_point():
             raise TypeError(
                 f"[aimle.{type(self).__name__}] expected theta of a floating-point type but got "

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 if TYPE_CHECKING:
     from aimle.layers import PerturbedMap
@@ -40,7 +39,7 @@ class _Call:
     def __init__(self, layer, theta, key, mask, settings, args, kwargs) -> None:
         self.layer, self.settings, self.args, self.kwargs = layer, settings, args, kwargs
         self.key, self.table = key, layer.table
-        self.mask = None if mask is None else mask.expand_as(theta)
+        self.mask = mask
         self.minimises, dims = settings[1]
         self.samples = settings[4]
         split = theta.dim() - dims
@@ -52,7 +51,7 @@ class _Call:
     def solve(self, x: Tensor) -> Tensor:
         """The callable's solution of x [B S, *instance], checked."""
         if self.mask is not None:
-            rows = self.mask.reshape(-1, 1, *self.instance)
+            rows = self.mask.expand(*self.batch, *self.instance).reshape(-1, 1, *self.instance)
             rows = rows.expand(-1, self.samples, *self.instance).reshape(x.shape)
             x = x.masked_fill(~rows, torch.inf if self.minimises else -torch.inf)
         z = self.layer.solver(x, *self.args, **self.kwargs)
@@ -66,12 +65,15 @@ class _Call:
                 raise error(f"{name} must keep the {what} {expected} of its input but gave {got}")
         return z.detach()
 
-    def shape_output(self, z: Tensor) -> Tensor:
+    def shape_output(self, z: Tensor, dtype: torch.dtype) -> Tensor:
+        """A copy of z in theta's dtype, shaped as the layer's output says."""
         output = self.layer.output
         if output == "flat":
-            return z
+            return z.to(dtype, copy=True)
         z = z.reshape(*self.batch, self.samples, *self.instance)
-        return z.double().mean(len(self.batch)).to(z.dtype) if output == "mean" else z
+        if output == "mean":
+            return z.double().mean(len(self.batch)).to(z.dtype).to(dtype)
+        return z.to(dtype, copy=True)
 
 
 class _StagedMap(torch.autograd.Function):
@@ -84,21 +86,42 @@ class _StagedMap(torch.autograd.Function):
         reuse = layer.theta_noise_temperature == layer.target_noise_temperature
         ctx.call = call
         ctx.save_for_backward(theta, z if layer.difference == "forward" and reuse else None)
-        return call.shape_output(z.clone())
+        return call.shape_output(z, theta.dtype)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, dy: Tensor) -> tuple[Tensor, None]:
         theta, z = ctx.saved_tensors
-        call, layer, ops = ctx.call, ctx.call.layer, torch.ops.aimle
-        inputs, settings = call.inputs(theta), call.settings
-        if layer.difference == "straight_through":
-            return ops.straight_through.default(dy, *inputs, *settings), None
-        left, right, lambda_, counted = ops.step.default(dy, *inputs, layer.alpha, *settings)
-        z_left = call.solve(left) if z is None else z
-        z_right = call.solve(right)
-        state = layer._state()
-        return (
-            ops.difference.default(z_left, z_right, lambda_, counted, *inputs, *state, *settings),
-            None,
+        with torch.no_grad():
+            dtheta = _gradient(ctx.call, theta.detach(), z, dy.detach())
+        if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+            dtheta = _OnlyOnce.apply(dtheta, theta)
+        return dtheta, None
+
+
+def _gradient(call: _Call, theta: Tensor, z: Tensor | None, dy: Tensor) -> Tensor:
+    """The gradient of theta; z is the forward pass's solution where it serves as the left one."""
+    layer, ops = call.layer, torch.ops.aimle
+    inputs, settings = call.inputs(theta), call.settings
+    if layer.difference == "straight_through":
+        return ops.straight_through.default(dy, *inputs, *settings)
+    left, right, lambda_, counted = ops.step.default(dy, *inputs, layer.alpha, *settings)
+    z_left = call.solve(left) if z is None else z
+    z_right = call.solve(right)
+    return ops.difference.default(
+        z_left, z_right, lambda_, counted, *inputs, *layer._state(), *settings
+    )
+
+
+class _OnlyOnce(torch.autograd.Function):
+    """Passes a gradient on and refuses to be differentiated."""
+
+    @staticmethod
+    def forward(ctx, dtheta: Tensor, theta: Tensor) -> Tensor:
+        return dtheta.view_as(dtheta)
+
+    @staticmethod
+    def backward(ctx, *grads: Tensor):
+        raise RuntimeError(
+            "[aimle::perturbed_map] expected one backward pass but got a second derivative: a "
+            "gradient estimate has no gradient of its own (drop create_graph=True)"
         )

@@ -20,9 +20,11 @@ _ALLOWED = {
 }
 
 
-def _require(condition: bool, name: str, value: object, allowed: str) -> None:
+def _require(owner: object, condition: bool, name: str, value: object, allowed: str) -> None:
     if not condition:
-        raise ValueError(f"expected {name} {allowed} but got {value!r}")
+        raise ValueError(
+            f"[aimle.{type(owner).__name__}] expected {name} {allowed} but got {value!r}"
+        )
 
 
 def _is_number(value: object) -> bool:
@@ -40,7 +42,7 @@ class FixedTarget:
 
     def __post_init__(self) -> None:
         value = self.lambda_
-        _require(_is_number(value) and value >= 0, "lambda_", value, "finite and >= 0")
+        _require(self, _is_number(value) and value >= 0, "lambda_", value, "finite and >= 0")
 
 
 @dataclass(frozen=True)
@@ -78,27 +80,31 @@ class AdaptiveTarget:
     def __post_init__(self) -> None:
         for name, allowed in _ALLOWED.items():
             value = getattr(self, name)
-            _require(value in allowed, name, value, f"to be one of {', '.join(allowed)}")
+            _require(self, value in allowed, name, value, f"to be one of {', '.join(allowed)}")
         for name in ("step", "target_norm", "initial_gbar"):
             value = getattr(self, name)
-            _require(_is_number(value) and value >= 0, name, value, "finite and >= 0")
+            _require(self, _is_number(value) and value >= 0, name, value, "finite and >= 0")
         for name in ("decay", "momentum"):
             value = getattr(self, name)
-            _require(_is_number(value) and 0 <= value < 1, name, value, "in [0, 1)")
-        _require(_is_number(self.factor) and self.factor > 1, "factor", self.factor, "> 1")
-        low, high = self.bounds
+            _require(self, _is_number(value) and 0 <= value < 1, name, value, "in [0, 1)")
+        factor, given = self.factor, self.alpha_range
+        _require(self, _is_number(factor) and factor > 1, "factor", factor, "finite and > 1")
+        pair = given is None or (isinstance(given, tuple | list) and len(given) == 2)
+        _require(self, pair, "alpha_range", given, "to be (low, high) or None")
+        low, high = self.bounds if given is None else given
+        inside = _is_number(low) and (_is_number(high) or high == math.inf)
         _require(
-            0 <= low <= high and not math.isnan(high),
+            self,
+            inside and 0 <= low <= high and high > 0,
             "alpha_range",
-            self.alpha_range,
-            "to be (low, high) with 0 <= low <= high",
+            given,
+            "to be (low, high) with 0 <= low <= high and high > 0",
         )
         if self.rule == "multiplicative":
-            _require(
-                low > 0, "alpha_range", self.alpha_range, "with low > 0 for rule='multiplicative'"
-            )
+            _require(self, low > 0, "alpha_range", given, "with low > 0 for rule='multiplicative'")
         start = self.start
         _require(
+            self,
             _is_number(start) and low <= start <= high,
             "initial_alpha",
             start,
@@ -118,7 +124,8 @@ class AdaptiveTarget:
         """Where alpha starts."""
         if self.initial_alpha is not None:
             return self.initial_alpha
-        return max(1.0, self.bounds[0]) if self.rule == "multiplicative" else self.bounds[0]
+        low, high = self.bounds
+        return min(max(1.0, low), high) if self.rule == "multiplicative" else low
 
     @classmethod
     def reference(cls, **settings) -> AdaptiveTarget:
