@@ -114,6 +114,7 @@ BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
     std::vector<ExampleStep> steps(static_cast<size_t>(block.capacity()) + 1);
     DifferenceSum<T> sum(settings, examples);
     ExampleStep carried;
+    NormWindow window;
     for_each_block(block, settings, begin, end, [&](Block<T>& rows) {
       const int64_t first_example = rows.example(0);
       auto step_of = [&](int64_t i) -> ExampleStep& {
@@ -124,7 +125,7 @@ BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
         const int64_t b = rows.example(i), s = rows.sample(i);
         ExampleStep& step = step_of(i);
         if (s == 0) {
-          sizes.compute(b, step);
+          sizes.compute(b, window, step);
           report.set_lambda(b, step.reported);
         }
         const int64_t g = gradients == 1 ? 0 : s;

@@ -12,8 +12,8 @@ namespace aimle {
 
 template <class T>
 struct RowKernels {
-  /// sum of x_j^2 in the fixed order.
-  double (*sum_of_squares)(const T* x, int64_t n);
+  /// out_r = square root of the sum of x_rj^2 over j, in the fixed order; x is [rows, n].
+  void (*norms)(const T* x, int64_t rows, int64_t n, double* out);
 
   /// out_j = perturbed(theta_j, eps_j)
   void (*perturb)(const T* theta, const float* eps, T tau, Signs sign, int64_t n, T* out);

@@ -18,7 +18,7 @@ template <class T>
 }
 
 template <class T>
-double sum_of_squares(const T* x, int64_t n) {
+[[gnu::always_inline]] inline double sum_of_squares(const T* x, int64_t n) {
   Four partial[kGroups] = {};
   int64_t j = 0;
   for (; j + kSumLanes <= n; j += kSumLanes) {
@@ -43,6 +43,12 @@ double sum_of_squares(const T* x, int64_t n) {
     for (int g = 0; g < half; ++g) partial[g] += partial[g + half];
   }
   return (partial[0][0] + partial[0][2]) + (partial[0][1] + partial[0][3]);
+}
+
+template <class T>
+void norms(const T* x, int64_t rows, int64_t n, double* out) {
+  for (int64_t r = 0; r < rows; ++r) out[r] = sum_of_squares(x + r * n, n);
+  for (int64_t r = 0; r < rows; ++r) out[r] = __builtin_sqrt(out[r]);
 }
 
 template <class T>
@@ -83,7 +89,7 @@ int64_t divide(double* __restrict sum, double scale, double divisor, int64_t n, 
 }
 
 template <class T>
-constexpr RowKernels<T> kKernels = {.sum_of_squares = sum_of_squares<T>,
+constexpr RowKernels<T> kKernels = {.norms = norms<T>,
                                     .perturb = perturb_row<T>,
                                     .step = step_row<T>,
                                     .add_difference = add_difference<T>,

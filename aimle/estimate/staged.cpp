@@ -28,9 +28,10 @@ void step(const EstimatorSettings& settings, Sense solver_sense, const Examples<
   const bool central = settings.difference == Difference::kCentral;
   const double ns = 5.0 * static_cast<double>(settings.samples * n);
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
+    NormWindow window;
     ExampleStep step;
     for (int64_t b = begin; b < end; ++b) {
-      sizes.compute(b, step);
+      sizes.compute(b, window, step);
       double* row = lambda + b * (gradients + 2);
       std::copy(step.sample.begin(), step.sample.end(), row);
       row[gradients] = step.lambda;

@@ -42,9 +42,10 @@ StepSizes<T>::StepSizes(const EstimatorSettings& settings, const Examples<T>& ex
   std::vector<double> free_entries(static_cast<size_t>(examples.count));
   const double ns = 0.5 * static_cast<double>(examples.n * (1 + rows_));
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
+    NormWindow window;
     std::vector<double> d;
     for (int64_t b = begin; b < end; ++b) {
-      const Norms norm = norms(b, d);
+      const Norms norm = norms(b, window, d);
       if (!std::isfinite(norm.theta)) continue;  // its own gradient will be NaN
       const auto at = static_cast<size_t>(b);
       theta_squares[at] = norm.theta * norm.theta;
@@ -68,33 +69,47 @@ StepSizes<T>::StepSizes(const EstimatorSettings& settings, const Examples<T>& ex
 }
 
 template <class T>
-typename StepSizes<T>::Norms StepSizes<T>::norms(int64_t b, std::vector<double>& d) const {
+void StepSizes<T>::move_to(int64_t b, NormWindow& window) const {
+  constexpr int64_t kExamples = 64, kRows = 1024;
+  const int64_t fit = std::clamp<int64_t>(kRows / rows_, 1, kExamples);
+  const int64_t count = std::min(examples_.count - b, fit);
+  window.first = b;
+  window.last = b + count;
+  window.theta.resize(static_cast<size_t>(count));
+  window.d.resize(static_cast<size_t>(count * rows_));
   const int64_t n = examples_.n;
-  const T* theta = examples_.theta + b * n;
-  const T* dy = dy_ + b * rows_ * n;
-  Norms result{.free = n};
-  double squares = kernels_.sum_of_squares(theta, n);
-  result.all_free = examples_.mask == nullptr && std::isfinite(squares);
-  if (!result.all_free) {
-    squares = sum_of_free_squares(examples_, b, theta);
-    result.free = 0;
-    for (int64_t j = 0; j < n; ++j) result.free += is_free(examples_, b, j);
+  kernels_.norms(examples_.theta + b * n, count, n, window.theta.data());
+  kernels_.norms(dy_ + b * rows_ * n, count * rows_, n, window.d.data());
+}
+
+template <class T>
+typename StepSizes<T>::Norms StepSizes<T>::norms(int64_t b, NormWindow& window,
+                                                 std::vector<double>& d) const {
+  if (b < window.first || b >= window.last) move_to(b, window);
+  const int64_t at = b - window.first;
+  const double theta = window.theta[static_cast<size_t>(at)];
+  const bool all_free = examples_.mask == nullptr && std::isfinite(theta);
+  if (all_free) {
+    d.assign(window.d.begin() + at * rows_, window.d.begin() + (at + 1) * rows_);
+    return {.theta = theta, .free = examples_.n, .all_free = true};
   }
-  result.theta = std::sqrt(squares);
+  Norms result{.all_free = false};
+  const int64_t n = examples_.n;
+  result.theta = std::sqrt(sum_of_free_squares(examples_, b, examples_.theta + b * n));
+  for (int64_t j = 0; j < n; ++j) result.free += is_free(examples_, b, j);
   d.resize(static_cast<size_t>(rows_));
-  for (double& length : d) {
-    length = std::sqrt(result.all_free ? kernels_.sum_of_squares(dy, n)
-                                       : sum_of_free_squares(examples_, b, dy));
-    dy += n;
+  for (int64_t s = 0; s < rows_; ++s) {
+    d[static_cast<size_t>(s)] =
+        std::sqrt(sum_of_free_squares(examples_, b, dy_ + (b * rows_ + s) * n));
   }
   return result;
 }
 
 template <class T>
-void StepSizes<T>::compute(int64_t b, ExampleStep& step) const {
+void StepSizes<T>::compute(int64_t b, NormWindow& window, ExampleStep& step) const {
   const auto rows = static_cast<size_t>(rows_);
   std::vector<double>& norm = step.sample;  // turned into step sizes in place
-  const auto [theta, free, all_free] = norms(b, norm);
+  const auto [theta, free, all_free] = norms(b, window, norm);
   step.all_free = all_free;
 
   step.counted.resize(rows);

@@ -28,6 +28,15 @@ struct ExampleStep {
   bool all_free = true;          // no entry is masked or infinite
 };
 
+/// Norms of a run of examples, taken together because short rows are slow one by one. One per
+/// thread.
+struct NormWindow {
+  int64_t first = 0;
+  int64_t last = 0;
+  std::vector<double> theta;  // [last - first]
+  std::vector<double> d;      // [last - first, S]
+};
+
 template <class T>
 class StepSizes {
  public:
@@ -35,8 +44,8 @@ class StepSizes {
   StepSizes(const EstimatorSettings& settings, const Examples<T>& examples, const T* dy,
             double alpha, const Executor& executor);
 
-  /// Fills `step` for example b.
-  void compute(int64_t b, ExampleStep& step) const;
+  /// Fills `step` for example b. Examples are best asked for in order.
+  void compute(int64_t b, NormWindow& window, ExampleStep& step) const;
 
   /// Gradient rows per example: S, or 1 where all samples share one.
   int64_t rows_per_example() const { return rows_; }
@@ -48,7 +57,8 @@ class StepSizes {
     bool all_free = true;
   };
   /// Norms of theta_b and, into d, of the gradient rows of example b.
-  Norms norms(int64_t b, std::vector<double>& d) const;
+  Norms norms(int64_t b, NormWindow& window, std::vector<double>& d) const;
+  void move_to(int64_t b, NormWindow& window) const;
 
   const EstimatorSettings& settings_;
   const Examples<T>& examples_;

@@ -179,7 +179,7 @@ class PerturbedMap(nn.Module):
             key,
             mask,
             k,
-            self.table,
+            self._buffers["table"],
             *self._state(),
             name,
             solver_args,
@@ -214,7 +214,8 @@ class PerturbedMap(nn.Module):
         return ", ".join(parts)
 
     def _state(self) -> list[Tensor | None]:
-        return [getattr(self, name) for name in _STATE]
+        buffers = self._buffers  # a third of the time of attributes
+        return [buffers[name] for name in _STATE]
 
     def _settings(self, noisy: bool) -> list:
         """The settings of the layer ops after those of the solver (layer_schema.h)."""
