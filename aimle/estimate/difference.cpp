@@ -20,9 +20,13 @@ void DifferenceSum<T>::add(const ExampleStep& step, int64_t s, const T* z_left, 
   const auto row = static_cast<size_t>(settings_.output == Output::kMean ? 0 : s);
   const int64_t n = examples_.n;
   double* sum = sum_.data();
+  const double lambda = step.sample[row];
+  if (std::isnan(lambda)) {  // whatever the solver made of it
+    std::fill(sum_.begin(), sum_.end(), lambda);
+    return;
+  }
   int64_t nonzeros = 0;
   if (own_lambda_) {
-    const double lambda = step.sample[row];
     for (int64_t j = 0; j < n; ++j) {
       const double change = static_cast<double>(z_left[j] - z_right[j]);
       if (change != 0.0) sum[j] += change / lambda;

@@ -112,16 +112,19 @@ void StepSizes<T>::compute(int64_t b, NormWindow& window, ExampleStep& step) con
   const auto [theta, free, all_free] = norms(b, window, norm);
   step.all_free = all_free;
 
+  const AdaptiveTarget* target = adaptive(settings_);
+  const bool zeros_count =
+      target != nullptr && target->reference && target->scope == AdaptiveTarget::Scope::kBatch;
   step.counted.resize(rows);
   double largest = 0.0;
   int64_t counted = 0;
   for (size_t s = 0; s < rows; ++s) {
-    step.counted[s] = std::isfinite(norm[s]) && norm[s] > 0.0 && std::isfinite(theta);
+    if (!std::isfinite(theta)) norm[s] = kNaN;
+    step.counted[s] = std::isfinite(norm[s]) && (norm[s] > 0.0 || zeros_count);
     counted += step.counted[s];
     if (step.counted[s]) largest = std::max(largest, norm[s]);
   }
 
-  const AdaptiveTarget* target = adaptive(settings_);
   double shared = 0.0;
   if (target == nullptr) {
     shared = std::get<FixedTarget>(settings_.target).lambda;

@@ -5,8 +5,8 @@
 //   kBatch:   lambda    = alpha sqrt(S sum_b ||theta_b||^2 / sum_bs ||d_bs||^2)
 //
 // Norms run over free entries: unmasked and not infinite (no finite step moves an infinite score).
-// Samples with a zero gradient have lambda but take no part in the mean; a sample whose gradient is
-// not finite gets lambda = NaN, which reaches its gradient.
+// Samples with a zero gradient have lambda but take no part in the mean; a sample whose gradient or
+// scores are not finite gets lambda = NaN, which reaches theta's gradient.
 #pragma once
 
 #include <cmath>
@@ -23,7 +23,7 @@ namespace aimle {
 struct ExampleStep {
   double lambda = 0.0;         // what the example's difference is divided by (before the factor 2)
   double reported = 0.0;       // mean over its samples; NaN if none had a gradient
-  std::vector<double> sample;  // [S] (kMean: [1]), NaN where d is not finite
+  std::vector<double> sample;  // [S] (kMean: [1]), NaN where d or theta is not finite
   std::vector<uint8_t> counted;  // [S] (kMean: [1]), 1 where d is finite and not zero
   bool all_free = true;          // no entry is masked or infinite
 };

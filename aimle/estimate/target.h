@@ -41,7 +41,8 @@ struct AdaptiveTarget {
   double alpha_max = 0.0;  // 0: no upper bound
   double momentum = 0.0;
   /// What the authors' code does instead of the paper: divides by lambda / sqrt(samples) after
-  /// stepping by lambda, and raises alpha only while gbar < c, not at gbar = c.
+  /// stepping by lambda, raises alpha only while gbar < c, not at gbar = c, and counts samples
+  /// without a gradient as unchanged.
   bool reference = false;
 
   void validate() const;

@@ -131,8 +131,9 @@ class AdaptiveTarget:
     def reference(cls, **settings) -> AdaptiveTarget:
         """The authors' public code, where it differs from the paper.
 
-        One lambda for the whole batch, a gradient too large by sqrt(nb_samples), and alpha raised
-        only while gbar < target_norm.
+        One lambda for the whole batch, a gradient too large by sqrt(nb_samples), alpha raised only
+        while gbar < target_norm, and samples without a gradient counted as unchanged (so that alpha
+        grows while the gradient is zero).
         """
         return cls(scope="batch", _reference=True, **settings)
 

@@ -82,14 +82,20 @@ class Plain {
     return d_norms_[static_cast<size_t>(b * call_.rows() + r)];
   }
 
-  /// Had the sample a gradient that counts?
-  bool counts(int64_t b, int64_t r) const {
-    return std::isfinite(theta_norm(b)) && std::isfinite(d_norm(b, r)) && d_norm(b, r) > 0.0;
+  bool finite(int64_t b, int64_t r) const {
+    return std::isfinite(theta_norm(b)) && std::isfinite(d_norm(b, r));
   }
 
-  /// The step of gradient row r, NaN where its gradient is not finite.
+  /// Had the sample a gradient that counts? To the authors a zero does.
+  bool counts(int64_t b, int64_t r) const {
+    const bool zero_counts = adaptive_ != nullptr && adaptive_->reference &&
+                             adaptive_->scope == AdaptiveTarget::Scope::kBatch;
+    return finite(b, r) && (d_norm(b, r) > 0.0 || zero_counts);
+  }
+
+  /// The step of gradient row r, NaN where its gradient or scores are not finite.
   double lambda(int64_t b, int64_t r, double shared) const {
-    if (!std::isfinite(d_norm(b, r))) return std::numeric_limits<double>::quiet_NaN();
+    if (!finite(b, r)) return std::numeric_limits<double>::quiet_NaN();
     if (adaptive_ != nullptr && adaptive_->scope == AdaptiveTarget::Scope::kSample) {
       return counts(b, r) ? call_.alpha * (size(b) / d_norm(b, r)) : 0.0;
     }
