@@ -14,6 +14,8 @@ from torch import Tensor
 if TYPE_CHECKING:
     from aimle.layers import PerturbedMap
 
+_ops = torch.ops.aimle
+
 
 def staged_map(
     layer: PerturbedMap,
@@ -30,11 +32,15 @@ def staged_map(
             f"[aimle.{type(layer).__name__}] expected theta [batch, *instance] but got shape "
             f"{tuple(theta.shape)}"
         )
-    return _StagedMap.apply(theta, _Call(layer, theta, key, mask, settings, args, kwargs))
+    return StagedMap.apply(theta, StagedCall(layer, theta, key, mask, settings, args, kwargs))
 
 
-class _Call:
-    """One call of a callable solver: what forward and backward share, apart from tensors."""
+class StagedCall:
+    """One call of a callable solver: its stages, and what forward and backward share apart from
+    the tensors of the graph."""
+
+    #: What the solver's answer must have in common with its scores.
+    must_keep = ("shape", "dtype", "device")
 
     def __init__(self, layer, theta, key, mask, settings, args, kwargs) -> None:
         self.layer, self.settings, self.args, self.kwargs = layer, settings, args, kwargs
@@ -44,9 +50,39 @@ class _Call:
         self.samples = settings[4]
         split = theta.dim() - dims
         self.batch, self.instance = theta.shape[:split], theta.shape[split:]
+        # Where nothing but the step makes a difference, the forward difference takes z as it is.
+        equal = layer.theta_noise_temperature == layer.target_noise_temperature
+        self.keeps_solution = layer.difference == "forward" and equal
 
     def inputs(self, theta: Tensor) -> list:
         return [theta, self.key, self.mask, None, self.table]
+
+    def perturb(self, theta: Tensor) -> Tensor:
+        """x [B S, *instance]."""
+        return _ops.perturb.default(*self.inputs(theta), *self.settings)
+
+    def step(self, theta: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """x_left, x_right [B S, *instance], and lambda and counted for `difference`."""
+        alpha = self.layer._state()[0]
+        return _ops.step.default(dy, *self.inputs(theta), alpha, *self.settings)
+
+    def difference(
+        self,
+        theta: Tensor,
+        dy: Tensor,
+        z_left: Tensor,
+        z_right: Tensor,
+        lambda_: Tensor,
+        counted: Tensor,
+    ) -> Tensor:
+        """The gradient of theta; the state moves."""
+        state = self.layer._state()
+        solutions = (z_left, z_right, lambda_, counted)
+        return _ops.difference.default(*solutions, *self.inputs(theta), *state, *self.settings)
+
+    def straight_through(self, theta: Tensor, dy: Tensor) -> Tensor:
+        """The gradient of theta."""
+        return _ops.straight_through.default(dy, *self.inputs(theta), *self.settings)
 
     def solve(self, x: Tensor) -> Tensor:
         """The callable's solution of x [B S, *instance], checked."""
@@ -58,7 +94,7 @@ class _Call:
         name = f"[aimle.{type(self.layer).__name__}] the solver"
         if not isinstance(z, Tensor):
             raise TypeError(f"{name} must return a tensor but returned {type(z).__name__}")
-        for what in ("shape", "dtype", "device"):
+        for what in self.must_keep:
             got, expected = getattr(z, what), getattr(x, what)
             if got != expected:
                 error = TypeError if what == "dtype" else ValueError
@@ -76,16 +112,14 @@ class _Call:
         return z.to(dtype, copy=True)
 
 
-class _StagedMap(torch.autograd.Function):
+class StagedMap(torch.autograd.Function):
     """Saves theta, and z for the forward difference."""
 
     @staticmethod
-    def forward(ctx, theta: Tensor, call: _Call) -> Tensor:
-        layer = call.layer
-        z = call.solve(torch.ops.aimle.perturb.default(*call.inputs(theta), *call.settings))
-        reuse = layer.theta_noise_temperature == layer.target_noise_temperature
+    def forward(ctx, theta: Tensor, call: StagedCall) -> Tensor:
+        z = call.solve(call.perturb(theta))
         ctx.call = call
-        ctx.save_for_backward(theta, z if layer.difference == "forward" and reuse else None)
+        ctx.save_for_backward(theta, z if call.keeps_solution else None)
         return call.shape_output(z, theta.dtype)
 
     @staticmethod
@@ -98,18 +132,14 @@ class _StagedMap(torch.autograd.Function):
         return dtheta, None
 
 
-def _gradient(call: _Call, theta: Tensor, z: Tensor | None, dy: Tensor) -> Tensor:
+def _gradient(call: StagedCall, theta: Tensor, z: Tensor | None, dy: Tensor) -> Tensor:
     """The gradient of theta; z is the forward pass's solution where it serves as the left one."""
-    layer, ops = call.layer, torch.ops.aimle
-    inputs, settings = call.inputs(theta), call.settings
-    if layer.difference == "straight_through":
-        return ops.straight_through.default(dy, *inputs, *settings)
-    left, right, lambda_, counted = ops.step.default(dy, *inputs, layer.alpha, *settings)
+    if call.layer.difference == "straight_through":
+        return call.straight_through(theta, dy)
+    left, right, lambda_, counted = call.step(theta, dy)
     z_left = call.solve(left) if z is None else z
     z_right = call.solve(right)
-    return ops.difference.default(
-        z_left, z_right, lambda_, counted, *inputs, *layer._state(), *settings
-    )
+    return call.difference(theta, dy, z_left, z_right, lambda_, counted)
 
 
 class _OnlyOnce(torch.autograd.Function):
