@@ -1,0 +1,316 @@
+"""What ``aimle``, ``imle`` and ``ste`` share: the staged layer with the authors' conventions.
+
+The stages are those of every layer (aimle/staged.py, over ``torch.ops.aimle``). Added to them is
+what the authors' interface asks for: noise from a user's ``sample``, a factor of theta, a division
+by lambda that can be left out, means of solutions over M marginal samples, means over S instead of
+sums, and targets of a user's own.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Size, Tensor
+
+from aimle._settings import check_int
+from aimle.compat.noise import BaseNoiseDistribution, as_native, is_ours
+from aimle.compat.target import (
+    AdaptiveTargetDistribution,
+    BaseTargetDistribution,
+    TargetDistribution,
+    has_own_rule,
+)
+from aimle.functional import sample_noise
+from aimle.layers import PerturbedMap
+from aimle.staged import StagedCall, StagedMap
+from aimle.targets import FixedTarget, target_arguments
+
+_SAMPLES = 4  # the place of the number of samples among the settings of the ops
+_NOISE = 2  # and of the noise
+
+
+def usable_as_decorator(estimator: Callable[..., Any]) -> Callable[..., Any]:
+    """Lets ``estimator(function, ...)`` be written ``@estimator`` or ``@estimator(...)``, too."""
+
+    @functools.wraps(estimator)
+    def call(function: Callable[..., Tensor] | None = None, *args, **settings) -> Any:
+        if function is None:
+            return lambda function: estimator(function, *args, **settings)
+        return estimator(function, *args, **settings)
+
+    return call
+
+
+def wrap(function: Callable[..., Tensor], **settings) -> Callable[..., Tensor]:
+    """``function`` with a gradient. The layer behind it is its attribute ``layer``."""
+    layer = AuthorsMap(function, **settings)
+
+    @functools.wraps(function)
+    def wrapper(theta: Tensor, *args, **kwargs) -> Tensor:
+        return layer(theta, *args, **kwargs)
+
+    wrapper.layer = layer
+    return wrapper
+
+
+class AuthorsMap(PerturbedMap):
+    """theta [B, *instance] -> z [B S M, *instance]; the gradient is the mean over samples."""
+
+    def __init__(
+        self,
+        function: Callable[..., Tensor],
+        *,
+        difference: Literal["central", "forward", "straight_through"],
+        target: BaseTargetDistribution,
+        noise: BaseNoiseDistribution | None,
+        nb_samples: int,
+        nb_marginal_samples: int = 1,
+        theta_noise_temperature: float,
+        target_noise_temperature: float,
+        minimises: bool = False,
+        reuses_solution: bool = False,
+        reference: bool = False,
+        gradient_save_path: str | None = None,
+    ) -> None:
+        owner = type(self).__name__
+        if not callable(function):
+            raise TypeError(
+                f"[aimle.{owner}] expected function to be callable but got "
+                f"{type(function).__name__}"
+            )
+        if not isinstance(target, BaseTargetDistribution):
+            raise TypeError(
+                f"[aimle.{owner}] expected target_distribution to be a TargetDistribution, an "
+                "AdaptiveTargetDistribution or derived from BaseTargetDistribution but got "
+                f"{type(target).__name__}"
+            )
+        if noise is not None and not callable(getattr(noise, "sample", None)):
+            raise TypeError(
+                f"[aimle.{owner}] expected noise_distribution to be None or derived from "
+                f"BaseNoiseDistribution but got {type(noise).__name__}"
+            )
+        check_int(owner, "nb_samples", nb_samples, 1)
+        check_int(owner, "nb_marginal_samples", nb_marginal_samples, 1)
+        native = None if reference and is_ours(noise) else as_native(noise)
+        factor = 1.0 if native is None else native[1]
+        super().__init__(
+            functools.partial(function),  # kept out of the layer's own modules and settings
+            difference=difference,
+            target=FixedTarget(),
+            noise=None if native is None else native[0],
+            nb_samples=nb_samples * nb_marginal_samples,
+            theta_noise_temperature=theta_noise_temperature,
+            target_noise_temperature=target_noise_temperature,
+            sense="min" if minimises else "max",
+            output="flat",
+            noise_in_eval=True,
+            generator=None,
+        )
+        self.theta_noise_temperature *= factor
+        self.target_noise_temperature *= factor
+        self.target_distribution = target
+        self.noise_distribution = noise if native is None else None
+        self.nb_marginal_samples = nb_marginal_samples
+        self.reuses_solution = reuses_solution
+        self.reference = reference
+        self.gradient_save_path = gradient_save_path
+        self.has_own_rule = has_own_rule(target)
+
+    def forward(self, theta: Tensor, *args, **kwargs) -> Tensor:
+        """z [B S M, *instance]. Extra arguments go to the function, as they are, in every call."""
+        self._check_theta(theta)
+        if theta.dim() < 2:
+            raise ValueError(
+                f"[aimle.{type(self).__name__}] expected theta [batch, *instance] but got shape "
+                f"{tuple(theta.shape)}"
+            )
+        if self.layer_stats.device != theta.device:
+            self.to(theta.device)
+        target = self.target_distribution
+        if not self.has_own_rule:
+            self._target_arguments = target_arguments(target.settings(self.reference))
+        settings = ["callable", [int(self.sense == "min"), theta.dim() - 1], *self._settings(True)]
+        noiseless = self.noise is None
+        key = theta.new_zeros(2, dtype=torch.int64) if noiseless else self._draw_key(theta)
+        make = OwnRuleCall if self.has_own_rule else AuthorsCall
+        call = make(self, theta, key, None, settings, args, kwargs)
+        return StagedMap.apply(theta, call)
+
+    def sample(self, theta: Tensor, key: Tensor) -> Tensor:
+        """The noise [B S M, *instance] as it is added to theta."""
+        rows, instance = theta.shape[0] * self.nb_samples, theta.shape[1:]
+        distribution = self.noise_distribution
+        if distribution is None:
+            noise = sample_noise(
+                self.noise,
+                theta.shape,
+                key,
+                nb_samples=self.nb_samples,
+                instance_dims=len(instance),
+            )
+        else:
+            shape = Size([theta.shape[0], self.nb_samples, *instance])
+            noise = distribution.sample(shape)
+            if not isinstance(noise, Tensor) or noise.shape != shape:
+                got = tuple(noise.shape) if isinstance(noise, Tensor) else type(noise).__name__
+                raise ValueError(
+                    f"[aimle.{type(self).__name__}] expected noise of shape {tuple(shape)} from "
+                    f"{type(distribution).__name__}.sample but got {got}"
+                )
+        flips = self.sense == "min" and not self.reference
+        ours = distribution is None or is_ours(distribution)
+        noise = noise.detach().to(theta.device).reshape(rows, *instance)
+        return -noise if flips and ours else noise
+
+    def _state(self) -> list[Tensor | None]:
+        if self.has_own_rule:
+            return [None] * 4 + [self.layer_stats]
+        return [*self.target_distribution.state(self.layer_stats.device), self.layer_stats]
+
+
+class AuthorsCall(StagedCall):
+    """One call: the stages with a factor of theta, given noise and marginal samples."""
+
+    must_keep = ("shape", "device")
+
+    def __init__(self, layer, theta, key, mask, settings, args, kwargs) -> None:
+        super().__init__(layer, theta, key, mask, settings, args, kwargs)
+        target = layer.target_distribution
+        self.target = target
+        self.factor = 1.0 if layer.has_own_rule else target.alpha
+        self.noise = None
+        self.output_dtype: torch.dtype | None = None
+        outside = layer.has_own_rule or self.factor != 1.0
+        if layer.noise_distribution is not None or (layer.noise is not None and outside):
+            self.noise = layer.sample(theta, key)
+            self.settings[_NOISE] = "none"
+        self.keeps_solution = layer.difference == "forward" and (
+            layer.reuses_solution or (self.keeps_solution and not outside)
+        )
+
+    def solve(self, x: Tensor) -> Tensor:
+        """The function's solution; a floating-point dtype of its own becomes the output's."""
+        z = super().solve(x)
+        if z.is_floating_point() and z.dtype != x.dtype:
+            self.output_dtype = z.dtype
+        return z.to(x.dtype)
+
+    def shape_output(self, z: Tensor, dtype: torch.dtype) -> Tensor:
+        return super().shape_output(z, self.output_dtype or dtype)
+
+    def add_noise(self, x: Tensor, temperature: float) -> Tensor:
+        return x if self.noise is None else (x + self.noise * temperature).to(x.dtype)
+
+    def perturb(self, theta: Tensor) -> Tensor:
+        return self.add_noise(super().perturb(theta), self.layer.theta_noise_temperature)
+
+    def step(self, theta: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        left, right, lambda_, counted = super().step(theta, dy.to(theta.dtype))
+        if self.factor != 1.0:
+            left, right = self.step_from_scaled(theta, dy, lambda_[:, :-2])
+        if isinstance(self.target, TargetDistribution):
+            lambda_[:, -2] = self.target.divisor
+        elif self.layer.reference:  # a lambda of zero divides by one
+            lambda_[:, -2].masked_fill_(lambda_[:, -2] == 0, math.sqrt(self.samples))
+        temperature = self.layer.target_noise_temperature
+        return (
+            self.add_noise(left, temperature),
+            self.add_noise(right, temperature),
+            lambda_,
+            counted,
+        )
+
+    def step_from_scaled(self, theta: Tensor, dy: Tensor, lambda_: Tensor) -> tuple[Tensor, Tensor]:
+        """factor * theta +- lambda dy, with the lambda [B, S M] of theta itself."""
+        rows = self.factor * self.repeat(theta)
+        step = (lambda_.reshape(-1, *(1,) * len(self.instance)) * dy.double()).to(rows.dtype)
+        step = -step if self.minimises else step
+        return (rows + step if self.layer.difference == "central" else rows), rows - step
+
+    def repeat(self, theta: Tensor) -> Tensor:
+        """[B, *instance] -> [B S M, *instance], in the dtype that solvers see."""
+        dtype = torch.promote_types(theta.dtype, torch.float32)
+        return theta.to(dtype).repeat_interleave(self.samples, 0)
+
+    def mean_over_marginals(self, z: Tensor) -> Tensor:
+        """[B S M, *instance] -> [B S, *instance]."""
+        marginal = self.layer.nb_marginal_samples
+        return z if marginal == 1 else z.reshape(-1, marginal, *self.instance).mean(1)
+
+    def difference(
+        self,
+        theta: Tensor,
+        dy: Tensor,
+        z_left: Tensor,
+        z_right: Tensor,
+        lambda_: Tensor,
+        counted: Tensor,
+    ) -> Tensor:
+        layer = self.layer
+        marginal = layer.nb_marginal_samples
+        samples = self.samples // marginal
+        z_left, z_right = self.mean_over_marginals(z_left), self.mean_over_marginals(z_right)
+        if marginal > 1:
+            # A group counts if any of its gradients does, and is NaN if any is (amax passes it on).
+            counted = counted.reshape(-1, samples, marginal).amax(2)
+            groups = lambda_[:, :-2].reshape(-1, samples, marginal).amax(2)
+            lambda_ = torch.cat([groups, lambda_[:, -2:]], 1)
+        settings = list(self.settings)
+        settings[_SAMPLES] = samples
+        total = torch.ops.aimle.difference.default(
+            z_left, z_right, lambda_, counted, *self.inputs(theta), *layer._state(), *settings
+        )
+        repeats = layer.reference and isinstance(self.target, AdaptiveTargetDistribution)
+        if layer.gradient_save_path is not None:
+            scale = math.sqrt(self.samples) if repeats else 1.0
+            divisor = lambda_[:, -2].to(z_left.dtype).reshape(-1, 1, *(1,) * len(self.instance))
+            divisor = torch.where(divisor > 0, divisor / scale, 1.0)
+            self.save(self.sample_differences(z_left, z_right) / divisor)
+        return total / (samples / math.sqrt(marginal) if repeats else samples)
+
+    def sample_differences(self, z_left: Tensor, z_right: Tensor) -> Tensor:
+        """[B, S, *instance], halved if central."""
+        difference = (z_left - z_right).reshape(*self.batch, -1, *self.instance)
+        return difference / 2.0 if self.layer.difference == "central" else difference
+
+    def save(self, gradient_3d: Tensor) -> None:
+        with open(self.layer.gradient_save_path, "wb") as file:
+            np.save(file, gradient_3d.cpu().numpy())
+
+    def straight_through(self, theta: Tensor, dy: Tensor) -> Tensor:
+        return super().straight_through(theta, dy.to(theta.dtype)) / self.samples
+
+
+class OwnRuleCall(AuthorsCall):
+    """One call with a target of the user's own: ``params`` steps, ``process`` divides."""
+
+    def step(self, theta: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        temperature = self.layer.target_noise_temperature
+        rows = self.repeat(theta)
+        minimises = {"_is_minimization": True} if self.minimises else {}
+        central = self.layer.difference == "central"
+        right = self.target.params(rows, dy, **minimises)
+        left = self.target.params(rows, -dy if central else None, **minimises)
+        return self.add_noise(left, temperature), self.add_noise(right, temperature), None, None
+
+    def difference(
+        self,
+        theta: Tensor,
+        dy: Tensor,
+        z_left: Tensor,
+        z_right: Tensor,
+        lambda_: None,
+        counted: None,
+    ) -> Tensor:
+        z_left, z_right = self.mean_over_marginals(z_left), self.mean_over_marginals(z_right)
+        gradient_3d = self.sample_differences(z_left, z_right)
+        gradient_3d = self.target.process(theta, dy, gradient_3d)
+        if self.layer.gradient_save_path is not None:
+            self.save(gradient_3d)
+        gradient = gradient_3d.mean(1).to(theta.dtype)
+        return -gradient if self.minimises else gradient

@@ -1,0 +1,72 @@
+"""Adaptive implicit MLE: ``aimle``, as a function or a decorator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from aimle.compat._estimator import usable_as_decorator, wrap
+from aimle.compat.noise import BaseNoiseDistribution
+from aimle.compat.target import BaseTargetDistribution, TargetDistribution
+
+
+@usable_as_decorator
+def aimle(
+    function: Callable[..., Tensor] | None = None,
+    target_distribution: BaseTargetDistribution | None = None,
+    noise_distribution: BaseNoiseDistribution | None = None,
+    nb_samples: int = 1,
+    nb_marginal_samples: int = 1,
+    theta_noise_temperature: float = 1.0,
+    target_noise_temperature: float = 1.0,
+    symmetric_perturbation: bool = False,
+    _is_minimization: bool = False,
+    *,
+    reference: bool = False,
+) -> Callable[..., Tensor]:
+    """A solver with a gradient: the difference of solutions on both sides of theta.
+
+    Minervini, Franceschi, Niepert, "Adaptive Perturbation-Based Gradient Estimation for Discrete
+    Latent Variable Models", AAAI 2023.
+
+        target_distribution = AdaptiveTargetDistribution(initial_beta=0.0, beta_update_step=1e-3)
+
+        @aimle(target_distribution=target_distribution, noise_distribution=noise, nb_samples=10)
+        def choose(weights: Tensor) -> Tensor:
+            return select_k(weights, k=10)
+
+        z = choose(theta)                       # theta [B, n] -> z [10 B, n]
+        loss(z).sum().div(len(theta)).backward()
+
+    Args:
+        function: the solver, from weights [N, *instance] to solutions of the same shape. Extra
+            arguments of a call go to it as they are, in backward too.
+        target_distribution: how far backward steps; None means TargetDistribution().
+        noise_distribution: None means no noise.
+        nb_samples: S, noise samples per example.
+        nb_marginal_samples: M; solutions are averaged over M samples before their difference is
+            taken. The gradient is that of S M samples, the number of changes is counted on means.
+        theta_noise_temperature: scale of the noise in forward.
+        target_noise_temperature: scale of the same noise in backward.
+        symmetric_perturbation: central difference (three solver calls in all) instead of forward
+            difference (two, or three where the temperatures differ or alpha is not 1).
+        _is_minimization: the function minimises, theta is a cost.
+        reference: compute as the authors' code does; see ``aimle.compat``.
+
+    Returns:
+        A function from theta [B, *instance] (and the solver's extra arguments) to z
+        [B S M, *instance]. Losses are to be summed over samples; the gradient is their mean.
+    """
+    return wrap(
+        function,
+        difference="central" if symmetric_perturbation else "forward",
+        target=TargetDistribution() if target_distribution is None else target_distribution,
+        noise=noise_distribution,
+        nb_samples=nb_samples,
+        nb_marginal_samples=nb_marginal_samples,
+        theta_noise_temperature=theta_noise_temperature,
+        target_noise_temperature=target_noise_temperature,
+        minimises=_is_minimization,
+        reference=reference,
+    )

@@ -1,0 +1,27 @@
+"""Top-k for ``aimle``, ``imle`` and ``ste``: exactly k ones a row, in the dtype of the logits.
+
+Ties go to the lower index. The authors' ``select_k`` leaves them to torch.topk, whose choice is not
+specified; their ``mathias_select_k`` chooses all that reach the k-th largest value, more than k
+where that value is tied (padding with equal logits), takes only [B, n], and answers in float32.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from aimle.solvers import TopK
+
+
+def select_k(logits: Tensor, k: int) -> Tensor:
+    """The indicator of the k largest: [*batch, n] -> [*batch, n]. -inf is the lowest score."""
+    lowest = torch.finfo(logits.dtype).min
+    return TopK(k)(logits.detach().clamp_min(lowest))
+
+
+def mathias_select_k(logits: Tensor, k: int, *, reference: bool = False) -> Tensor:
+    """``select_k``; with reference=True, all entries that reach the k-th largest value."""
+    if not reference:
+        return select_k(logits, k)
+    threshold = torch.topk(logits, k).values[..., -1:]
+    return (logits >= threshold).to(logits.dtype)
