@@ -4,6 +4,7 @@ Layers      AIMLE, IMLE, DBB, STE, Identity; AdaptiveTarget, FixedTarget
 Estimators  estimator(name, solver, ...), estimators()
 Solvers     Argmax, TopK, SpanningTree, GridPath; solve, Status, symmetrise
 Noise       Gumbel, SumOfGamma, Normal, Logistic; sample_noise, draw_key
+Compat      aimle.compat: the interface of torch-imle and torch-adaptive-imle
 
 Every function here is also an op, ``torch.ops.aimle.<name>``, usable under ``torch.compile``.
 """
