@@ -2,6 +2,7 @@
 #
 # PYTHON=…  builds for and runs with your own Python (torch >= 2.11; nothing is installed into it)
 # JOBS=…    files compiled at once
+# REFERENCE=…  with bench: a checkout of the authors' code to compare with
 
 VENV_PYTHON := .venv/bin/python
 PYTHON ?= $(VENV_PYTHON)
@@ -45,7 +46,7 @@ build: setup  ## Builds the libraries and the C++ tests in build/release
 	@cmake --preset release -DPYTHON="$(PYTHON)"
 	@cmake --build --preset release -j $(JOBS)
 
-demo: build  ## Solves a batch of every structure, draws and times it (out/demo)
+demo: build  ## Solves every structure, learns from shortest paths, draws both (out/demo)
 	@PYTHONPATH=python "$(PYTHON)" -m aimle.demo --out out/demo
 
 test: build  ## Runs every C++ and Python test and prints the counts
@@ -55,6 +56,8 @@ bench: setup  ## Checks results, then times them against what one would write in
 	@cmake --preset release -DPYTHON="$(PYTHON)" -DAIMLE_BENCHMARKS=ON
 	@cmake --build --preset release -j $(JOBS)
 	@PYTHONPATH=python "$(PYTHON)" benchmarks/bench.py
+	@PYTHONPATH=python "$(PYTHON)" benchmarks/bench_layer.py $(if $(REFERENCE),--reference "$(REFERENCE)")
+	@for program in build/release/benchmarks/*_benchmark; do $$program --benchmark_min_time=0.05; done
 
 wheel: setup  ## Builds a wheel for this torch in dist
 	@"$(PYTHON)" -m pip wheel -v . --no-build-isolation --no-deps --wheel-dir dist
