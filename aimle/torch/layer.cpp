@@ -108,6 +108,24 @@ LayerOptions dbb(SolverSpec solver, double lambda) {
   return options;
 }
 
+LayerOptions identity(SolverSpec solver) {
+  LayerOptions options = ste(std::move(solver));
+  options.noise.kind = NoiseKind::kNone;
+  options.output = "mean";
+  return options;
+}
+
+at::Tensor standardise(const at::Tensor& theta, int64_t instance_dims) {
+  TORCH_CHECK_VALUE(1 <= instance_dims && instance_dims <= theta.dim(),
+                    "[aimle::standardise] expected 1 <= instance_dims <= ", theta.dim(),
+                    " but got ", instance_dims);
+  std::vector<int64_t> dims;
+  for (int64_t d = 1; d <= instance_dims; ++d) dims.push_back(-d);
+  const at::Tensor centred = theta.sub(theta.mean(dims, /*keepdim=*/true));
+  const at::Tensor norm = centred.square().sum(dims, /*keepdim=*/true).sqrt();
+  return centred.div(norm.clamp_min(std::numeric_limits<float>::min()));
+}
+
 Layer::Layer(LayerOptions options) : options_(std::move(options)) {
   if (const auto* target = std::get_if<AdaptiveTarget>(&options_.target)) {
     state_ = {{"alpha", scalar(options_.initial_alpha)},

@@ -61,6 +61,11 @@ LayerOptions aimle(SolverSpec solver);
 LayerOptions imle(SolverSpec solver, double lambda);
 LayerOptions ste(SolverSpec solver);
 LayerOptions dbb(SolverSpec solver, double lambda);
+/// To be called on `standardise(theta, ...)`, the projection of its paper.
+LayerOptions identity(SolverSpec solver);
+
+/// theta minus its mean, divided by its norm, over the last `instance_dims` dimensions.
+at::Tensor standardise(const at::Tensor& theta, int64_t instance_dims = 1);
 
 /// What one call may add to theta; see the `perturbed_map` op.
 struct LayerCall {

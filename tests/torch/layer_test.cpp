@@ -75,6 +75,19 @@ TEST(Layer, StraightThroughPassesTheGradientOn) {
   EXPECT_TRUE(theta.grad().eq(1).all().item<bool>());
 }
 
+TEST(Layer, IdentityIsStraightThroughAfterItsProjection) {
+  const Layer layer(identity(topk(2)));
+  const at::Tensor theta = leaf({3, 5});
+  const at::Tensor projected = standardise(theta);
+  EXPECT_TRUE(projected.square().sum(-1).allclose(at::ones({3})));
+  const at::Tensor dy = at::arange(15, at::kFloat).view({3, 5});
+  layer(projected).backward(dy);
+  const at::Tensor copy = theta.detach().clone().requires_grad_(true);
+  standardise(copy).backward(dy);
+  EXPECT_TRUE(theta.grad().equal(copy.grad()));
+  EXPECT_THROW(standardise(theta, 3), c10::ValueError);
+}
+
 TEST(Layer, RefusesWhatItCannotDo) {
   LayerOptions options = aimle::aimle(topk(3));
   options.output = "median";
