@@ -9,40 +9,46 @@ namespace {
 
 // Four neighbouring partial sums; group g holds lanes 4g ... 4g + 3.
 using Four = double __attribute__((vector_size(32)));
-inline constexpr int kGroups = kSumLanes / 4;
+static_assert(kSumLanes == 32);
 
 template <class T>
 [[gnu::always_inline]] inline Four load_four(const T* x) {
-  return Four{static_cast<double>(x[0]), static_cast<double>(x[1]), static_cast<double>(x[2]),
-              static_cast<double>(x[3])};
+  using Loaded [[gnu::vector_size(4 * sizeof(T))]] = T;
+  Loaded loaded;
+  __builtin_memcpy(&loaded, x, sizeof loaded);
+  return __builtin_convertvector(loaded, Four);
 }
 
+/// Squares of x_j ... x_(j+3); zeros, which change no sum of squares, from n on.
+template <class T>
+[[gnu::always_inline]] inline Four squares(const T* x, int64_t j, int64_t n) {
+  Four v = {};
+  if (j + 4 <= n) {
+    v = load_four(x + j);
+  } else if (j < n) {
+    const T rest[4] = {x[j], j + 1 < n ? x[j + 1] : T(0), j + 2 < n ? x[j + 2] : T(0), T(0)};
+    v = load_four(rest);
+  }
+  return v * v;
+}
+
+/// Named, not an array, so that the partial sums stay in registers.
 template <class T>
 [[gnu::always_inline]] inline double sum_of_squares(const T* x, int64_t n) {
-  Four partial[kGroups] = {};
-  int64_t j = 0;
-  for (; j + kSumLanes <= n; j += kSumLanes) {
-    for (int group = 0; group < kGroups; ++group) {
-      const Four v = load_four(x + j + 4 * group);
-      partial[group] += v * v;
-    }
+  Four p0 = {}, p1 = {}, p2 = {}, p3 = {}, p4 = {}, p5 = {}, p6 = {}, p7 = {};
+  for (int64_t j = 0; j < n; j += kSumLanes) {
+    p0 += squares(x, j, n);
+    p1 += squares(x, j + 4, n);
+    p2 += squares(x, j + 8, n);
+    p3 += squares(x, j + 12, n);
+    p4 += squares(x, j + 16, n);
+    p5 += squares(x, j + 20, n);
+    p6 += squares(x, j + 24, n);
+    p7 += squares(x, j + 28, n);
   }
-  int group = 0;
-  for (; j + 4 <= n; j += 4, ++group) {
-    const Four v = load_four(x + j);
-    partial[group] += v * v;
-  }
-  if (j < n) {  // zeros do not change a sum of squares
-    T rest[4] = {};
-    for (int64_t lane = 0; j + lane < n; ++lane) rest[lane] = x[j + lane];
-    const Four v = load_four(rest);
-    partial[group] += v * v;
-  }
-  // The tree of fixed_sum.h: 16, 8, 4 within the groups, then 2 and 1 within the last.
-  for (int half = kGroups / 2; half > 0; half /= 2) {
-    for (int g = 0; g < half; ++g) partial[g] += partial[g + half];
-  }
-  return (partial[0][0] + partial[0][2]) + (partial[0][1] + partial[0][3]);
+  // The tree of fixed_sum.h: 16, 8 and 4 between the groups, then 2 and 1 within the last.
+  const Four folded = ((p0 + p4) + (p2 + p6)) + ((p1 + p5) + (p3 + p7));
+  return (folded[0] + folded[2]) + (folded[1] + folded[3]);
 }
 
 template <class T>
