@@ -13,7 +13,8 @@ MAY_INCLUDE = {
     "noise": {"base", "noise"},
     "map": {"base", "map"},
     "estimate": {"base", "noise", "map", "estimate"},
-    "torch": {"base", "noise", "map", "estimate", "torch"},
+    "exact": {"base", "noise", "map", "exact"},
+    "torch": {"base", "noise", "map", "estimate", "exact", "torch"},
 }
 MAY_INCLUDE_TORCH = {"torch"}
 

@@ -3,13 +3,14 @@
 Layers      AIMLE, IMLE, DBB, STE, Identity; AdaptiveTarget, FixedTarget
 Estimators  estimator(name, solver, ...), estimators()
 Solvers     Argmax, TopK, SpanningTree, GridPath; solve, Status, symmetrise
+Exact       exact.log_partition, exact.marginals, exact.covariance, exact.sample
 Noise       Gumbel, SumOfGamma, Normal, Logistic; sample_noise, draw_key
 Compat      aimle.compat: the interface of torch-imle and torch-adaptive-imle
 
 Every function here is also an op, ``torch.ops.aimle.<name>``, usable under ``torch.compile``.
 """
 
-from aimle import _library
+from aimle import _library, exact
 from aimle.estimate import estimator, estimators
 from aimle.functional import draw_key, sample_noise, solve, symmetrise
 from aimle.layers import AIMLE, DBB, IMLE, STE, Identity, PerturbedMap
@@ -43,6 +44,7 @@ __all__ = [
     "draw_key",
     "estimator",
     "estimators",
+    "exact",
     "sample_noise",
     "solve",
     "symmetrise",

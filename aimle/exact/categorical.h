@@ -1,0 +1,26 @@
+// The categorical distribution: one entry of n, named by the settings of Argmax.
+//
+//   A(x) = log sum_j exp x_j     mu = softmax(x)     Cov(z) v = mu * (v - <mu, v>)
+//
+// Shifted by the largest score, so no logits are too large; O(n). Samples invert the cumulative sum
+// with one uniform number each, O(n).
+//
+// A row in which nothing may be chosen is kTooFewEntries.
+#pragma once
+
+#include "aimle/exact/distribution.h"
+#include "aimle/map/argmax.h"
+
+namespace aimle {
+
+inline double evaluate_work_ns(const Argmax& solver) {
+  return 20.0 + 10.0 * static_cast<double>(solver.n);
+}
+inline double sample_work_ns(const Argmax& solver) { return 20.0 + static_cast<double>(solver.n); }
+
+void evaluate_rows(const Argmax& solver, const DistributionRows<float>& rows);
+void evaluate_rows(const Argmax& solver, const DistributionRows<double>& rows);
+void sample_rows(const Argmax& solver, const SampleRows<float>& rows);
+void sample_rows(const Argmax& solver, const SampleRows<double>& rows);
+
+}  // namespace aimle
