@@ -241,7 +241,8 @@ class PerturbedMap(nn.Module):
             )
 
     def _draw_key(self, theta: Tensor) -> Tensor:
-        if self.generator is not None and torch._C._current_graph_task_id() != -1:
+        replayed = not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1
+        if self.generator is not None and replayed:
             raise RuntimeError(
                 f"[aimle.{type(self).__name__}] a generator cannot be replayed by activation "
                 "checkpointing: draw a key outside (aimle.draw_key) and pass it as key"

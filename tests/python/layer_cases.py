@@ -1,0 +1,183 @@
+"""What the tests of the layers share: problems, a native solver in disguise, and a plain layer.
+
+The plain layer is the method as it is written down, one formula after the other, in float64 and
+with PyTorch ops; it shares the solvers and the noise with the library and nothing else.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+import aimle
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A solver and the shape of one of its instances."""
+
+    solver: aimle.Solver
+    instance: tuple[int, ...]
+
+    def theta(self, *batch: int, seed: int = 0, dtype=torch.float64, device="cpu") -> Tensor:
+        """Random scores, positive for costs."""
+        generator = torch.Generator().manual_seed(seed)
+        values = torch.randn(*batch, *self.instance, generator=generator, dtype=torch.float64)
+        if self.solver.sense == "min":
+            values = values.abs() + 0.5
+        return values.to(device, dtype)
+
+
+PROBLEMS = {
+    "argmax": Problem(aimle.Argmax(), (6,)),
+    "topk": Problem(aimle.TopK(3), (8,)),
+    "tree": Problem(aimle.SpanningTree(5), (10,)),
+    "directed tree": Problem(aimle.SpanningTree(4), (12,)),
+    "grid": Problem(aimle.GridPath(), (4, 5)),
+    "grid of 4 neighbours": Problem(aimle.GridPath(4), (3, 4)),
+}
+
+NOISES = {
+    "none": None,
+    "gumbel": aimle.Gumbel(),
+    "normal": aimle.Normal(),
+    "logistic": aimle.Logistic(),
+    "sum of gamma": aimle.SumOfGamma(3),
+}
+
+
+class Disguised:
+    """A native solver as a stranger: a callable that happens to say what it is."""
+
+    def __init__(self, solver: aimle.Solver, **settings) -> None:
+        self.solver, self.settings = solver, settings
+        self.sense, self.instance_dims = solver.sense, solver.instance_dims
+        self.seen: list[Tensor] = []
+
+    def __call__(self, scores: Tensor) -> Tensor:
+        self.seen.append(scores)
+        return self.solver(scores, **self.settings)
+
+
+def randn(*shape: int, seed: int = 1, dtype=torch.float64, device="cpu") -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, generator=generator, dtype=torch.float64).to(device, dtype)
+
+
+def leaf(tensor: Tensor) -> Tensor:
+    return tensor.detach().clone().requires_grad_()
+
+
+def run(layer: torch.nn.Module, theta: Tensor, dy: Tensor | None = None, **call):
+    """z and the gradient of theta under dy (random if not given)."""
+    theta = leaf(theta)
+    z = layer(theta, **call)
+    if dy is None:
+        dy = randn(*z.shape, dtype=z.dtype, device=z.device)
+    z.backward(dy)
+    return z.detach(), theta.grad
+
+
+def state_of(layer: torch.nn.Module) -> dict[str, Tensor]:
+    """Everything that a backward pass may change, the statistics included."""
+    return {name: value.clone() for name, value in layer.named_buffers() if name != "table"}
+
+
+def assert_same_state(layer: torch.nn.Module, before: dict[str, Tensor]) -> None:
+    for name, value in state_of(layer).items():
+        torch.testing.assert_close(value, before[name], rtol=0, atol=0, equal_nan=True, msg=name)
+
+
+# ---- The plain layer -----------------------------------------------------------------------------
+
+
+@dataclass
+class Plain:
+    """What one call of a layer must give. Shapes as the layer's, lambda_ [B, S]."""
+
+    z: Tensor
+    gradient: Tensor
+    lambda_: Tensor
+    count: float
+    zero_share: float
+    changed_share: float
+
+
+def plain(
+    layer: aimle.PerturbedMap,
+    theta: Tensor,
+    dy: Tensor,
+    key: Tensor,
+    *,
+    alpha: float | None = None,
+    mask: Tensor | None = None,
+    k: Tensor | None = None,
+) -> Plain:
+    """The layer's z and gradient by the book, for finite theta and non-zero dy in training mode."""
+    solver, samples = layer.solver, layer.nb_samples
+    dims = solver.instance_dims
+    batch, instance = theta.shape[: theta.dim() - dims], theta.shape[theta.dim() - dims :]
+    sign = -1.0 if layer.sense == "min" else 1.0
+
+    def rows(tensor: Tensor) -> Tensor:
+        """[B, 1, *instance], or [B, S, *instance] if it has samples."""
+        return tensor.reshape(-1, samples if tensor.numel() > theta.numel() else 1, *instance)
+
+    free = torch.ones_like(theta, dtype=torch.bool) if mask is None else mask.expand_as(theta)
+    free = rows(free)
+    theta = rows(theta)
+    d = rows(dy) * free
+    eps = aimle.sample_noise(
+        layer.noise, (len(theta), *instance), key, nb_samples=samples, instance_dims=dims
+    ).to(theta.dtype)
+
+    def solve(x: Tensor) -> Tensor:
+        """The maximiser of <x, z> for x [B, S, *instance]."""
+        k_rows = None if k is None else k.reshape(-1, 1).expand(-1, samples)
+        x = x if solver.sense == "max" else -x
+        return solver(x, mask=free.expand_as(x), k=k_rows)
+
+    z = solve(sign * theta + layer.theta_noise_temperature * eps)
+    noise = layer.target_noise_temperature * eps
+    over = tuple(range(2, 2 + dims))
+    norm = d.square().sum(over).sqrt()
+    if isinstance(layer.target, aimle.FixedTarget):
+        lambda_ = torch.full_like(norm, layer.target.lambda_)
+    else:
+        size = (theta * free).square().sum(over).sqrt()
+        if layer.target.scale == "noise":
+            entries = free.sum(over).to(theta.dtype)
+            size = layer.noise.stddev * layer.target_noise_temperature * entries.sqrt()
+        ratio = size / norm
+        if layer.target.scope == "example":
+            ratio = ratio.mean(1, keepdim=True).expand_as(norm)
+        if layer.target.scope == "batch":
+            all_sizes = size.expand(-1, norm.shape[1]).square().sum()
+            ratio = (all_sizes / norm.square().sum()).sqrt().expand_as(norm)
+        lambda_ = (layer.alpha.item() if alpha is None else alpha) * ratio
+    lambda_ = lambda_.expand(-1, samples)
+
+    step = lambda_.reshape(*lambda_.shape, *(1,) * dims) * d
+    left = solve(sign * theta + step + noise)
+    if layer.difference == "forward":
+        left = solve(sign * theta + noise)
+        if layer.theta_noise_temperature == layer.target_noise_temperature:
+            left = z
+    right = solve(sign * theta - step + noise)
+    change = left - right
+    divisor = (2.0 if layer.difference == "central" else 1.0) * lambda_
+    each = change / divisor.reshape(*divisor.shape, *(1,) * dims)
+    each = torch.where(change == 0, 0.0, each)
+    gradient = sign * (each.mean(1) if layer.output == "mean" else each.sum(1))
+    if layer.difference == "straight_through":
+        gradient = sign * (d.mean(1) if layer.output == "mean" else d.sum(1))
+    nonzeros = change.ne(0).sum(over).double()
+    shape = {"samples": (*batch, samples), "flat": (len(theta) * samples,), "mean": batch}
+    return Plain(
+        z=(z.mean(1) if layer.output == "mean" else z).reshape(*shape[layer.output], *instance),
+        gradient=gradient.reshape(*batch, *instance),
+        lambda_=lambda_,
+        count=nonzeros.mean().item(),
+        zero_share=gradient[free.squeeze(1)].eq(0).double().mean().item(),
+        changed_share=nonzeros.gt(0).double().mean().item(),
+    )
