@@ -164,14 +164,35 @@ def tiny_call(rounds: int) -> float:
     return measure([_stepper(aimle.AIMLE(case.solver), case)], rounds)[0]
 
 
+def print_scaling(rounds: int) -> None:
+    """Time over the number of rows B S: a line without jumps where blocks or threads begin."""
+    print(f"{'B':>8}{'S':>6}{'rows':>10}{'aimle':>12}{'per row':>12}")
+    shapes = [(b, 1) for b in (1, 63, 64, 65, 500, 999, 1000, 1001, 2000, 4000, 8000, 16000)]
+    shapes += [(200, s) for s in (1, 9, 10, 11, 63, 64, 65, 100)]
+    for b, s in shapes:
+        case = Case("", (b, 20), s, aimle.TopK(10), None, aimle.Gumbel(), None, 0, 0)
+        layer = aimle.AIMLE(case.solver, nb_samples=s)
+        (seconds,) = measure([_stepper(layer, case)], rounds)
+        print(f"{b:8}{s:6}{b * s:10}{seconds * 1e3:9.3f} ms{seconds / (b * s) * 1e9:9.0f} ns")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--reference", type=Path, help="checkout of the authors' code")
     parser.add_argument("--only", type=str, default="", help="cases whose name contains this")
+    parser.add_argument("--scaling", action="store_true", help="time over the number of rows")
     options = parser.parse_args()
+    torch.set_num_threads(max(options.threads))
+    if options.scaling:
+        print_scaling(options.rounds)
+    else:
+        print_cases(options)
 
+
+def print_cases(options: argparse.Namespace) -> None:
+    """Every case, on every number of threads asked for."""
     print("forward + backward from Python; medians of alternating rounds")
     print(
         f"{'layer':24}{'threads':>8}{'aimle':>12}{'aim':>9}{'plain':>12}{'ratio':>9}"
