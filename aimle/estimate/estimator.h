@@ -44,7 +44,8 @@ Failure forward(const EstimatorSettings& settings, const Solver& solver,
 template <class T>
 struct BackwardPass {
   const T* dy = nullptr;          // the shape of z
-  const uint8_t* bits = nullptr;  // what forward wrote, where keeps_solution(settings)
+  const uint8_t* bits = nullptr;  // what forward wrote, where keeps_solution(settings); thresholds
+                                  // need it
   double alpha = 0.0;             // read for adaptive targets
   T* dtheta = nullptr;            // [B, n], written
 };
@@ -57,6 +58,10 @@ struct BackwardReport {
   double lambda_max = 0.0;
   Changes changes;
   Failure failure;
+  /// Thresholds only: the share of weights that max_weight cut, and of the gradient's mass (weight
+  /// times |d_j - d_m|) that was lost with it, which bounds the bias.
+  double capped_share = 0.0;
+  double capped_mass = 0.0;
 };
 
 template <class T>

@@ -5,6 +5,7 @@
 #include "aimle/estimate/difference.h"
 #include "aimle/estimate/estimator.h"
 #include "aimle/estimate/report.h"
+#include "aimle/estimate/thresholds.h"
 
 namespace aimle {
 namespace {
@@ -179,6 +180,9 @@ BackwardReport backward(const EstimatorSettings& settings, const Solver& solver,
   if (settings.difference == Difference::kStraightThrough) {
     straight_through(settings, examples, pass.dy, pass.dtheta, executor);
     return ReportBuilder(0).build();
+  }
+  if (settings.difference == Difference::kThresholds) {
+    return threshold_backward(settings, solver, examples, pass, executor);
   }
   return std::visit(
       [&](const auto& concrete) {

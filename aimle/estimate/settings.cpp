@@ -36,6 +36,16 @@ void AdaptiveTarget::validate() const {
               "[aimle::AdaptiveTarget] expected 0 <= momentum < 1 but got ", momentum);
 }
 
+void ThresholdTarget::validate() const {
+  AIMLE_CHECK(
+      density == NoiseKind::kGumbel || density == NoiseKind::kLogistic ||
+          density == NoiseKind::kNormal,
+      "[aimle::thresholds] expected a noise with a density, gumbel, logistic or normal, but "
+      "got ",
+      name(density));
+  AIMLE_CHECK(max_weight > 0.0, "[aimle::thresholds] expected max_weight > 0 but got ", max_weight);
+}
+
 void EstimatorSettings::validate() const {
   AIMLE_CHECK(samples >= 1, "[aimle] expected nb_samples >= 1 but got ", samples);
   AIMLE_CHECK(finite_at_least(theta_temperature, 0.0),
@@ -44,6 +54,17 @@ void EstimatorSettings::validate() const {
               "[aimle] expected a finite target_noise_temperature >= 0 but got ",
               target_temperature);
   std::visit([](const auto& chosen) { chosen.validate(); }, target);
+  const auto* thresholds = std::get_if<ThresholdTarget>(&target);
+  AIMLE_CHECK((thresholds != nullptr) == (difference == Difference::kThresholds),
+              "[aimle] the difference \"thresholds\" and the target \"thresholds\" go together");
+  if (thresholds != nullptr) {
+    AIMLE_CHECK(theta_temperature > 0.0,
+                "[aimle::thresholds] expected theta_noise_temperature > 0 but got ",
+                theta_temperature);
+    AIMLE_CHECK(noise.kind == NoiseKind::kNone || noise.kind == thresholds->density,
+                "[aimle::thresholds] expected the density of the noise, ", name(noise.kind),
+                ", but got ", name(thresholds->density));
+  }
   const auto* adaptive = std::get_if<AdaptiveTarget>(&target);
   AIMLE_CHECK(
       adaptive == nullptr || adaptive->scale == AdaptiveTarget::Scale::kTheta || noise_stddev > 0.0,

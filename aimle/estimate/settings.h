@@ -4,6 +4,7 @@
 //   IMLE      fixed target + forward (or central) difference
 //   DBB       fixed target + forward difference, no noise        (Vlastelica et al., ICLR 2020)
 //   STE       straight through: the gradient of z is passed on   (Bengio et al., 2013)
+//   Thresholds  no step: the noise's density at each entry's threshold         (thresholds.h)
 //   Identity  straight through, no noise, after a projection     (Sahoo et al., ICLR 2023)
 #pragma once
 
@@ -18,7 +19,8 @@ namespace aimle {
 /// kCentral:  [MAP(theta + lambda d + eps) - MAP(theta - lambda d + eps)] / (2 lambda)
 /// kForward:  [z - MAP(theta - lambda d + eps)] / lambda, with the z of the forward pass
 /// kStraightThrough: d itself; no solver call
-enum class Difference { kCentral, kForward, kStraightThrough };
+/// kThresholds: one entry against its partner, weighed by the noise's density; no solver call
+enum class Difference { kCentral, kForward, kStraightThrough, kThresholds };
 
 /// kSamples: z [B, S, n]; the gradient of theta is the sum over samples of each sample's difference
 /// under its own d. kMean: z [B, n], their mean; all samples step along the same d and the
@@ -51,9 +53,10 @@ struct Examples {
   Key key;
 };
 
-/// True where the forward difference can use the z of the forward pass: both passes then see the
-/// same tempered noise, so nothing but the step makes a difference.
+/// True where backward reads the z of the forward pass: thresholds, and the forward difference
+/// where both passes see the same tempered noise, so that nothing but the step makes a difference.
 inline bool keeps_solution(const EstimatorSettings& settings) {
+  if (settings.difference == Difference::kThresholds) return true;
   return settings.difference == Difference::kForward &&
          settings.theta_temperature == settings.target_temperature;
 }

@@ -5,11 +5,13 @@
 // FixedTarget is IMLE's constant lambda (Niepert, Minervini, Franceschi, NeurIPS 2021).
 // AdaptiveTarget is AIMLE's (Minervini, Franceschi, Niepert, AAAI 2023, Algorithm 1): lambda is a
 // fraction alpha of ||theta|| / ||d||, and alpha is raised while too few entries of the solution
-// change and lowered otherwise (controller.h).
+// change and lowered otherwise (controller.h). ThresholdTarget takes no step.
 #pragma once
 
 #include <cstdint>
 #include <variant>
+
+#include "aimle/noise/noise.h"
 
 namespace aimle {
 
@@ -48,7 +50,20 @@ struct AdaptiveTarget {
   void validate() const;
 };
 
-using Target = std::variant<FixedTarget, AdaptiveTarget>;
+/// No step at all: weights by the noise's density at each entry's threshold (thresholds.h). Goes
+/// with Difference::kThresholds.
+struct ThresholdTarget {
+  enum class Order { kFirst, kTrapezoid };
+
+  /// kGumbel, kLogistic or kNormal; also used where the solution is noise-free (evaluation).
+  NoiseKind density = NoiseKind::kGumbel;
+  Order order = Order::kTrapezoid;
+  double max_weight = 20.0;
+
+  void validate() const;
+};
+
+using Target = std::variant<FixedTarget, AdaptiveTarget, ThresholdTarget>;
 
 /// Samples whose ||d|| is below this share of the example's largest are left out of the mean of
 /// ratios: one vanishing gradient would blow lambda up for all.

@@ -37,6 +37,8 @@ const char* name(Difference difference) {
       return "forward";
     case Difference::kStraightThrough:
       return "straight_through";
+    case Difference::kThresholds:
+      return "thresholds";
   }
   return "";
 }
@@ -56,6 +58,14 @@ const char* name(AdaptiveTarget::Scope scope) {
 void push_target(torch::jit::Stack& stack, const Target& target) {
   if (const auto* fixed = std::get_if<FixedTarget>(&target)) {
     torch::jit::push(stack, strings({"fixed"}), std::vector<double>{fixed->lambda});
+    return;
+  }
+  if (const auto* thresholds = std::get_if<ThresholdTarget>(&target)) {
+    const bool first = thresholds->order == ThresholdTarget::Order::kFirst;
+    c10::List<std::string> names =
+        strings({"thresholds", std::string(name(thresholds->density)).c_str(),
+                 first ? "first" : "trapezoid"});
+    torch::jit::push(stack, std::move(names), std::vector<double>{thresholds->max_weight});
     return;
   }
   const auto& adaptive = std::get<AdaptiveTarget>(target);
@@ -126,6 +136,13 @@ at::Tensor standardise(const at::Tensor& theta, int64_t instance_dims) {
   return centred.div(norm.clamp_min(std::numeric_limits<float>::min()));
 }
 
+LayerOptions thresholds(SolverSpec solver, NoiseKind noise) {
+  return {.solver = std::move(solver),
+          .noise = {.kind = noise},
+          .target = ThresholdTarget{.density = noise},
+          .difference = Difference::kThresholds};
+}
+
 Layer::Layer(LayerOptions options) : options_(std::move(options)) {
   if (const auto* target = std::get_if<AdaptiveTarget>(&options_.target)) {
     state_ = {{"alpha", scalar(options_.initial_alpha)},
@@ -180,11 +197,16 @@ std::map<std::string, at::Tensor> Layer::stats() const {
     if (state_.contains(known)) result[known] = state_.at(known);
   }
   const at::Tensor& seen = constants_.at("layer_stats");
-  const std::pair<const char*, ops::LayerStat> names[] = {
-      {"lambda_mean", ops::kLambdaMean}, {"lambda_min", ops::kLambdaMin},
-      {"lambda_max", ops::kLambdaMax},   {"count", ops::kCount},
-      {"zero_share", ops::kZeroShare},   {"changed_share", ops::kChangedShare}};
-  for (const auto& [known, at_index] : names) result[known] = seen.select(0, at_index);
+  using Names = std::vector<std::pair<const char*, ops::LayerStat>>;
+  const Names of_thresholds = {{"zero_share", ops::kZeroShare},
+                               {"capped_share", ops::kCappedShare},
+                               {"capped_mass", ops::kCappedMass}};
+  const Names of_steps = {{"lambda_mean", ops::kLambdaMean}, {"lambda_min", ops::kLambdaMin},
+                          {"lambda_max", ops::kLambdaMax},   {"count", ops::kCount},
+                          {"zero_share", ops::kZeroShare},   {"changed_share", ops::kChangedShare}};
+  const bool thresholds = options_.difference == Difference::kThresholds;
+  for (const auto& [known, at_index] : thresholds ? of_thresholds : of_steps)
+    result[known] = seen.select(0, at_index);
   return result;
 }
 

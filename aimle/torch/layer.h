@@ -61,6 +61,7 @@ LayerOptions aimle(SolverSpec solver);
 LayerOptions imle(SolverSpec solver, double lambda);
 LayerOptions ste(SolverSpec solver);
 LayerOptions dbb(SolverSpec solver, double lambda);
+LayerOptions thresholds(SolverSpec solver, NoiseKind noise = NoiseKind::kGumbel);
 /// To be called on `standardise(theta, ...)`, the projection of its paper.
 LayerOptions identity(SolverSpec solver);
 
@@ -91,7 +92,8 @@ class Layer {
   /// Tensors that must be on theta's device but need no saving.
   const std::map<std::string, at::Tensor>& constants() const { return constants_; }
   /// alpha, gbar, updates, lambda_mean, lambda_min, lambda_max, count, zero_share, changed_share:
-  /// what the last backward pass saw. Views, no synchronisation.
+  /// what the last backward pass saw; thresholds: zero_share, capped_share, capped_mass. Views, no
+  /// synchronisation.
   std::map<std::string, at::Tensor> stats() const;
 
  private:

@@ -42,10 +42,14 @@ constexpr std::array<std::pair<std::string_view, Sense>, 2> kSenses = {
     {{"max"sv, Sense::kMax}, {"min"sv, Sense::kMin}}};
 constexpr std::array<std::pair<std::string_view, Output>, 3> kOutputs = {
     {{"samples"sv, Output::kSamples}, {"flat"sv, Output::kSamples}, {"mean"sv, Output::kMean}}};
-constexpr std::array<std::pair<std::string_view, Difference>, 3> kDifferences = {
+constexpr std::array<std::pair<std::string_view, Difference>, 4> kDifferences = {
     {{"central"sv, Difference::kCentral},
      {"forward"sv, Difference::kForward},
-     {"straight_through"sv, Difference::kStraightThrough}}};
+     {"straight_through"sv, Difference::kStraightThrough},
+     {"thresholds"sv, Difference::kThresholds}}};
+constexpr std::array<std::pair<std::string_view, ThresholdTarget::Order>, 2> kOrders = {
+    {{"first"sv, ThresholdTarget::Order::kFirst},
+     {"trapezoid"sv, ThresholdTarget::Order::kTrapezoid}}};
 using Adaptive = AdaptiveTarget;
 constexpr std::array<std::pair<std::string_view, Adaptive::Scope>, 3> kScopes = {
     {{"example"sv, Adaptive::Scope::kExample},
@@ -77,11 +81,17 @@ Target parse_target(const c10::List<c10::IValue>& names, const std::vector<doubl
     check_count("target_args", values.size(), 1);
     return FixedTarget{.lambda = values[0]};
   }
-  TORCH_CHECK_VALUE(
-      name(0) == "adaptive",
-      "[aimle::perturbed_map] expected target to be \"fixed\" or \"adaptive\" but got "
-      "\"",
-      name(0), "\"");
+  if (name(0) == "thresholds") {
+    check_count("target", names.size(), 3);
+    check_count("target_args", values.size(), 1);
+    return ThresholdTarget{.density = parse("density", name(1), kNoises),
+                           .order = parse("order", name(2), kOrders),
+                           .max_weight = values[0]};
+  }
+  TORCH_CHECK_VALUE(name(0) == "adaptive",
+                    "[aimle::perturbed_map] expected target to be \"fixed\", \"adaptive\" or "
+                    "\"thresholds\" but got \"",
+                    name(0), "\"");
   check_count("target", names.size(), 5);
   check_count("target_args", values.size(), 7);
   return AdaptiveTarget{.step = values[0],

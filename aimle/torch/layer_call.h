@@ -40,6 +40,8 @@ enum LayerStat {
   kCount,
   kZeroShare,
   kChangedShare,
+  kCappedShare,  // thresholds only, as is the next
+  kCappedMass,
   kLayerStats
 };
 

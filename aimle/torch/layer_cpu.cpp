@@ -124,6 +124,10 @@ void record(const LayerSettings& settings, const BackwardReport& report, const L
     stats[kCount] = share(seen.nonzeros, seen.samples);
     stats[kZeroShare] = share(seen.zeros, seen.entries);
     stats[kChangedShare] = share(seen.changed, seen.samples);
+    if (state.stats.numel() >= kLayerStats) {
+      stats[kCappedShare] = report.capped_share;
+      stats[kCappedMass] = report.capped_mass;
+    }
   }
   const auto* target = std::get_if<AdaptiveTarget>(&settings.estimator.target);
   if (target == nullptr || !settings.adapt) return;

@@ -15,10 +15,11 @@ namespace aimle::ops {
 ///   samples, temperatures [of theta, of the target]
 ///   sense                 "max" or "min": is theta maximised or a cost
 ///   output                "samples", "flat", "mean"
-///   difference            "central", "forward", "straight_through"
+///   difference            "central", "forward", "straight_through", "thresholds"
 ///   target, target_args   ["fixed"] [lambda], or ["adaptive", scope, scale, rule, "paper" or
 ///                         "reference"] [step, target_norm, decay, factor, alpha_min, alpha_max
-///                         (0: none), momentum]
+///                         (0: none), momentum], or ["thresholds", density, "first" or
+///                         "trapezoid"] [max_weight]
 ///   adapt                 whether backward updates the state
 ///   check                 as for the solvers
 inline const std::string kLayerSettings =

@@ -1,7 +1,7 @@
 """Gradients through discrete choices.
 
 Layers      AIMLE, IMLE, DBB, STE, Identity; AdaptiveTarget, FixedTarget
-Estimators  estimator(name, solver, ...), estimators()
+Estimators  estimator(name, solver, ...), estimators(); Thresholds
 Solvers     Argmax, TopK, SpanningTree, GridPath; solve, Status, symmetrise
 Exact       exact.log_partition, exact.marginals, exact.covariance, exact.sample
 Noise       Gumbel, SumOfGamma, Normal, Logistic; sample_noise, draw_key
@@ -11,7 +11,7 @@ Every function here is also an op, ``torch.ops.aimle.<name>``, usable under ``to
 """
 
 from aimle import _library, exact
-from aimle.estimate import estimator, estimators
+from aimle.estimate import Thresholds, estimator, estimators
 from aimle.functional import draw_key, sample_noise, solve, symmetrise
 from aimle.layers import AIMLE, DBB, IMLE, STE, Identity, PerturbedMap
 from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
@@ -40,6 +40,7 @@ __all__ = [
     "SpanningTree",
     "Status",
     "SumOfGamma",
+    "Thresholds",
     "TopK",
     "draw_key",
     "estimator",

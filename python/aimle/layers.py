@@ -34,6 +34,7 @@ Output = Literal["samples", "flat", "mean"]
 Sense = Literal["max", "min"]
 
 _STATS = ("lambda_mean", "lambda_min", "lambda_max", "count", "zero_share", "changed_share")
+_THRESHOLD_STATS = ("capped_share", "capped_mass")
 _STATE = ("alpha", "gbar", "updates", "velocity", "layer_stats")
 
 
@@ -121,7 +122,7 @@ class PerturbedMap(nn.Module):
         }
         for name, value in state.items():
             self.register_buffer(name, value)
-        stats = torch.full((len(_STATS),), math.nan, dtype=torch.float64)
+        stats = torch.full((len(_STATS) + len(_THRESHOLD_STATS),), math.nan, dtype=torch.float64)
         self.register_buffer("layer_stats", stats, persistent=False)
         table = noise.table() if isinstance(noise, SumOfGamma) else None
         self.register_buffer("table", table, persistent=False)
@@ -198,7 +199,8 @@ class PerturbedMap(nn.Module):
         """
         state = {name: getattr(self, name) for name in ("alpha", "gbar", "updates")}
         result = {name: value.clone() for name, value in state.items() if value is not None}
-        result.update(zip(_STATS, self.layer_stats.clone().unbind(), strict=True))
+        seen = self.layer_stats.clone().unbind()
+        result.update(zip(_STATS, seen[: len(_STATS)], strict=True))
         return result
 
     def extra_repr(self) -> str:

@@ -138,11 +138,34 @@ class AdaptiveTarget:
         return cls(scope="batch", _reference=True, **settings)
 
 
+@dataclass(frozen=True)
+class ThresholdTarget:
+    """No step: weights by the noise's density at the thresholds (aimle.Thresholds)."""
+
+    density: str
+    order: Literal["first", "trapezoid"] = "trapezoid"
+    max_weight: float = 20.0
+
+    def __post_init__(self) -> None:
+        _require(
+            self,
+            self.order in ("first", "trapezoid"),
+            "order",
+            self.order,
+            "to be one of first, trapezoid",
+        )
+        value = self.max_weight
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        _require(self, is_number and value > 0, "max_weight", value, "> 0")
+
+
 Target = FixedTarget | AdaptiveTarget
 
 
-def target_arguments(target: Target) -> tuple[list[str], list[float]]:
+def target_arguments(target: Target | ThresholdTarget) -> tuple[list[str], list[float]]:
     """`target` and `target_args` of the layer ops."""
+    if isinstance(target, ThresholdTarget):
+        return ["thresholds", target.density, target.order], [float(target.max_weight)]
     if isinstance(target, FixedTarget):
         return ["fixed"], [float(target.lambda_)]
     low, high = target.bounds

@@ -5,5 +5,6 @@ can take another's place in a model and in a study. One file per family.
 """
 
 from aimle.estimate.switchboard import estimator, estimators
+from aimle.estimate.thresholds import Thresholds
 
-__all__ = ["estimator", "estimators"]
+__all__ = ["Thresholds", "estimator", "estimators"]

@@ -14,6 +14,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from aimle.estimate.thresholds import Thresholds
 from aimle.layers import AIMLE, DBB, IMLE, STE, Identity
 from aimle.solvers import Solver
 from aimle.targets import AdaptiveTarget, FixedTarget
@@ -68,6 +69,7 @@ _BUILDERS: dict[str, Callable[..., nn.Module]] = {
     "ste": STE,
     "dbb": DBB,
     "identity": Identity,
+    "thresholds": Thresholds,
 }
 
 

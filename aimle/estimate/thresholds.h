@@ -1,0 +1,91 @@
+// Thresholds: the gradient of argmax, top-k and spanning trees from one solve, without a step size.
+//
+// Hold all noise but that of entry j. The solution then depends on x_j only through whether it
+// exceeds a threshold t_j: above, j is in; below, its partner m_j is in instead. So with noise of
+// density p and distribution F, temperature tau, and u_j = (t_j - theta_j) / tau,
+//
+//   d/dtheta_j E f(z) = E[ p(u_j) / tau (f(z with j) - f(z with m_j)) ]
+//
+// One solve tells t_j and m_j for every j, in time linear in the number of entries:
+//
+//   argmax, top-k   j in: the best entry that is out; j out: the worst entry that is in
+//   spanning tree   j in: the heaviest edge outside the tree across the cut that j leaves;
+//                   j out: the lightest edge on the tree path between the ends of j
+//
+// and a Taylor expansion gives the difference of f from d, the gradient of f at the z that was
+// seen:
+//
+//   kFirst      g_j = p(u_j) (d_j - d_m) / tau
+//   kTrapezoid  g_j = 1/2 w_j (d_j - d_m) / tau,  w_j = p/(1 - F) if j is in, p/F if it is out,
+//
+// the trapezoid weighing each of the two states by how seldom it is seen, so that its expectation
+// uses the gradients at both: unbiased for every quadratic f, where kFirst is for linear f only.
+// No structure changes if the same number is added to all theta, so the mean of g is subtracted.
+//
+// Weights: Gumbel p/F = e^-u, p/(1 - F) <= 1; Logistic both <= 1; Normal about |u|. Those beyond
+// max_weight are cut to it, a bias that the report measures. Noise without a density in closed form
+// is refused: for Sum-of-Gamma F ~ u^(iterations/k) at its lower end, and with k >= iterations w
+// has no second moment. Without noise (evaluation) nothing is left to chance and kFirst is used, at
+// the density and temperature given.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "aimle/estimate/estimator.h"
+
+namespace aimle {
+
+/// Finds t_j and m_j of the entries of a row. Directed trees choose both directions of an edge
+/// together: t_j is then what this direction needs, given the other one, and d is to be folded.
+template <class T>
+class ThresholdFinder {
+ public:
+  /// Throws std::invalid_argument for solvers without thresholds (grid paths).
+  explicit ThresholdFinder(const Solver& solver);
+
+  /// `chosen` is z, a byte per entry; `k` replaces the solver's own (null: does not). m_j = -1
+  /// where j has no partner. False if `chosen` is not a solution, because the row had none.
+  bool find(const T* x, const bool* mask, const int64_t* k, const uint8_t* chosen, T* threshold,
+            int64_t* partner);
+
+  /// out_j = what choosing j adds to <d, z>: d_j, directed trees the sum over both directions.
+  void fold(const T* d, double* out) const;
+
+ private:
+  void find_in_row(const T* x, const bool* mask, const uint8_t* chosen, T* threshold,
+                   int64_t* partner) const;
+  void find_in_tree(const T* x, const bool* mask, const uint8_t* chosen, T* threshold,
+                    int64_t* partner);
+  void read_graph(const T* x, const bool* mask, const uint8_t* chosen);
+  void find_edges_from(int64_t root);
+  /// Of equal weights the earlier edge is the better one, as in the solver.
+  bool better(int64_t e, int64_t f) const {
+    return weight_[e] > weight_[f] || (weight_[e] == weight_[f] && e < f);
+  }
+
+  int64_t n_ = 0;       // entries
+  int64_t chosen_ = 0;  // ones in a solution
+  bool tree_ = false;
+  SpanningTree graph_;
+
+  // Of trees, by edge in the undirected order or by vertex:
+  std::vector<int64_t> entry_, reverse_;         // the entries of an edge, equal if undirected
+  std::vector<T> weight_;                        // of an edge
+  std::vector<uint8_t> exists_, in_tree_;        // of an edge
+  std::vector<int64_t> best_;                    // the partner of an edge, -1 if it has none
+  std::vector<int64_t> first_, neighbour_;       // the tree's adjacency
+  std::vector<int64_t> order_, parent_, light_;  // one traversal; light_ is an edge
+  std::vector<int64_t> across_;                  // heaviest edge from the root to below a vertex
+};
+
+/// The weight w of an entry at u = (t - theta) / tau, before the cap and the factor 1/2.
+double threshold_weight(const ThresholdTarget& target, double u, bool is_in);
+
+/// The gradient of Difference::kThresholds; `pass.bits` is what forward wrote.
+template <class T>
+BackwardReport threshold_backward(const EstimatorSettings& settings, const Solver& solver,
+                                  const Examples<T>& examples, const BackwardPass<T>& pass,
+                                  const Executor& executor);
+
+}  // namespace aimle

@@ -1,0 +1,94 @@
+"""Thresholds: gradients of argmax, top-k and spanning trees from one solve, without a step size.
+
+Hold all noise but that of entry j: the solution depends on it only through a threshold t_j above
+which j is in and below which its partner m_j is in instead. With density p and distribution F of
+the noise, temperature tau and u = (t_j - theta_j) / tau,
+
+    first order  g_j = p(u) (d_j - d_m) / tau
+    trapezoid    g_j = 1/2 w (d_j - d_m) / tau,   w = p/(1 - F) if j is in, p/F if it is out
+
+minus the mean over j. The trapezoid is unbiased for the gradient of E f(z) for every quadratic f,
+the first order for linear f. For argmax with Gumbel noise the expectation over the noise of the
+trapezoid is ReinMax (Liu et al., NeurIPS 2023). See aimle/estimate/thresholds.h.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Generator, Tensor
+
+from aimle.layers import _STATS, _THRESHOLD_STATS, Output, PerturbedMap, Sense
+from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
+from aimle.solvers import Argmax, Solver, SpanningTree, TopK
+from aimle.targets import ThresholdTarget
+
+
+class Thresholds(PerturbedMap):
+    """One entry against its partner, weighed by the noise's density at its threshold.
+
+    No lambda, no state, and no solve in backward. For ``Argmax``, ``TopK`` and ``SpanningTree``
+    under Gumbel, Logistic or Normal noise.
+
+    Args:
+        order: "trapezoid" or "first".
+        max_weight: larger weights (p/F, p/(1 - F); "first": p) are cut to it. It is a bias, which
+            ``stats()`` measures; with these noises none exceeds 24, so that it matters only where
+            it is set lower, to trade bias for variance.
+    The other arguments are those of ``AIMLE``. In eval mode the solution is noise-free and its
+    gradient, should it be asked for, the first order's.
+    """
+
+    def __init__(
+        self,
+        solver: Solver,
+        *,
+        order: Literal["trapezoid", "first"] = "trapezoid",
+        max_weight: float = 20.0,
+        noise: Noise | str = Gumbel(),  # noqa: B008  (frozen)
+        nb_samples: int = 1,
+        theta_noise_temperature: float = 1.0,
+        sense: Sense | None = None,
+        output: Output = "samples",
+        noise_in_eval: bool = False,
+        generator: Generator | None = None,
+    ) -> None:
+        if not isinstance(solver, Argmax | TopK | SpanningTree):
+            raise TypeError(
+                "[aimle.Thresholds] applies to Argmax, TopK and SpanningTree, whose entries have a "
+                f"threshold and a partner each, but got {type(solver).__name__}"
+            )
+        noise = as_noise(noise)
+        if not isinstance(noise, Gumbel | Logistic | Normal):
+            raise ValueError(
+                "[aimle.Thresholds] expected a noise with a density in closed form, Gumbel, "
+                f"Logistic or Normal, but got {noise}"
+            )
+        if theta_noise_temperature == 0:
+            raise ValueError("[aimle.Thresholds] expected theta_noise_temperature > 0 but got 0")
+        super().__init__(
+            solver,
+            difference="thresholds",
+            target=ThresholdTarget(noise.name, order, max_weight),
+            noise=noise,
+            nb_samples=nb_samples,
+            theta_noise_temperature=theta_noise_temperature,
+            target_noise_temperature=None,
+            sense=sense,
+            output=output,
+            noise_in_eval=noise_in_eval,
+            generator=generator,
+        )
+
+    def stats(self) -> dict[str, Tensor]:
+        """What the last backward pass saw, as tensors on the layer's device, without a host sync.
+
+        zero_share: share of zeros in the gradient of theta.
+        capped_share: share of the weights that were cut to max_weight.
+        capped_mass: share of the sum of w |d_j - d_m| that was lost with them: a bound of the bias.
+        NaN before the first backward pass.
+        """
+        seen = dict(
+            zip((*_STATS, *_THRESHOLD_STATS), self.layer_stats.clone().unbind(), strict=True)
+        )
+        return {name: seen[name] for name in ("zero_share", *_THRESHOLD_STATS)}

@@ -1,0 +1,130 @@
+"""Exact expectations under perturb-and-MAP and under exponential families, by enumeration.
+
+Everything is float64 and differentiable in theta, so that autograd gives the exact gradient of
+E f(z) for any f.
+"""
+
+import itertools
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+Loss = Callable[[Tensor], Tensor]
+
+DISTRIBUTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gumbel": lambda u: torch.exp(-torch.exp(-u)),
+    "logistic": torch.sigmoid,
+    "normal": lambda u: 0.5 * torch.erfc(-u / math.sqrt(2)),
+}
+DENSITIES: dict[str, Callable[[Tensor], Tensor]] = {
+    "gumbel": lambda u: torch.exp(-u - torch.exp(-u)),
+    "logistic": lambda u: torch.sigmoid(u) * torch.sigmoid(-u),
+    "normal": lambda u: torch.exp(-0.5 * u * u) / math.sqrt(2 * math.pi),
+}
+
+
+def subsets(n: int, k: int) -> Tensor:
+    """All 0/1 vectors with k ones, [count, n]."""
+    rows = [
+        [float(j in chosen) for j in range(n)] for chosen in itertools.combinations(range(n), k)
+    ]
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def subset_probabilities(theta: Tensor, k: int, noise: str, tau: float = 1.0) -> Tensor:
+    """P(top-k of theta + tau eps = z) for every z of ``subsets``, by quadrature."""
+    grid = torch.arange(-40.0, 60.0, 0.02, dtype=torch.float64)[:, None]
+    u = (grid - theta) / tau  # [points, n]
+    below, density = DISTRIBUTIONS[noise](u), DENSITIES[noise](u) / tau
+    result = []
+    for z in subsets(len(theta), k).bool():
+        inside = z.nonzero()[:, 0]
+        others_below = below[:, ~z].prod(-1)
+        total = 0.0
+        for i in inside:
+            above = (
+                torch.stack([1 - below[:, j] for j in inside if j != i], -1).prod(-1)
+                if (len(inside) > 1)
+                else 1.0
+            )
+            total = total + (density[:, i] * above * others_below).sum() * 0.02
+        result.append(total)
+    return torch.stack(result)
+
+
+def trees(vertices: int) -> Tensor:
+    """All spanning trees of the complete graph as undirected edge vectors, [count, edges]."""
+    edges = list(itertools.combinations(range(vertices), 2))
+    rows = []
+    for chosen in itertools.combinations(range(len(edges)), vertices - 1):
+        component = list(range(vertices))
+        for e in chosen:
+            i, j = (component[v] for v in edges[e])
+            component = [i if c == j else c for c in component]
+        if len(set(component)) == 1:
+            rows.append([float(e in chosen) for e in range(len(edges))])
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def tree_probabilities(theta: Tensor, vertices: int, tau: float = 1.0) -> Tensor:
+    """P(maximum spanning tree of theta + tau Gumbel = z) for every z of ``trees``.
+
+    The order of the edges is Plackett-Luce's; Kruskal's algorithm turns each into its tree.
+    """
+    edges = list(itertools.combinations(range(vertices), 2))
+    index = {tuple(z.tolist()): i for i, z in enumerate(trees(vertices))}
+    orders = torch.tensor(list(itertools.permutations(range(len(edges)))))
+    ordered = (theta / tau)[orders]
+    rest = ordered.flip(-1).logcumsumexp(-1).flip(-1)
+    probabilities = (ordered - rest).sum(-1).exp()
+    places = []
+    for order in orders.tolist():
+        component, z = list(range(vertices)), [0.0] * len(edges)
+        for e in order:
+            i, j = (component[v] for v in edges[e])
+            if i != j:
+                z[e] = 1.0
+                component = [i if c == j else c for c in component]
+        places.append(index[tuple(z)])
+    return torch.zeros(len(index), dtype=torch.float64).index_add(
+        0, torch.tensor(places), probabilities
+    )
+
+
+def exponential_family(theta: Tensor, structures: Tensor) -> Tensor:
+    """p(z) proportional to exp <theta, z> over the rows of structures."""
+    return torch.softmax(structures @ theta, -1)
+
+
+def exact_gradient(
+    theta: Tensor, structures: Tensor, probabilities: Callable, loss: Loss
+) -> Tensor:
+    """The gradient of sum_z p(z; theta) loss(z), in float64."""
+    theta = theta.detach().double().requires_grad_()
+    (probabilities(theta) @ loss(structures)).backward()
+    return theta.grad
+
+
+def quadratic(n: int, seed: int = 0) -> Loss:
+    """z -> z' A z + b' z over the last dimension, in the type of z."""
+    generator = torch.Generator().manual_seed(seed)
+    a = torch.randn(n, n, generator=generator, dtype=torch.float64)
+    b = torch.randn(n, generator=generator, dtype=torch.float64)
+    return lambda z: ((z @ a.to(z)) * z).sum(-1) + z @ b.to(z)
+
+
+def linear(n: int, seed: int = 0) -> Loss:
+    """z -> b' z."""
+    generator = torch.Generator().manual_seed(seed)
+    b = torch.randn(n, generator=generator, dtype=torch.float64)
+    return lambda z: z @ b.to(z)
+
+
+def curved(n: int, seed: int = 0) -> Loss:
+    """A loss that is no polynomial: a small network."""
+    generator = torch.Generator().manual_seed(seed)
+    a = torch.randn(n, 8, generator=generator, dtype=torch.float64)
+    b = torch.randn(8, generator=generator, dtype=torch.float64)
+    return lambda z: torch.tanh(z @ a.to(z) / 2) @ b.to(z)
