@@ -24,13 +24,13 @@ class Call:
         layer: aimle.PerturbedMap,
         theta: Tensor,
         *,
-        callable_: bool = False,
-        mask=None,
-        k=None,
+        stranger: bool = False,
+        mask: Tensor | None = None,
+        k: Tensor | None = None,
     ) -> None:
         layer.to(theta.device)
         name, args = layer.solver.layer_arguments()
-        if callable_:
+        if stranger:
             dims = layer.solver.instance_dims
             name, args = "callable", [int(layer.solver.sense == "min"), dims]
         self.theta, self.layer = theta, layer
@@ -99,7 +99,7 @@ def test_opcheck_of_forward_and_backward(name: str, device: torch.device):
 
 @pytest.mark.parametrize("name", [name for name in LAYERS if name != "mask and k"])
 def test_opcheck_of_the_stages(name: str, device: torch.device):
-    call = call_for(name, device, callable_=True)
+    call = call_for(name, device, stranger=True)
     dy, solver = call.dy(), call.layer.solver
     opcheck(ops.perturb.default, (*call.inputs, *call.settings))
     if name == "straight through":
@@ -117,7 +117,7 @@ def test_opcheck_of_narrow_types(device: torch.device):
         theta = PROBLEMS["topk"].theta(2, 3, dtype=dtype, device=device)
         call = Call(topk(), theta.requires_grad_())
         opcheck(ops.perturbed_map.default, (*call.inputs, *call.state, *call.settings))
-        call = Call(topk(), theta.detach(), callable_=True)
+        call = Call(topk(), theta.detach(), stranger=True)
         opcheck(ops.perturb.default, (*call.inputs, *call.settings))
         opcheck(ops.step.default, (call.dy(), *call.inputs, call.layer.alpha, *call.settings))
 

@@ -209,7 +209,7 @@ def test_a_zero_dy_gives_zero_and_leaves_the_state_alone(target, output: str, de
     theta = randn(3, 8, device=device)
     run(layer, theta)
     before = state_of(layer)
-    z, gradient = run(layer, theta, torch.zeros_like(layer(theta)))
+    _, gradient = run(layer, theta, torch.zeros_like(layer(theta)))
     assert gradient.eq(0).all()
     assert_same_state(layer, before)
 

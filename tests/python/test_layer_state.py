@@ -201,7 +201,7 @@ def test_a_second_derivative_is_refused(stranger: bool, linear: bool, device: to
     loss = (z * randn(*z.shape, device=device)).sum() if linear else z.square().sum()
     (gradient,) = torch.autograd.grad(loss, theta, create_graph=True)
     assert gradient.isfinite().all()
-    with pytest.raises(RuntimeError, match="one backward pass.*second derivative"):
+    with pytest.raises(RuntimeError, match=r"one backward pass.*second derivative"):
         gradient.square().sum().backward()
 
 
@@ -232,7 +232,7 @@ def test_checkpointing_a_generator_says_to_pass_a_key(reentrant: bool, device: t
     theta = leaf(randn(4, 8, device=device))
     before = state_of(layer)
     out = checkpoint(lambda x: layer(x).square(), theta, use_reentrant=reentrant)
-    with pytest.raises(RuntimeError, match="generator.*pass it as key"):
+    with pytest.raises(RuntimeError, match=r"generator.*pass it as key"):
         out.sum().backward()
     assert_same_state(layer, before)
 
