@@ -8,8 +8,9 @@ namespace {
 
 void check_solver(std::string_view op, std::string_view solver, at::IntArrayRef args) {
   const size_t expected = solver == "argmax" ? 0 : 1;
-  TORCH_CHECK_VALUE(solver == "argmax" || solver == "topk", "[aimle::", op,
-                    "] expected solver to be \"argmax\" or \"topk\" but got \"", solver, "\"");
+  TORCH_CHECK_VALUE(
+      solver == "argmax" || solver == "topk" || solver == "spanning_tree", "[aimle::", op,
+      "] expected solver to be \"argmax\", \"topk\" or \"spanning_tree\" but got \"", solver, "\"");
   TORCH_CHECK_VALUE(args.size() == expected, "[aimle::", op, "] expected ", expected,
                     " solver_args for \"", solver, "\" but got ", args);
 }
@@ -59,6 +60,9 @@ void check_sample(const at::Tensor& key, const at::Tensor& scores, const c10::Sy
 
 Distribution make_distribution(const ExactInput& input) {
   if (input.solver == "argmax") return argmax_settings(input.rows.scores);
+  if (input.solver == "spanning_tree") {
+    return spanning_tree_settings(input.rows.scores, input.solver_args[0]);
+  }
   return topk_settings(input.rows.scores, input.solver_args[0], input.rows.row_k.has_value());
 }
 

@@ -3,7 +3,8 @@
 Layers      AIMLE, IMLE, DBB, STE, Identity; AdaptiveTarget, FixedTarget
 Estimators  estimator(name, solver, ...), estimators(); Thresholds
 Solvers     Argmax, TopK, SpanningTree, GridPath; solve, Status, symmetrise
-Exact       exact.log_partition, exact.marginals, exact.covariance, exact.sample
+Exact       exact.log_partition, .marginals, .covariance, .sample, .structures, .expected,
+            .exact_gradient
 Noise       Gumbel, SumOfGamma, Normal, Logistic; sample_noise, draw_key
 Compat      aimle.compat: the interface of torch-imle and torch-adaptive-imle
 

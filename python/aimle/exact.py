@@ -1,28 +1,44 @@
 """Exact distributions over the structures of a solver: p(z) proportional to exp<scores, z>.
 
-    mu = aimle.exact.marginals(aimle.TopK(5), scores)           # E z, [*batch, n]
+    mu = aimle.exact.marginals(aimle.TopK(5), scores)           # E z, like scores
     z = aimle.exact.sample(aimle.TopK(5), scores, key, nb_samples=10)
+    g = aimle.exact.exact_gradient(aimle.TopK(5), theta, lambda z: loss(z))
 
-``Argmax`` is the categorical distribution, ``TopK`` that of subsets of k entries. What is computed
-is exact up to the rounding of float64, whatever the dtype of the scores, in which the answer is
-given. Masked entries and scores of -inf have probability 0; +inf is refused like NaN. Rows that are
-refused raise a ValueError as the solvers' do (NaN scores: a row of NaN).
+``Argmax`` is the categorical distribution, ``TopK`` that of subsets of k entries, ``SpanningTree``
+that of trees: closed forms, exact up to the rounding of float64 whatever the dtype of the scores,
+in which the answer is given. ``GridPath`` (p proportional to exp -<costs, z>, paths through the
+same cells being one structure) goes through the list of all paths, up to 4 x 4 cells.
+
+Masked entries, scores of -inf and costs of +inf have probability 0; the other infinities count as
+NaN. Rows that are refused raise a ValueError as the solvers' do (NaN scores: a row of NaN).
 
 ``log_partition`` can be differentiated twice and ``marginals`` once: the gradient of the one is the
 other, whose own is ``covariance``.
 """
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from aimle import _library  # noqa: F401  (registers the ops)
 from aimle._settings import check_int, check_tensor
-from aimle.solvers import Argmax, Solver, TopK
+from aimle.solvers import Argmax, GridPath, Solver, SpanningTree, TopK
 
-__all__ = ["covariance", "expected_square", "log_partition", "marginals", "sample"]
+__all__ = [
+    "covariance",
+    "exact_gradient",
+    "expected",
+    "expected_square",
+    "log_partition",
+    "marginals",
+    "probabilities",
+    "sample",
+    "structures",
+]
 
 _ops = torch.ops.aimle
-_CLOSED_FORM = (Argmax, TopK)
+_CLOSED_FORM = (Argmax, TopK, SpanningTree)
 
 
 def log_partition(
@@ -32,7 +48,10 @@ def log_partition(
     mask: Tensor | None = None,
     k: Tensor | int | None = None,
 ) -> Tensor:
-    """log sum over z of exp<scores, z>: [*batch, n] -> [*batch]. Differentiable twice."""
+    """log sum over z of exp<scores, z>: [*batch]. Differentiable twice."""
+    if isinstance(solver, GridPath):
+        exponents = _exponents(solver, scores, structures(solver, scores), mask)
+        return exponents.logsumexp(-1).to(scores.dtype)
     return _ops.log_partition.default(scores, *_settings("log_partition", solver, scores, mask, k))
 
 
@@ -43,7 +62,9 @@ def marginals(
     mask: Tensor | None = None,
     k: Tensor | int | None = None,
 ) -> Tensor:
-    """E z, the probability of every entry: [*batch, n] -> [*batch, n]. Differentiable once."""
+    """E z, the probability of every entry, like scores. Differentiable once."""
+    if isinstance(solver, GridPath):
+        return expected(solver, scores, lambda z: z, mask=mask)
     return _ops.marginals.default(scores, *_settings("marginals", solver, scores, mask, k))
 
 
@@ -55,11 +76,17 @@ def covariance(
     mask: Tensor | None = None,
     k: Tensor | int | None = None,
 ) -> Tensor:
-    """Cov(z) v, the derivative of the marginals along v: [*batch, n] -> [*batch, n].
+    """Cov(z) v, like scores: the derivative of the marginals along v (GridPath: its negative).
 
     Cov(z) is symmetric, so this is also the gradient of <marginals, v>. Differentiable in v.
     """
     check_tensor("exact.covariance", "v", v)
+    if isinstance(solver, GridPath):
+        z = structures(solver, scores).to(torch.float64).flatten(1)
+        p = probabilities(solver, scores, mask=mask)
+        along = v.double().flatten(-2) @ z.T
+        centred = along - (p * along).sum(-1, keepdim=True)
+        return ((p * centred) @ z).view(v.shape).to(scores.dtype)
     settings = _settings("covariance", solver, scores, mask, k)
     return _ops.covariance.default(scores, v, *settings)
 
@@ -73,7 +100,7 @@ def sample(
     mask: Tensor | None = None,
     k: Tensor | int | None = None,
 ) -> Tensor:
-    """Independent draws of z: [*batch, nb_samples, n], or [*batch, n] without nb_samples.
+    """Independent draws of z: [*batch, nb_samples, *instance], without nb_samples like scores.
 
     key: int64 [2], for example from ``aimle.draw_key``. A draw depends on the key, the instance and
     the sample alone. Do not draw noise under the same key: it is made of the same random numbers.
@@ -81,9 +108,87 @@ def sample(
     check_tensor("exact.sample", "key", key)
     if nb_samples is not None:
         check_int("exact.sample", "nb_samples", nb_samples, 1)
+    if isinstance(solver, GridPath):
+        every = structures(solver, scores)
+        exponents = _exponents(solver, scores, every, mask)
+        chosen = _ops.exact_sample.default(exponents, key, nb_samples or 1, "argmax", [])
+        z = every.to(scores.dtype)[chosen.argmax(-1)]
+        return z.squeeze(-3) if nb_samples is None else z
     settings = _settings("sample", solver, scores, mask, k)
     z = _ops.exact_sample.default(scores, key, nb_samples or 1, *settings)
     return z.squeeze(-2) if nb_samples is None else z
+
+
+def structures(solver: Solver, scores: Tensor, *, k: int | None = None) -> Tensor:
+    """Every structure for instances of the shape of scores: uint8 [N, *instance] of 0 and 1.
+
+    At most 10^6 of them; trees of up to 7 vertices, grids of up to 4 x 4 cells.
+    """
+    if not isinstance(solver, Solver):
+        raise TypeError(
+            "[aimle.exact.structures] expected a solver such as aimle.TopK(k=3) but got "
+            f"{type(solver).__name__}"
+        )
+    check_tensor("exact.structures", "scores", scores)
+    name, arguments = solver.layer_arguments()
+    if k is not None:
+        if not isinstance(solver, TopK) or not isinstance(k, int):
+            raise TypeError("[aimle.exact.structures] expected k to be an int, for TopK only")
+        arguments = [k]
+    instance = scores.shape[scores.dim() - solver.instance_dims :]
+    return _ops.structures.default(name, arguments, instance, device=scores.device)
+
+
+def probabilities(
+    solver: Solver, scores: Tensor, *, mask: Tensor | None = None, k: int | None = None
+) -> Tensor:
+    """p(z) of all ``structures``, in their order: float64 [*batch, N]. Differentiable."""
+    return _exponents(solver, scores, structures(solver, scores, k=k), mask).softmax(-1)
+
+
+def expected(
+    solver: Solver,
+    scores: Tensor,
+    f: Callable[[Tensor], Tensor],
+    *,
+    mask: Tensor | None = None,
+    k: int | None = None,
+) -> Tensor:
+    """E f(z) for any f, by listing all structures. Differentiable in the scores and through f.
+
+    f is called once, with z [N, *instance] in the dtype of scores, and returns a value for every
+    structure: [N, *value], the same function for all instances, giving [*batch, *value]; or, for
+    functions that differ by instance, [*batch, N], giving [*batch].
+    """
+    z = structures(solver, scores, k=k)
+    p = _exponents(solver, scores, z, mask).softmax(-1)
+    values = f(z.to(scores.dtype))
+    batch = p.shape[:-1]
+    if values.shape == p.shape:
+        result = (p * values.double()).sum(-1)
+    elif values.dim() >= 1 and values.shape[0] == z.shape[0]:
+        result = torch.tensordot(p, values.double(), dims=1)
+    else:
+        raise ValueError(
+            f"[aimle.exact.expected] expected f to return [N, ...] or [*batch, N] for N={len(z)} "
+            f"structures and batch {list(batch)} but got shape {list(values.shape)}"
+        )
+    return result.to(scores.dtype)
+
+
+def exact_gradient(
+    solver: Solver,
+    theta: Tensor,
+    f: Callable[[Tensor], Tensor],
+    *,
+    mask: Tensor | None = None,
+    k: int | None = None,
+) -> Tensor:
+    """The gradient of E f(z) with respect to every instance of theta, for f as in ``expected``."""
+    theta = theta.detach().requires_grad_()
+    with torch.enable_grad():
+        total = expected(solver, theta, f, mask=mask, k=k).sum()
+    return torch.autograd.grad(total, theta)[0]
 
 
 def expected_square(
@@ -103,13 +208,32 @@ def expected_square(
     """
     mu = marginals(solver, scores, mask=mask, k=k)
     terms = b.square() + (1 - 2 * b) * mu
-    return (terms if weight is None else weight * terms).sum(-1)
+    weighted = terms if weight is None else weight * terms
+    return weighted.flatten(scores.dim() - solver.instance_dims).sum(-1)
+
+
+def _exponents(solver: Solver, scores: Tensor, z: Tensor, mask: Tensor | None) -> Tensor:
+    """<scores, z> of every structure, float64 [*batch, N]; -inf for those that may not be."""
+    z = z.double().flatten(1)
+    dims = solver.instance_dims
+    x = (scores if solver.sense == "max" else -scores).double()
+    banned = x == -torch.inf
+    if mask is not None:
+        banned = banned | ~mask
+    x = x.masked_fill(banned, 0).flatten(x.dim() - dims)
+    meets_banned = banned.double().flatten(banned.dim() - dims) @ z.T > 0
+    if meets_banned.all(-1).any():
+        raise ValueError(
+            "[aimle.exact] expected every row to have a structure but mask and infinite scores "
+            "leave none"
+        )
+    return (x @ z.T).masked_fill(meets_banned, -torch.inf)
 
 
 def _settings(
     function: str, solver: object, scores: object, mask: object, k: Tensor | int | None
 ) -> tuple[str, list[int], Tensor | None, Tensor | None]:
-    """The arguments of an op after its tensors."""
+    """The arguments of an op of the closed forms after its tensors."""
     if not isinstance(solver, _CLOSED_FORM):
         allowed = " or ".join(f"aimle.{cls.__name__}" for cls in _CLOSED_FORM)
         raise TypeError(

@@ -139,15 +139,16 @@ inline std::vector<Structure> unmasked(const std::vector<Structure>& all, const 
 
 /// Within a few roundings of float64, relatively for marginals, and of T.
 template <class T>
-void expect_near(const Evaluated<T>& row, const Listed& expected, double spread_of_v) {
-  const double eps = std::numeric_limits<T>::epsilon() + 1e-13;
+void expect_near(const Evaluated<T>& row, const Listed& expected, double spread_of_v,
+                 double rounding = 1e-13) {
+  const double eps = std::numeric_limits<T>::epsilon() + rounding;
   ASSERT_EQ(row.status, Status::kOk);
   ASSERT_NEAR(row.log_partition, expected.log_partition,
               eps * (1 + std::abs(expected.log_partition)));
   for (size_t j = 0; j < expected.marginals.size(); ++j) {
     ASSERT_NEAR(row.marginals[j], expected.marginals[j], eps * expected.marginals[j]) << "mu " << j;
     ASSERT_NEAR(row.covariance[j], expected.covariance[j],
-                eps * std::abs(expected.covariance[j]) + 1e-13 * spread_of_v)
+                eps * std::abs(expected.covariance[j]) + rounding * spread_of_v)
         << "covariance " << j;
   }
 }

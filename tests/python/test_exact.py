@@ -4,7 +4,10 @@ import itertools
 import math
 from collections.abc import Callable
 
+import mpmath
+import networkx as nx
 import numpy as np
+import oracles
 import pytest
 import torch
 from torch import Tensor
@@ -31,10 +34,28 @@ def subsets(n: int, k: int) -> Tensor:
     return z
 
 
+def trees(n: int) -> Tensor:
+    """Those sets of n - 1 edges that reach every vertex."""
+    found = []
+    for z in subsets(n * (n - 1) // 2, n - 1):
+        chosen = [edge for edge, used in zip(oracles.edges(n), z.tolist(), strict=True) if used]
+        graph = nx.Graph(chosen)
+        if len(graph) == n and nx.is_connected(graph):
+            found.append(z)
+    return torch.stack(found)
+
+
+def directed(z: Tensor, n: int) -> Tensor:
+    position = {edge: index for index, edge in enumerate(oracles.edges(n))}
+    return z[:, [position[min(arc), max(arc)] for arc in oracles.arcs(n)]]
+
+
 # A solver, the number of entries of a row, and all its structures.
 STRUCTURES: dict[str, tuple[aimle.Solver, int, Callable[[], Tensor]]] = {
     "categorical": (aimle.Argmax(), 6, lambda: torch.eye(6, dtype=torch.float64)),
     "k_subset": (aimle.TopK(3), 7, lambda: subsets(7, 3)),
+    "tree": (aimle.SpanningTree(5), 10, lambda: trees(5)),
+    "directed_tree": (aimle.SpanningTree(4), 12, lambda: directed(trees(4), 4)),
 }
 
 
@@ -98,6 +119,62 @@ def test_masks_and_k_per_row():
     assert torch.equal(exact.marginals(aimle.TopK(1), x, k=2), exact.marginals(aimle.TopK(2), x))
 
 
+def test_trees_of_equal_weights():
+    mu = exact.marginals(aimle.SpanningTree(10), torch.full((45,), 3.0))
+    torch.testing.assert_close(mu, torch.full((45,), 0.2), rtol=1e-7, atol=0)
+
+
+def tree_logits(kind: str) -> Tensor:
+    """45 logits of a graph of 10 vertices."""
+    if kind == "random":
+        return seeded(45, scale=12.0).clamp(-30, 30)
+    if kind == "uniform":
+        return 60 * torch.rand(45, generator=torch.Generator().manual_seed(2)).double() - 30
+    return torch.tensor(
+        [30.0 if (i < 5) == (j < 5) else -30.0 for i, j in oracles.edges(10)]
+    ).double()
+
+
+@pytest.mark.parametrize("kind", ["random", "uniform", "clusters"])
+def test_trees_are_those_of_multiprecision(kind: str):
+    """Kirchhoff's theorem with 120 digits: the determinant, its inverse, and their derivatives."""
+    n, x, v = 10, tree_logits(kind), seeded(45, seed=3)
+
+    def marginals_at(logits: list) -> tuple[object, list]:
+        laplacian = mpmath.zeros(n)
+        for (i, j), logit in zip(oracles.edges(n), logits, strict=True):
+            w = mpmath.exp(logit)
+            laplacian[i, i] += w
+            laplacian[j, j] += w
+            laplacian[i, j] -= w
+            laplacian[j, i] -= w
+        reduced = laplacian[: n - 1, : n - 1]
+        inverse = reduced**-1
+        green = lambda i, j: inverse[i, j] if max(i, j) < n - 1 else mpmath.mpf(0)  # noqa: E731
+        mu = [
+            mpmath.exp(logit) * (green(i, i) + green(j, j) - 2 * green(i, j))
+            for (i, j), logit in zip(oracles.edges(n), logits, strict=True)
+        ]
+        return mpmath.log(mpmath.det(reduced)), mu
+
+    with mpmath.workdps(120):
+        logits = [mpmath.mpf(value) for value in x.tolist()]
+        step = mpmath.mpf(10) ** -40
+        log_z, mu = marginals_at(logits)
+        _, ahead = marginals_at([a + step * b for a, b in zip(logits, v.tolist(), strict=True)])
+        cov = [float((b - a) / step) for a, b in zip(mu, ahead, strict=True)]
+        log_z, mu = float(log_z), [float(value) for value in mu]
+
+    tree = aimle.SpanningTree(n)
+    assert exact.log_partition(tree, x).item() == pytest.approx(log_z, rel=1e-14)
+    got = exact.marginals(tree, x)
+    torch.testing.assert_close(got, torch.tensor(mu, dtype=torch.float64), rtol=1e-13, atol=0)
+    torch.testing.assert_close(got.sum(), torch.tensor(9.0).double(), rtol=1e-14, atol=0)
+    torch.testing.assert_close(
+        exact.covariance(tree, x, v), torch.tensor(cov, dtype=torch.float64), rtol=0, atol=1e-14
+    )
+
+
 # ---- Gradients -----------------------------------------------------------------------------------
 
 
@@ -154,6 +231,107 @@ def test_expected_square_is_that_of_the_list(structures):
     )
 
 
+# ---- Lists ---------------------------------------------------------------------------------------
+
+
+def rows(z: Tensor) -> set[tuple]:
+    return {tuple(row) for row in z.flatten(1).int().tolist()}
+
+
+def test_structures_are_all_of_them(structures):
+    solver, n, z = structures
+    listed = exact.structures(solver, torch.zeros(2, n))
+    assert listed.dtype == torch.uint8
+    assert listed.shape == z.shape
+    assert rows(listed) == rows(z)
+
+
+def test_the_expectation_of_z_is_the_marginals(structures):
+    solver, n, _ = structures
+    x = seeded(2, 3, n)
+    torch.testing.assert_close(exact.expected(solver, x, lambda z: z), exact.marginals(solver, x))
+    torch.testing.assert_close(exact.probabilities(solver, x).sum(-1), torch.ones(2, 3).double())
+
+
+def entangled(z: Tensor) -> Tensor:
+    """A function of all of z, on its last dimension."""
+    weights = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype)
+    return torch.sin((z * weights).sum(-1)) + torch.where(z > 0, 1.3, 0.9).prod(-1)
+
+
+def test_the_gradient_of_any_function(structures):
+    solver, n, _ = structures
+    x, h = seeded(2, n), 1e-5
+    gradient = exact.exact_gradient(solver, x, entangled)
+    assert gradient.shape == x.shape
+    for j in range(n):
+        shift = torch.zeros(n, dtype=x.dtype)
+        shift[j] = h
+        ahead = exact.expected(solver, x + shift, entangled)
+        behind = exact.expected(solver, x - shift, entangled)
+        torch.testing.assert_close(gradient[:, j], (ahead - behind) / (2 * h), rtol=1e-6, atol=1e-9)
+
+
+def test_the_gradient_of_a_square_by_list_and_in_closed_form(structures):
+    solver, n, _ = structures
+    x, b = seeded(3, n), seeded(3, n, seed=1)
+    listed = exact.exact_gradient(solver, x, lambda z: (z - b.unsqueeze(1)).square().sum(-1))
+    leaf = x.clone().requires_grad_()
+    (closed,) = torch.autograd.grad(exact.expected_square(solver, leaf, b).sum(), leaf)
+    torch.testing.assert_close(listed, closed)
+    torch.testing.assert_close(closed, -2 * exact.covariance(solver, x, b))
+
+
+@pytest.mark.parametrize("neighbourhood", [4, 8])
+def test_grid_paths(neighbourhood: int):
+    solver = aimle.GridPath(neighbourhood)
+    x, v = seeded(2, 3, 4).requires_grad_(), seeded(2, 3, 4, seed=1)
+    z = exact.structures(solver, x).double()
+    p = torch.softmax(-torch.einsum("bij,nij->bn", x, z), -1)
+    mu = exact.marginals(solver, x)
+    torch.testing.assert_close(mu, torch.einsum("bn,nij->bij", p, z))
+    torch.testing.assert_close(mu[:, 0, 0], torch.ones(2).double())
+    (of_log_partition,) = torch.autograd.grad(exact.log_partition(solver, x).sum(), x)
+    torch.testing.assert_close(of_log_partition, -mu)
+    (of_mu,) = torch.autograd.grad((mu * v).sum(), x)
+    torch.testing.assert_close(of_mu, -exact.covariance(solver, x, v))
+    count = 5000
+    drawn = exact.sample(solver, x.detach(), torch.tensor([1, 2]), count)
+    assert drawn.shape == (2, count, 3, 4)
+    assert rows(drawn.flatten(0, 1)) <= rows(z)
+    error = 5 * (mu * (1 - mu) / count).clamp_min(0).sqrt() + 1e-9
+    assert ((drawn.mean(1) - mu).abs() <= error).all()
+    costs = x.detach() + 3
+    best = exact.structures(solver, x)[(costs.unsqueeze(1) * z).sum((-1, -2)).argmin(-1)]
+    assert torch.equal(best.double(), solver(costs))
+
+
+def test_grid_paths_around_walls():
+    costs = seeded(2, 3, 3)
+    costs[0, 1, 1] = math.inf
+    mask = torch.ones(3, 3, dtype=torch.bool)
+    mask[1, 1] = False
+    solver = aimle.GridPath(4)
+    masked = exact.marginals(solver, seeded(2, 3, 3), mask=mask)
+    assert (masked[:, 1, 1] == 0).all()
+    torch.testing.assert_close(exact.marginals(solver, costs)[0], masked[0])
+    mask[0, 0] = False
+    with pytest.raises(ValueError, match="leave none"):
+        exact.marginals(solver, costs, mask=mask)
+
+
+def test_lists_that_are_too_long_are_refused():
+    for solver, x, words in (
+        (aimle.TopK(30), torch.ones(60), "at most 1000000"),
+        (aimle.SpanningTree(8), torch.ones(28), "vertices=8"),
+        (aimle.GridPath(), torch.ones(5, 4), "4 x 4"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            exact.structures(solver, x)
+    with pytest.raises(ValueError, match=r"\[N, ...\] or \[\*batch, N\]"):
+        exact.expected(aimle.Argmax(), torch.ones(3), lambda z: z.sum())
+
+
 # ---- Samples -------------------------------------------------------------------------------------
 
 
@@ -187,7 +365,7 @@ def test_samples_are_a_function_of_the_key(structures):
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda x: exact.marginals(aimle.GridPath(), x), TypeError, "aimle.TopK.*GridPath"),
+        (lambda x: exact.marginals("topk", x), TypeError, "aimle.TopK.*str"),
         (lambda x: exact.marginals(aimle.TopK(9), x), ValueError, "k <= n.*k=9, n=6"),
         (lambda x: exact.marginals(aimle.Argmax(), x, k=2), TypeError, "Argmax takes no k"),
         (lambda x: exact.marginals(aimle.Argmax(), [1.0]), TypeError, "scores.*tensor.*list"),
@@ -231,6 +409,7 @@ def test_opcheck(structures, with_gradient: bool):
     settings = solver.layer_arguments()
     x = seeded(3, n).requires_grad_(with_gradient)
     key = torch.tensor([1, 2])
+    opcheck(ops.structures.default, (*settings, [n]))
     # The covariance's own gradient in the scores is refused, so only v takes one.
     for op, arguments in (
         (ops.log_partition.default, (x,)),

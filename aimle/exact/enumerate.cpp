@@ -1,0 +1,197 @@
+#include "aimle/exact/enumerate.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "aimle/base/check.h"
+
+namespace aimle {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+/// n over k, or more than kMaxStructures.
+int64_t binomial(int64_t n, int64_t k) {
+  k = std::min(k, n - k);
+  int64_t result = 1;
+  for (int64_t i = 1; i <= k && result <= kMaxStructures; ++i) result = result * (n - k + i) / i;
+  return result;
+}
+
+bool is_tree(uint32_t edges, const std::vector<std::pair<int, int>>& ends, int vertices) {
+  uint32_t reached = 1;
+  for (int round = 0; round < vertices; ++round) {
+    for (uint32_t left = edges; left != 0; left &= left - 1) {
+      const auto [i, j] = ends[static_cast<size_t>(std::countr_zero(left))];
+      if ((reached >> i & 1) != (reached >> j & 1)) reached |= 1u << i | 1u << j;
+    }
+  }
+  return std::popcount(reached) == vertices;
+}
+
+/// The next larger number with as many ones.
+uint32_t next_of_same_count(uint32_t bits) {
+  const uint32_t lowest = bits & -bits;
+  const uint32_t carried = bits + lowest;
+  return carried | (((bits ^ carried) >> 2) / lowest);
+}
+
+/// Every simple path from `cell` on, as a set of cells.
+class Walker {
+ public:
+  explicit Walker(const GridPath& grid) : grid_(grid), ways_(static_cast<size_t>(grid.size())) {
+    const auto height = static_cast<int>(grid.height), width = static_cast<int>(grid.width);
+    for (int a = 0; a < height * width; ++a) {
+      for (int b = 0; b < height * width; ++b) {
+        const int rows = std::abs(a / width - b / width);
+        const int columns = std::abs(a % width - b % width);
+        const bool near =
+            grid.neighbourhood == 8 ? std::max(rows, columns) == 1 : rows + columns == 1;
+        if (near) ways_[static_cast<size_t>(a)] |= 1u << b;
+      }
+    }
+  }
+
+  std::vector<uint32_t> sets() {
+    walk(static_cast<int>(grid_.source_cell()), 1u << grid_.source_cell());
+    std::sort(found_.begin(), found_.end());
+    found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
+    return std::move(found_);
+  }
+
+ private:
+  void walk(int cell, uint32_t visited) {
+    if (cell == grid_.target_cell()) return found_.push_back(visited);
+    for (uint32_t left = ways_[static_cast<size_t>(cell)] & ~visited; left != 0; left &= left - 1) {
+      const int next = std::countr_zero(left);
+      walk(next, visited | 1u << next);
+    }
+  }
+
+  const GridPath& grid_;
+  std::vector<uint32_t> ways_;
+  std::vector<uint32_t> found_;
+};
+
+double sign(const Solver& solver) {
+  return std::visit([](const auto& s) { return s.kSense == Sense::kMax ? 1.0 : -1.0; }, solver);
+}
+
+}  // namespace
+
+std::vector<uint8_t> enumerate(const Argmax& solver) {
+  solver.validate();
+  return enumerate(TopK{.n = solver.n, .k = 1});
+}
+
+std::vector<uint8_t> enumerate(const TopK& solver) {
+  solver.validate();
+  const int64_t count = binomial(solver.n, solver.k);
+  AIMLE_CHECK(count <= kMaxStructures, "[aimle::enumerate] expected at most ", kMaxStructures,
+              " structures but there are more for n=", solver.n, ", k=", solver.k);
+  std::vector<uint8_t> all;
+  all.reserve(static_cast<size_t>(count * solver.n));
+  std::vector<uint8_t> z(static_cast<size_t>(solver.n));
+  std::fill_n(z.begin(), solver.k, uint8_t{1});
+  do {
+    all.insert(all.end(), z.begin(), z.end());
+  } while (std::prev_permutation(z.begin(), z.end()));
+  return all;
+}
+
+std::vector<uint8_t> enumerate(const SpanningTree& solver) {
+  solver.validate();
+  AIMLE_CHECK(solver.vertices <= kMaxEnumeratedVertices, "[aimle::enumerate] expected at most ",
+              kMaxEnumeratedVertices, " vertices but got vertices=", solver.vertices);
+  const int64_t n = solver.vertices;
+  const bool directed = solver.layout == SpanningTree::Layout::kDirected;
+  std::vector<std::pair<int, int>> ends;
+  for (int i = 0; i < n; ++i) {
+    for (int j = i + 1; j < n; ++j) ends.emplace_back(i, j);
+  }
+  std::vector<uint8_t> all;
+  if (n == 1) return all;
+  const uint32_t end = 1u << solver.edges();
+  for (uint32_t edges = (1u << (n - 1)) - 1; edges < end; edges = next_of_same_count(edges)) {
+    if (!is_tree(edges, ends, static_cast<int>(n))) continue;
+    const size_t at = all.size();
+    all.resize(at + static_cast<size_t>(solver.size()));
+    for (uint32_t left = edges; left != 0; left &= left - 1) {
+      const auto edge = static_cast<size_t>(std::countr_zero(left));
+      const auto [i, j] = ends[edge];
+      if (directed) {
+        all[at + static_cast<size_t>(SpanningTree::arc(i, j, n))] = 1;
+        all[at + static_cast<size_t>(SpanningTree::arc(j, i, n))] = 1;
+      } else {
+        all[at + edge] = 1;
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<uint8_t> enumerate(const GridPath& solver) {
+  solver.validate();
+  AIMLE_CHECK(solver.height <= kMaxEnumeratedSide && solver.width <= kMaxEnumeratedSide,
+              "[aimle::enumerate] expected a grid of at most ", kMaxEnumeratedSide, " x ",
+              kMaxEnumeratedSide, " cells but got height=", solver.height,
+              ", width=", solver.width);
+  std::vector<uint8_t> all;
+  for (const uint32_t cells : Walker(solver).sets()) {
+    for (int64_t j = 0; j < solver.size(); ++j) all.push_back(cells >> j & 1);
+  }
+  return all;
+}
+
+std::vector<uint8_t> enumerate(const Solver& solver) {
+  return std::visit([](const auto& s) { return enumerate(s); }, solver);
+}
+
+Expectation expectation(const Solver& solver, const double* scores, const bool* mask,
+                        FunctionRef<double(const uint8_t* z)> f) {
+  const std::vector<uint8_t> all = enumerate(solver);
+  const auto size = static_cast<size_t>(std::visit([](const auto& s) { return s.size(); }, solver));
+  const auto refused = [&](Status status) {
+    constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+    return Expectation{
+        .status = status, .value = kNaN, .gradient = std::vector<double>(size, kNaN)};
+  };
+  std::vector<double> x(size);
+  for (size_t j = 0; j < size; ++j) {
+    x[j] = mask == nullptr || mask[j] ? sign(solver) * scores[j] : -kInf;
+    if (std::isnan(x[j]) || x[j] == kInf) return refused(Status::kNaN);
+  }
+  // A tree of one vertex is one structure without entries.
+  std::vector<double> p(size == 0 ? 1 : all.size() / size);
+  for (size_t i = 0; i < p.size(); ++i) {
+    for (size_t j = 0; j < size; ++j) p[i] += all[i * size + j] != 0 ? x[j] : 0;
+  }
+  const double largest = *std::max_element(p.begin(), p.end());
+  if (largest == -kInf) {
+    const bool entries =
+        std::holds_alternative<Argmax>(solver) || std::holds_alternative<TopK>(solver);
+    return refused(entries ? Status::kTooFewEntries : Status::kDisconnected);
+  }
+  for (double& weight : p) weight = std::exp(weight - largest);
+  const double total = std::accumulate(p.begin(), p.end(), 0.0);
+  std::vector<double> values(p.size());
+  Expectation result{.gradient = std::vector<double>(size)};
+  for (size_t i = 0; i < p.size(); ++i) {
+    p[i] /= total;
+    if (p[i] == 0) continue;
+    values[i] = f(all.data() + i * size);
+    result.value += p[i] * values[i];
+  }
+  for (size_t i = 0; i < p.size(); ++i) {
+    const double weight = sign(solver) * p[i] * (values[i] - result.value);
+    for (size_t j = 0; j < size; ++j) {
+      if (all[i * size + j] != 0) result.gradient[j] += weight;
+    }
+  }
+  return result;
+}
+
+}  // namespace aimle

@@ -1,0 +1,50 @@
+// Every structure of a solver, one by one; and what follows for any function of them.
+//
+//   E f(z) = sum over z of p(z) f(z),     p(z) proportional to exp<x, z>  (GridPath: exp -<c, z>)
+//   grad E f(z) = Cov(f(z), z) = sum over z of p(z) (f(z) - E f) z        (GridPath: its negative)
+//
+// by listing: slow, exact, without any assumption about f. This is how the other files of this room
+// are tested, how the gradient estimators are judged, and the only exact distribution over grid
+// paths. The order of the structures is fixed:
+//
+//   Argmax        entry 0, 1, ...                                            n structures
+//   TopK          lexicographic in the chosen entries: 012, 013, ...         n! / k! (n - k)!
+//   SpanningTree  ascending in the chosen edges read as a binary number      vertices^(vertices-2)
+//   GridPath      likewise in the cells; the indicators of simple paths,     4 x 4, 8 neighbours:
+//                 each once, also where several paths cover the same cells   some ten thousand
+//
+// Limits: kMaxStructures; trees of at most 7 vertices; grids of at most 4 x 4 cells. More throws
+// std::invalid_argument. Costs of grids are taken as they are here, also below zero.
+#pragma once
+
+#include <vector>
+
+#include "aimle/base/function_ref.h"
+#include "aimle/map/solver.h"
+
+namespace aimle {
+
+inline constexpr int64_t kMaxStructures = 1'000'000;
+inline constexpr int64_t kMaxEnumeratedVertices = 7;
+inline constexpr int64_t kMaxEnumeratedSide = 4;
+
+/// z [solver.size()] of 0 and 1, row after row.
+std::vector<uint8_t> enumerate(const Argmax& solver);
+std::vector<uint8_t> enumerate(const TopK& solver);
+std::vector<uint8_t> enumerate(const SpanningTree& solver);
+std::vector<uint8_t> enumerate(const GridPath& solver);
+std::vector<uint8_t> enumerate(const Solver& solver);
+
+struct Expectation {
+  Status status = Status::kOk;
+  double value = 0;              // E f(z)
+  std::vector<double> gradient;  // with respect to the scores as given, [size]
+};
+
+/// E f(z) and its gradient for one row. Masked entries, scores of -inf and costs of +inf are in no
+/// structure; if none is left the row is kDisconnected or kTooFewEntries. NaN elsewhere, and the
+/// other infinities, are kNaN. Value and gradient of a refused row are NaN.
+Expectation expectation(const Solver& solver, const double* scores, const bool* mask,
+                        FunctionRef<double(const uint8_t* z)> f);
+
+}  // namespace aimle

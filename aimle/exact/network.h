@@ -1,0 +1,171 @@
+// Networks of conductances and the elimination of their vertices; see tree_distribution.h.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace aimle::detail {
+
+/// Positive numbers as they are.
+struct Linear {
+  static double from_log(double x) { return std::exp(x); }
+  static double log(double a) { return std::log(a); }
+  static double zero() { return 0; }
+  static double add(double a, double b) { return a + b; }
+  static double multiply(double a, double b) { return a * b; }
+  static double divide(double a, double b) { return a / b; }
+  static double ratio(double a, double b) { return a / b; }
+};
+
+/// Positive numbers by their logarithms.
+struct Logarithmic {
+  static double from_log(double x) { return x; }
+  static double log(double a) { return a; }
+  static double zero() { return -std::numeric_limits<double>::infinity(); }
+  static double add(double a, double b) {
+    const double high = std::max(a, b);
+    return high == zero() ? high : high + std::log1p(std::exp(std::min(a, b) - high));
+  }
+  static double multiply(double a, double b) { return a + b; }
+  static double divide(double a, double b) { return a - b; }
+  static double ratio(double a, double b) { return std::exp(a - b); }
+};
+
+/// A connected network: for vertices i > j the conductance w and, if wanted, its tangent
+/// t = d log w.
+template <class Number>
+class Network {
+ public:
+  /// No conductances, no tangents.
+  void reset(int64_t vertices) {
+    vertices_ = vertices;
+    w_.assign(static_cast<size_t>(index(vertices, 0)), Number::zero());
+    t_.clear();
+  }
+  /// From now on every conductance has a tangent, at first 0.
+  void start_tangents() { t_.assign(w_.size(), 0.0); }
+
+  int64_t vertices() const { return vertices_; }
+  double& w(int64_t i, int64_t j) { return w_[static_cast<size_t>(index(i, j))]; }
+  double& t(int64_t i, int64_t j) { return t_[static_cast<size_t>(index(i, j))]; }
+
+  /// Adds a conductance to one of a network without tangents.
+  void add(int64_t i, int64_t j, double conductance) {
+    double& between = i > j ? w(i, j) : w(j, i);
+    between = Number::add(between, conductance);
+  }
+
+  /// Eliminates the last vertex and returns its pivot.
+  double eliminate_last() {
+    const int64_t k = --vertices_;
+    const double* star = w_.data() + index(k, 0);
+    double pivot = Number::zero();
+    for (int64_t l = 0; l < k; ++l) pivot = Number::add(pivot, star[l]);
+    share_.resize(static_cast<size_t>(k));
+    for (int64_t l = 0; l < k; ++l) share_[static_cast<size_t>(l)] = Number::divide(star[l], pivot);
+    if (t_.empty()) {
+      spread(star, k);
+    } else {
+      spread_with_tangents(star, k, pivot);
+    }
+    return pivot;
+  }
+
+  /// This network with the vertices `order` (positions in `from`), in that order.
+  void take(const Network& from, const std::vector<int64_t>& order) {
+    reset(static_cast<int64_t>(order.size()));
+    if (!from.t_.empty()) start_tangents();
+    size_t at = 0;
+    for (size_t i = 0; i < order.size(); ++i) {
+      for (size_t j = 0; j < i; ++j, ++at) {
+        const auto source =
+            static_cast<size_t>(index(std::max(order[i], order[j]), std::min(order[i], order[j])));
+        w_[at] = from.w_[source];
+        if (!t_.empty()) t_[at] = from.t_[source];
+      }
+    }
+  }
+
+ private:
+  static int64_t index(int64_t i, int64_t j) { return i * (i - 1) / 2 + j; }
+
+  void spread(const double* star, int64_t k) {
+    size_t at = 0;
+    for (int64_t i = 0; i < k; ++i) {
+      for (int64_t j = 0; j < i; ++j, ++at) {
+        w_[at] = Number::add(w_[at], Number::multiply(star[i], share_[static_cast<size_t>(j)]));
+      }
+    }
+  }
+
+  void spread_with_tangents(const double* star, int64_t k, double pivot) {
+    const double* tangent = t_.data() + index(k, 0);
+    double of_pivot = 0;
+    for (int64_t l = 0; l < k; ++l) of_pivot += Number::ratio(star[l], pivot) * tangent[l];
+    size_t at = 0;
+    for (int64_t i = 0; i < k; ++i) {
+      for (int64_t j = 0; j < i; ++j, ++at) {
+        const double added = Number::multiply(star[i], share_[static_cast<size_t>(j)]);
+        if (added == Number::zero()) continue;
+        w_[at] = Number::add(w_[at], added);
+        const double of_added = tangent[i] + tangent[j] - of_pivot;
+        t_[at] += Number::ratio(added, w_[at]) * (of_added - t_[at]);
+      }
+    }
+  }
+
+  int64_t vertices_ = 0;
+  std::vector<double> w_, t_, share_;
+};
+
+/// What is between every two vertices when all others are eliminated:
+/// visit(i, j, the network of these two), i > j, some pairs more than once.
+template <class Number>
+class AllPairs {
+ public:
+  template <class Visit>
+  void run(Network<Number>& network, Visit visit) {
+    std::vector<int64_t> names(static_cast<size_t>(network.vertices()));
+    for (size_t i = 0; i < names.size(); ++i) names[i] = static_cast<int64_t>(i);
+    descend(network, names, 0, visit);
+  }
+
+ private:
+  struct Level {
+    Network<Number> network;
+    std::vector<int64_t> order, names;
+  };
+
+  /// A level is moved out while it is in use, since deeper ones may make the list grow.
+  template <class Visit>
+  void descend(Network<Number>& network, const std::vector<int64_t>& names, size_t depth,
+               Visit& visit) {
+    const int64_t n = network.vertices();
+    if (n < 2) return;
+    if (n == 2) return visit(names[1], names[0], network);
+    if (levels_.size() <= depth) levels_.resize(depth + 1);
+    for (int64_t dropped = 0; dropped < 3; ++dropped) {
+      Level level = std::move(levels_[depth]);
+      level.order.clear();
+      level.names.clear();
+      for (int64_t i = 0; i < n; ++i) {
+        if (i % 3 == dropped) continue;
+        level.order.push_back(i);
+        level.names.push_back(names[static_cast<size_t>(i)]);
+      }
+      const auto kept = static_cast<int64_t>(level.order.size());
+      for (int64_t i = dropped; i < n; i += 3) level.order.push_back(i);
+      level.network.take(network, level.order);
+      while (level.network.vertices() > kept) level.network.eliminate_last();
+      descend(level.network, level.names, depth + 1, visit);
+      levels_[depth] = std::move(level);
+    }
+  }
+
+  std::vector<Level> levels_;
+};
+
+}  // namespace aimle::detail

@@ -1,0 +1,56 @@
+// The distribution over spanning trees, named by the settings of SpanningTree.
+//
+//   p(tree) = product over its edges of w_e / Z,   w_e = exp x_e.
+//
+// By Kirchhoff's theorem Z is the determinant of the Laplacian without one row and column, and
+// mu_e = w_e R_e with R_e the effective resistance between the ends of e. Inverting the Laplacian
+// fails where weights are far apart: two clusters with logits +30 inside and -30 across make it
+// singular in float64. Here nothing is ever subtracted. Eliminating vertex k, a star, leaves a
+// mesh:
+//
+//   s_k = sum over the remaining l of w_kl,     w_ij += w_ik w_jk / s_k
+//
+// the pivot s_k being a sum (Grassmann, Taksar, Heyman, "Regenerative analysis and steady state
+// distributions for Markov chains", Operations Research 1985). Sums, products and quotients of
+// positive numbers keep their relative accuracy, whatever the spread, so that
+//
+//   A(x)   = sum over the eliminated vertices of log s_k
+//   mu_e   = w_e / W_e, W_e = what is between the ends of e when all others are eliminated
+//   Cov v  : the tangent of log W_e along v is a mean of v over edges with weights that sum to 1,
+//            carried through the same elimination as d log w; (Cov v)_e = mu_e (v_e - d log W_e)
+//
+// are right to some n roundings. W for all pairs at once: split the vertices into three parts, and
+// for each part eliminate it and go on with the other two; a pair is left over somewhere. That is
+// T(n) = 3 T(2n/3) + O(n^3), which is O(n^3). Beyond a spread of 300 the weights are carried by
+// their logarithms.
+//
+// Samples take the edges one by one, the heaviest first: edge e belongs to the tree with
+// probability w_e / W_e in the graph where edges already taken are contracted and edges already
+// refused are gone. O(n^3) an edge, at most n^2/2 edges; exact and finite for every spread, where
+// random walks (Wilson 1996) need exponentially many steps.
+//
+// Layouts, and masks, as in map/spanning_tree.h: directed weights are x_ij + x_ji, and marginals
+// and samples are written to both directions. An edge of -inf has no probability; if no tree is
+// left the row is kDisconnected.
+#pragma once
+
+#include "aimle/exact/distribution.h"
+#include "aimle/map/spanning_tree.h"
+
+namespace aimle {
+
+inline double evaluate_work_ns(const SpanningTree& solver) {
+  const auto n = static_cast<double>(solver.vertices);
+  return 100.0 + 8.0 * n * n * n;
+}
+inline double sample_work_ns(const SpanningTree& solver) {
+  const auto n = static_cast<double>(solver.vertices);
+  return 100.0 + 0.1 * n * n * n * n * n;
+}
+
+void evaluate_rows(const SpanningTree& solver, const DistributionRows<float>& rows);
+void evaluate_rows(const SpanningTree& solver, const DistributionRows<double>& rows);
+void sample_rows(const SpanningTree& solver, const SampleRows<float>& rows);
+void sample_rows(const SpanningTree& solver, const SampleRows<double>& rows);
+
+}  // namespace aimle
