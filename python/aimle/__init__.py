@@ -14,8 +14,9 @@ Every function here is also an op, ``torch.ops.aimle.<name>``, usable under ``to
 from aimle import _library, exact
 from aimle.estimate import Thresholds, estimator, estimators
 from aimle.functional import draw_key, sample_noise, solve, symmetrise
-from aimle.layers import AIMLE, DBB, IMLE, STE, Identity, PerturbedMap
+from aimle.layers import AIMLE, DBB, IMLE, STE, Identity
 from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
+from aimle.perturbed_map import PerturbedMap
 from aimle.solvers import Argmax, GridPath, Solver, SpanningTree, TopK
 from aimle.status import Status
 from aimle.targets import AdaptiveTarget, FixedTarget

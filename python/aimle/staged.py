@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from aimle.layers import PerturbedMap
+    from aimle.perturbed_map import PerturbedMap
 
 _ops = torch.ops.aimle
 

@@ -26,7 +26,7 @@ from aimle.compat.target import (
     has_own_rule,
 )
 from aimle.functional import sample_noise
-from aimle.layers import PerturbedMap
+from aimle.perturbed_map import PerturbedMap
 from aimle.staged import StagedCall, StagedMap
 from aimle.targets import FixedTarget, target_arguments
 

@@ -18,8 +18,8 @@ from typing import Literal
 
 from torch import Generator, Tensor
 
-from aimle.layers import _STATS, _THRESHOLD_STATS, Output, PerturbedMap, Sense
 from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
+from aimle.perturbed_map import _STATS, _THRESHOLD_STATS, Output, PerturbedMap, Sense
 from aimle.solvers import Argmax, Solver, SpanningTree, TopK
 from aimle.targets import ThresholdTarget
 

@@ -1,0 +1,262 @@
+"""What all layers share: a solver inside a network, with a gradient.
+
+    theta -> noise -> perturb -> solver -> z -> [your loss] -> theta +- lambda d -> solver again
+                                                                    -> difference -> gradient
+
+``layer(theta)`` takes theta [*batch, *instance], every instance being one example, and returns z:
+
+    output="samples"   [*batch, S, *instance]   the gradient is the sum over samples, so that
+                                                ``loss.mean()`` gives the paper's mean
+    output="flat"      [B S, *instance]         the same, example-major
+    output="mean"      [*batch, *instance]      the mean of the samples
+
+In training mode z is sampled with noise. In eval mode it is the noise-free solution (S = 1), unless
+``noise_in_eval``, and the adaptive state rests.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Generator, Tensor, nn
+
+from aimle._settings import check_choice, check_int, check_tensor
+from aimle.functional import draw_key
+from aimle.noise import Noise, SumOfGamma, as_noise
+from aimle.solvers import Solver, TopK
+from aimle.staged import staged_map
+from aimle.targets import AdaptiveTarget, Target, target_arguments
+
+Output = Literal["samples", "flat", "mean"]
+Sense = Literal["max", "min"]
+
+_STATS = ("lambda_mean", "lambda_min", "lambda_max", "count", "zero_share", "changed_share")
+_THRESHOLD_STATS = ("capped_share", "capped_mass")
+_STATE = ("alpha", "gbar", "updates", "velocity", "layer_stats")
+
+
+def _check_temperature(owner: str, name: str, value: object) -> None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not (is_number and math.isfinite(value) and value >= 0):
+        raise ValueError(f"[aimle.{owner}] expected {name} finite and >= 0 but got {value!r}")
+
+
+class PerturbedMap(nn.Module):
+    """Perturb-and-MAP with an estimated gradient: the part that all layers share.
+
+    Args:
+        solver: a native solver, or any callable from scores [B S, *instance] (example-major) to
+            solutions of the same shape, dtype and device; float32 where theta is bfloat16 or
+            float16. Extra arguments of a call are forwarded to it, in backward too. It maximises,
+            unless it has an attribute ``sense`` or, failing that, the layer's sense says otherwise.
+            All dimensions of theta but the first are the instance's, unless it has an attribute
+            ``instance_dims``. It sees masked scores as -inf (+inf if it minimises).
+        difference: "central", "forward" or "straight_through".
+    The other arguments are those of ``AIMLE``.
+    """
+
+    alpha: Tensor
+    gbar: Tensor
+    updates: Tensor
+
+    def __init__(
+        self,
+        solver: Solver | Callable[..., Tensor],
+        *,
+        difference: Literal["central", "forward", "straight_through"],
+        target: Target,
+        noise: Noise | str | None,
+        nb_samples: int,
+        theta_noise_temperature: float,
+        target_noise_temperature: float | None,
+        sense: Sense | None,
+        output: Output,
+        noise_in_eval: bool,
+        generator: Generator | None,
+    ) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        if not (isinstance(solver, Solver) or callable(solver)):
+            raise TypeError(
+                f"[aimle.{owner}] expected solver to be a native solver such as aimle.TopK(k=3) "
+                f"or a callable but got {type(solver).__name__}"
+            )
+        check_int(owner, "nb_samples", nb_samples, 1)
+        check_choice(owner, "output", output, ("samples", "flat", "mean"))
+        check_choice(owner, "sense", sense, (None, "max", "min"))
+        _check_temperature(owner, "theta_noise_temperature", theta_noise_temperature)
+        if target_noise_temperature is not None:
+            _check_temperature(owner, "target_noise_temperature", target_noise_temperature)
+        noise = as_noise(noise)
+        if noise is None and isinstance(target, AdaptiveTarget) and target.scale == "noise":
+            raise ValueError(f"[aimle.{owner}] scale='noise' needs a noise but noise is None")
+
+        self.solver = solver
+        self.noise = noise
+        self.nb_samples = nb_samples
+        self.theta_noise_temperature = float(theta_noise_temperature)
+        self.target_noise_temperature = float(
+            theta_noise_temperature
+            if target_noise_temperature is None
+            else target_noise_temperature
+        )
+        self.target = target
+        self.sense: Sense = sense or getattr(solver, "sense", "max")
+        self.output = output
+        self.noise_in_eval = noise_in_eval
+        self.generator = generator
+        self.difference = difference
+        self._target_arguments = target_arguments(target)
+
+        adaptive = isinstance(target, AdaptiveTarget)
+        state = {
+            "alpha": torch.tensor(target.start, dtype=torch.float64) if adaptive else None,
+            "gbar": torch.tensor(target.initial_gbar, dtype=torch.float64) if adaptive else None,
+            "updates": torch.tensor(0, dtype=torch.int64) if adaptive else None,
+            "velocity": (
+                torch.tensor(0.0, dtype=torch.float64) if adaptive and target.momentum else None
+            ),
+        }
+        for name, value in state.items():
+            self.register_buffer(name, value)
+        stats = torch.full((len(_STATS) + len(_THRESHOLD_STATS),), math.nan, dtype=torch.float64)
+        self.register_buffer("layer_stats", stats, persistent=False)
+        table = noise.table() if isinstance(noise, SumOfGamma) else None
+        self.register_buffer("table", table, persistent=False)
+
+    def forward(
+        self,
+        theta: Tensor,
+        *args,
+        mask: Tensor | None = None,
+        k: Tensor | int | None = None,
+        key: Tensor | None = None,
+        **kwargs,
+    ) -> Tensor:
+        """Solve theta [*batch, *instance] under noise; see the module for the shape of the result.
+
+        Args:
+            mask: bool, broadcastable to theta; entries that are False are never chosen, take no
+                part in norms and counts, and get no gradient.
+            k: with TopK, an int or int64 broadcastable to *batch, in place of the solver's k.
+            key: int64 [2] on theta's device; the same key gives the same noise. Drawn from
+                PyTorch's generator if not given.
+        """
+        self._check_theta(theta)
+        for name, value in (("mask", mask), ("key", key)):
+            if value is not None:
+                check_tensor(type(self).__name__, name, value)
+        noisy = self.training or self.noise_in_eval
+        if not noisy or self.noise is None:
+            key = theta.new_zeros(2, dtype=torch.int64) if key is None else key
+        elif key is None:
+            key = self._draw_key(theta)
+        if not isinstance(self.solver, Solver):
+            if k is not None:
+                raise TypeError(
+                    f"[aimle.{type(self).__name__}] k is for aimle.TopK: give a callable solver "
+                    "its own arguments by another name"
+                )
+            dims = getattr(self.solver, "instance_dims", theta.dim() - 1)
+            minimises = getattr(self.solver, "sense", self.sense) == "min"
+            arguments = ["callable", [int(minimises), dims], *self._settings(noisy)]
+            return staged_map(self, theta, key, mask, arguments, args, kwargs)
+        if args or kwargs:
+            raise TypeError(
+                f"[aimle.{type(self).__name__}] {type(self.solver).__name__} takes no extra "
+                "arguments; only a callable solver does"
+            )
+        name, solver_args = self.solver.layer_arguments()
+        if k is not None and not isinstance(self.solver, TopK):
+            raise TypeError(f"[aimle.{type(self).__name__}] takes k with aimle.TopK only")
+        if k is not None and not isinstance(k, Tensor):
+            check_int(type(self).__name__, "k", k, 0)
+            solver_args, k = [k], None
+        return torch.ops.aimle.perturbed_map.default(
+            theta,
+            key,
+            mask,
+            k,
+            self._buffers["table"],
+            *self._state(),
+            name,
+            solver_args,
+            *self._settings(noisy),
+        )
+
+    def stats(self) -> dict[str, Tensor]:
+        """What the last backward pass with a gradient saw, as tensors, without a host sync.
+
+        alpha, gbar, updates: the adaptive state now (adaptive targets only).
+        lambda_mean, lambda_min, lambda_max: the step sizes over the examples that had a gradient.
+        count: mean number of entries in which the two solutions differ.
+        zero_share: share of zeros in the gradient of theta.
+        changed_share: share of samples whose solution changed.
+        NaN before the first such pass. A straight-through layer has none of these.
+        """
+        state = {name: getattr(self, name) for name in ("alpha", "gbar", "updates")}
+        result = {name: value.clone() for name, value in state.items() if value is not None}
+        seen = self.layer_stats.clone().unbind()
+        result.update(zip(_STATS, seen[: len(_STATS)], strict=True))
+        return result
+
+    def extra_repr(self) -> str:
+        parts = [
+            f"{self.solver}",
+            f"noise={self.noise}",
+            f"nb_samples={self.nb_samples}",
+            f"difference={self.difference!r}",
+            f"target={self.target}",
+            f"sense={self.sense!r}",
+            f"output={self.output!r}",
+        ]
+        return ", ".join(parts)
+
+    def _state(self) -> list[Tensor | None]:
+        buffers = self._buffers  # a third of the time of attributes
+        return [buffers[name] for name in _STATE]
+
+    def _settings(self, noisy: bool) -> list:
+        """The settings of the layer ops after those of the solver (layer_schema.h)."""
+        return [
+            self.noise.name if noisy and self.noise is not None else "none",
+            0.0 if self.noise is None else self.noise.stddev,
+            self.nb_samples if noisy else 1,
+            [self.theta_noise_temperature, self.target_noise_temperature],
+            self.sense,
+            self.output,
+            self.difference,
+            *self._target_arguments,
+            self.training,
+            1,
+        ]
+
+    def _check_theta(self, theta: Tensor) -> None:
+        check_tensor(type(self).__name__, "theta", theta)
+        if not theta.is_floating_point():
+            raise TypeError(
+                f"[aimle.{type(self).__name__}] expected theta of a floating-point type but got "
+                f"{theta.dtype}"
+            )
+
+    def _draw_key(self, theta: Tensor) -> Tensor:
+        replayed = not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1
+        if self.generator is not None and replayed:
+            raise RuntimeError(
+                f"[aimle.{type(self).__name__}] a generator cannot be replayed by activation "
+                "checkpointing: draw a key outside (aimle.draw_key) and pass it as key"
+            )
+        return draw_key(theta, generator=self.generator)
+
+    def _apply(self, fn, recurse=True):
+        """Moves the state with the module, but keeps it in float64 and int64."""
+        before = {name: self._buffers[name] for name in (*_STATE, "table")}
+        super()._apply(fn, recurse)
+        for name, value in before.items():
+            moved = self._buffers[name]
+            if value is not None and moved.dtype != value.dtype:
+                self._buffers[name] = value.to(moved.device)
+        return self
