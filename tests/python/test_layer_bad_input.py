@@ -491,7 +491,7 @@ CALLS: dict[str, Misuse] = {
         topk,
         backward_handed(stats=torch.zeros(3, dtype=torch.float64)),
         ValueError,
-        ("stats", "[6]", "[3]"),
+        ("stats", "[8]", "[3]"),
     ),
     "bits of another shape": (
         forward_difference,
