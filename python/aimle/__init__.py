@@ -1,7 +1,9 @@
 """Gradients through discrete choices.
 
 Layers      AIMLE, IMLE, DBB, STE, Identity; AdaptiveTarget, FixedTarget
-Estimators  estimator(name, solver, ...), estimators(); Thresholds
+Estimators  estimator(name, solver, ...), estimators(); Thresholds, SFE, CovarianceAIMLE, DPO,
+            ExactMarginals, ReinMax; GumbelSoftmax, SoftSub, SST, L2X, anneal;
+            perturbed_fenchel_young_loss
 Solvers     Argmax, TopK, SpanningTree, GridPath; solve, Status, symmetrise
 Exact       exact.log_partition, .marginals, .covariance, .sample, .structures, .expected,
             .exact_gradient
@@ -12,7 +14,22 @@ Every function here is also an op, ``torch.ops.aimle.<name>``, usable under ``to
 """
 
 from aimle import _library, exact
-from aimle.estimate import Thresholds, estimator, estimators
+from aimle.estimate import (
+    DPO,
+    L2X,
+    SFE,
+    SST,
+    CovarianceAIMLE,
+    ExactMarginals,
+    GumbelSoftmax,
+    ReinMax,
+    SoftSub,
+    Thresholds,
+    anneal,
+    estimator,
+    estimators,
+    perturbed_fenchel_young_loss,
+)
 from aimle.functional import draw_key, sample_noise, solve, symmetrise
 from aimle.layers import AIMLE, DBB, IMLE, STE, Identity
 from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
@@ -26,28 +43,39 @@ __version__ = _library.version
 __all__ = [
     "AIMLE",
     "DBB",
+    "DPO",
     "IMLE",
+    "L2X",
+    "SFE",
+    "SST",
     "STE",
     "AdaptiveTarget",
     "Argmax",
+    "CovarianceAIMLE",
+    "ExactMarginals",
     "FixedTarget",
     "GridPath",
     "Gumbel",
+    "GumbelSoftmax",
     "Identity",
     "Logistic",
     "Noise",
     "Normal",
     "PerturbedMap",
+    "ReinMax",
+    "SoftSub",
     "Solver",
     "SpanningTree",
     "Status",
     "SumOfGamma",
     "Thresholds",
     "TopK",
+    "anneal",
     "draw_key",
     "estimator",
     "estimators",
     "exact",
+    "perturbed_fenchel_young_loss",
     "sample_noise",
     "solve",
     "symmetrise",

@@ -1,5 +1,7 @@
 """Exact expectations under perturb-and-MAP and under exponential families, by enumeration.
 
+And what the tests of estimators do with them: replicas of a gradient, held against the exact one.
+
 Everything is float64 and differentiable in theta, so that autograd gives the exact gradient of
 E f(z) for any f.
 """
@@ -10,6 +12,8 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
+
+import aimle
 
 Loss = Callable[[Tensor], Tensor]
 
@@ -35,7 +39,7 @@ def subsets(n: int, k: int) -> Tensor:
 
 def subset_probabilities(theta: Tensor, k: int, noise: str, tau: float = 1.0) -> Tensor:
     """P(top-k of theta + tau eps = z) for every z of ``subsets``, by quadrature."""
-    grid = torch.arange(-40.0, 60.0, 0.02, dtype=torch.float64)[:, None]
+    grid = torch.arange(-20.0, 40.0, 0.05, dtype=torch.float64)[:, None]
     u = (grid - theta) / tau  # [points, n]
     below, density = DISTRIBUTIONS[noise](u), DENSITIES[noise](u) / tau
     result = []
@@ -49,7 +53,7 @@ def subset_probabilities(theta: Tensor, k: int, noise: str, tau: float = 1.0) ->
                 if (len(inside) > 1)
                 else 1.0
             )
-            total = total + (density[:, i] * above * others_below).sum() * 0.02
+            total = total + (density[:, i] * above * others_below).sum() * 0.05
         result.append(total)
     return torch.stack(result)
 
@@ -128,3 +132,46 @@ def curved(n: int, seed: int = 0) -> Loss:
     a = torch.randn(n, 8, generator=generator, dtype=torch.float64)
     b = torch.randn(8, generator=generator, dtype=torch.float64)
     return lambda z: torch.tanh(z @ a.to(z) / 2) @ b.to(z)
+
+
+def scores(n: int, seed: int = 0) -> Tensor:
+    return torch.randn(n, generator=torch.Generator().manual_seed(seed))
+
+
+def replicate(layer: torch.nn.Module, theta: Tensor, loss: Loss, replicas: int = 400) -> Tensor:
+    """Gradients of the mean loss over the layer's samples, [replicas, n], by independent noise."""
+    rows = theta.detach().expand(replicas, -1).clone().requires_grad_()
+    z = layer(rows, key=torch.tensor([7, 11]))
+    values = layer.surrogate(rows, z, loss(z)) if hasattr(layer, "surrogate") else loss(z)
+    values.reshape(replicas, -1).mean(-1).sum().backward()
+    return rows.grad.double()
+
+
+def assert_unbiased(gradients: Tensor, exact: Tensor):
+    """The mean of the rows is the exact gradient, within five standard errors in every entry."""
+    error = gradients.std(0) / len(gradients) ** 0.5
+    deviation = (gradients.mean(0) - exact) / error
+    assert (error < 0.2 * exact.norm()).all(), f"the test says nothing: errors {error}"
+    assert deviation.abs().max() < 5, f"{deviation} standard errors from {exact}"
+
+
+def cosine(gradients: Tensor, exact: Tensor) -> float:
+    return torch.cosine_similarity(gradients.mean(0), exact, dim=0).item()
+
+
+STRUCTURES = {
+    "argmax": (aimle.Argmax(), subsets(5, 1), 5),
+    "topk": (aimle.TopK(2), subsets(5, 2), 5),
+    "tree": (aimle.SpanningTree(4), trees(4), 6),
+}
+
+
+def perturbed_gradient(structure: str, theta: Tensor, noise: str, tau: float, loss: Loss) -> Tensor:
+    solver, vertices_of, _ = STRUCTURES[structure]
+
+    def probabilities(at: Tensor) -> Tensor:
+        if structure == "tree":
+            return tree_probabilities(at, 4, tau)
+        return subset_probabilities(at, 1 if structure == "argmax" else solver.k, noise, tau)
+
+    return exact_gradient(theta, vertices_of, probabilities, loss)

@@ -1,34 +1,129 @@
-"""The estimators: names, structures, and gradients against exact ones."""
+"""The estimators by name: structures, shapes, and gradients against exact ones.
+
+Unbiased ones must meet the exact gradient within the standard error; of biased ones the direction
+of the limit over many samples is held against a number that they reach here.
+"""
+
+import math
 
 import pytest
 import torch
 from perturbed import (
-    Loss,
+    assert_unbiased,
+    cosine,
     curved,
     exact_gradient,
+    exponential_family,
     linear,
+    perturbed_gradient,
     quadratic,
-    subset_probabilities,
+    replicate,
+    scores,
     subsets,
-    tree_probabilities,
-    trees,
 )
 from torch import Tensor
-from torch.library import opcheck
 
 import aimle
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+KEY = torch.tensor([7, 11])
+ARGMAX_ONLY = ("gumbel_softmax", "reinmax")
+TOPK_ONLY = ("softsub", "l2x")
+ANY_SOLVER = (
+    *("aimle", "aimle_forward", "aimle_noise", "aimle_covariance", "imle", "imle_central"),
+    *("ste", "dbb", "identity", "dpo"),
+)
+# Those that take part in neither list above.
+EXACT = ("sfe", "sst", "exact")
+SOFT = ("gumbel_softmax", "softsub", "sst", "l2x", "dpo")
 
 
-def test_every_name_builds_a_module_with_the_shapes_of_the_layers():
-    for name in aimle.estimators():
-        layer = aimle.estimator(name, aimle.Argmax(), output="mean")
-        theta = torch.randn(3, 5, requires_grad=True)
-        z = layer(theta)
-        assert z.shape == theta.shape, name
-        (z * torch.randn(3, 5)).sum().backward()
-        assert theta.grad.isfinite().all(), name
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+def solver_for(name: str) -> aimle.Solver:
+    return aimle.TopK(2) if name in TOPK_ONLY else aimle.Argmax()
+
+
+def test_the_names_are_known():
+    named = {*ARGMAX_ONLY, *TOPK_ONLY, *ANY_SOLVER, *EXACT, "thresholds"}
+    assert set(aimle.estimators()) == named
+
+
+@pytest.mark.parametrize("name", aimle.estimators())
+def test_shapes_masks_keys_and_modes_are_those_of_the_layers(name: str):
+    solver = solver_for(name)
+    mean = name in ("dpo", "dbb", "identity")
+    settings = {} if mean else {"nb_samples": 3}
+    layer = aimle.estimator(name, solver, **settings)
+    theta = torch.randn(2, 4, 6, requires_grad=True)
+    mask = torch.arange(6) < 5
+    z = layer(theta, mask=mask, key=KEY)
+    assert z.shape == ((2, 4, 6) if mean else (2, 4, 3, 6))
+    assert torch.equal(z, layer(theta, mask=mask, key=KEY))
+    assert (z[..., 5] == 0).all()
+    if name not in SOFT:
+        assert set(z.unique().tolist()) == {0.0, 1.0}
+    losses = (z * torch.randn(6)).sum(-1)
+    if hasattr(layer, "surrogate"):
+        extra = {"mask": mask} if name == "sfe" else {}
+        losses = layer.surrogate(theta, z, losses, **extra)
+    losses.sum().backward()
+    assert theta.grad.isfinite().all()
+    assert (theta.grad[..., 5] == 0).all()
+    if name not in ("sfe", "aimle_covariance", "dpo", "dbb", "identity"):
+        for output, shape in (("flat", (24, 6)), ("mean", (2, 4, 6))):
+            shaped = aimle.estimator(name, solver, nb_samples=3, output=output)(
+                theta, mask=mask, key=KEY
+            )
+            assert shaped.shape == shape
+            expected = z.reshape(24, 6) if output == "flat" else z.mean(-2)
+            torch.testing.assert_close(shaped, expected)
+    layer.eval()
+    best = solver(theta.detach(), mask=mask)
+    got = layer(theta, mask=mask)
+    assert torch.equal(got, best if mean else best.unsqueeze(-2))
+
+
+def test_structures_to_which_an_estimator_does_not_apply_are_refused_by_name():
+    grid = aimle.GridPath()
+    for name, wrong, allowed in (
+        ("gumbel_softmax", aimle.TopK(2), "Argmax"),
+        ("reinmax", grid, "Argmax"),
+        ("softsub", aimle.Argmax(), "TopK"),
+        ("l2x", aimle.SpanningTree(3), "TopK"),
+        ("sfe", grid, "Argmax and TopK"),
+        ("sst", lambda x: x, "Argmax and TopK"),
+        ("exact", grid, "Argmax and TopK"),
+    ):
+        with pytest.raises(
+            TypeError, match=f"applies to {allowed}.* but got {type(wrong).__name__}"
+        ):
+            aimle.estimator(name, wrong)
+
+
+def test_settings_out_of_range_are_refused():
+    for name, settings, message in (
+        ("gumbel_softmax", {"temperature": 0.0}, "temperature > 0 but got 0"),
+        ("softsub", {"nb_samples": 0}, "nb_samples >= 1"),
+        ("sfe", {"baseline": "mean"}, "baseline to be 'none' or 'leave_one_out'"),
+        ("sfe", {"baseline": "leave_one_out"}, "nb_samples >= 2"),
+        ("sfe", {"output": "mean"}, "the loss of every sample"),
+        ("aimle_covariance", {"output": "mean"}, "the loss of every sample"),
+        ("aimle_covariance", {"share": 2.0}, "0 <= share <= 1 but got 2"),
+        ("aimle_covariance", {"nb_samples": 1}, "nb_samples >= 2"),
+        ("aimle_covariance", {"noise": None}, "needs noise"),
+        ("dpo", {"noise": aimle.SumOfGamma(3)}, "density in closed form"),
+        ("dpo", {"nb_samples": 1}, "nb_samples >= 2"),
+        ("dpo", {"output": "samples"}, "output to be 'mean'"),
+        ("dpo", {"temperature": -1.0}, "temperature > 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            aimle.estimator(name, solver_for(name), **settings)
+    layer = aimle.SFE(aimle.Argmax(), nb_samples=2)
+    with pytest.raises(ValueError, match="a loss for every sample"):
+        layer.surrogate(torch.zeros(3, 4), torch.zeros(3, 2, 4), torch.zeros(3))
 
 
 def test_settings_of_a_target_may_be_given_directly():
@@ -59,228 +154,243 @@ def test_unknown_names_suggest_the_nearest():
         aimle.estimator(aimle.Argmax(), "aimle")
 
 
-# ---- Against exact gradients ---------------------------------------------------------------------
+# ---- Unbiased ones -------------------------------------------------------------------------------
 
 
-def scores(n: int, seed: int = 0) -> Tensor:
-    return torch.randn(n, generator=torch.Generator().manual_seed(seed))
+def family_gradient(k: int, theta: Tensor, loss) -> Tensor:
+    """Of E f(z) under the exponential family over k-subsets."""
+    structures = subsets(len(theta), k)
+    return exact_gradient(theta, structures, lambda at: exponential_family(at, structures), loss)
 
 
-def replicate(layer: torch.nn.Module, theta: Tensor, loss: Loss, replicas: int = 400) -> Tensor:
-    """Gradients of the mean loss over the layer's samples, [replicas, n], by independent noise."""
-    rows = theta.detach().expand(replicas, -1).clone().requires_grad_()
-    z = layer(rows, key=torch.tensor([7, 11]))
-    values = layer.surrogate(rows, z, loss(z)) if hasattr(layer, "surrogate") else loss(z)
-    values.reshape(replicas, -1).mean(-1).sum().backward()
-    return rows.grad.double()
+@pytest.mark.parametrize("baseline", ["none", "leave_one_out"])
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_score_function_is_unbiased_for_any_loss(k: int, baseline: str):
+    theta, loss = scores(5), curved(5)
+    solver = aimle.Argmax() if k == 1 else aimle.TopK(k)
+    layer = aimle.estimator("sfe", solver, nb_samples=100, baseline=baseline)
+    assert_unbiased(replicate(layer, theta, loss), family_gradient(k, theta, loss))
 
 
-def assert_unbiased(gradients: Tensor, exact: Tensor):
-    """The mean of the rows is the exact gradient, within five standard errors in every entry."""
-    error = gradients.std(0) / len(gradients) ** 0.5
-    deviation = (gradients.mean(0) - exact) / error
-    assert (error < 0.2 * exact.norm()).all(), f"the test says nothing: errors {error}"
-    assert deviation.abs().max() < 5, f"{deviation} standard errors from {exact}"
+def test_leaving_one_out_shrinks_the_variance_of_the_score_function():
+    theta, loss = scores(5), quadratic(5)
+    shifted = lambda z: loss(z) + 5.0  # noqa: E731
+    spread = [
+        replicate(aimle.SFE(aimle.TopK(2), nb_samples=10, baseline=name), theta, shifted)
+        .var(0)
+        .sum()
+        for name in ("none", "leave_one_out")
+    ]
+    assert spread[1] < 0.5 * spread[0]
 
 
-def cosine(gradients: Tensor, exact: Tensor) -> float:
-    return torch.cosine_similarity(gradients.mean(0), exact, dim=0).item()
+def test_reinmax_is_unbiased_for_quadratic_losses():
+    theta, loss = scores(5), quadratic(5)
+    layer = aimle.estimator("reinmax", aimle.Argmax(), nb_samples=100)
+    assert_unbiased(replicate(layer, theta, loss), family_gradient(1, theta, loss))
 
 
-STRUCTURES = {
-    "argmax": (aimle.Argmax(), subsets(5, 1), 5),
-    "topk": (aimle.TopK(2), subsets(5, 2), 5),
-    "tree": (aimle.SpanningTree(4), trees(4), 6),
-}
+def test_the_covariance_is_unbiased_for_argmax_under_gumbel_noise():
+    theta, loss = scores(5), curved(5)
+    layer = aimle.estimator("aimle_covariance", aimle.Argmax(), nb_samples=100, share=1.0)
+    assert_unbiased(replicate(layer, theta, loss), family_gradient(1, theta, loss))
 
 
-def perturbed_gradient(structure: str, theta: Tensor, noise: str, tau: float, loss: Loss) -> Tensor:
-    solver, vertices_of, _ = STRUCTURES[structure]
+def test_the_covariance_is_a_part_of_the_whole():
+    theta, loss = scores(5), curved(5)
 
-    def probabilities(at: Tensor) -> Tensor:
-        if structure == "tree":
-            return tree_probabilities(at, 4, tau)
-        return subset_probabilities(at, 1 if structure == "argmax" else solver.k, noise, tau)
+    def gradients(share: float, **settings) -> Tensor:
+        layer = aimle.estimator(
+            "aimle_covariance",
+            aimle.TopK(2),
+            nb_samples=5,
+            share=share,
+            initial_alpha=1.0,
+            **settings,
+        )
+        return replicate(layer, theta, loss, replicas=20)
 
-    return exact_gradient(theta, vertices_of, probabilities, loss)
+    alone = aimle.estimator("aimle", aimle.TopK(2), nb_samples=5, initial_alpha=1.0)
+    none, half, full = (gradients(share) for share in (0.0, 0.5, 1.0))
+    torch.testing.assert_close(none, replicate(alone, theta, loss, replicas=20))
+    torch.testing.assert_close(half, (none + full) / 2, rtol=1e-4, atol=1e-6)
+    assert not torch.allclose(full, none)
 
 
-# ---- Thresholds ----------------------------------------------------------------------------------
+def test_the_jacobian_of_exact_marginals_is_exact_for_linear_losses():
+    theta, loss = scores(6), linear(6)
+    for k, solver in ((1, aimle.Argmax()), (3, aimle.TopK(3))):
+        layer = aimle.estimator("exact", solver, nb_samples=2)
+        got = replicate(layer, theta.double(), loss, replicas=4)
+        torch.testing.assert_close(got, family_gradient(k, theta, loss).expand(4, -1))
 
 
-@pytest.mark.parametrize(
-    ("structure", "noise", "tau"),
-    [
-        ("argmax", "gumbel", 1.0),
-        ("argmax", "logistic", 1.0),
-        ("argmax", "normal", 0.5),
-        ("topk", "gumbel", 1.0),
-        ("topk", "gumbel", 0.5),
-        ("topk", "logistic", 2.0),
-        ("topk", "normal", 1.0),
-        ("tree", "gumbel", 1.0),
-    ],
-)
-def test_thresholds_are_unbiased_for_quadratic_and_linear_losses(structure, noise, tau):
-    solver, _, n = STRUCTURES[structure]
-    theta = scores(n)
-    settings = {"noise": noise, "nb_samples": 200, "theta_noise_temperature": tau}
-    for order, loss in (("trapezoid", quadratic(n)), ("first", linear(n))):
+@pytest.mark.parametrize("reduction", ["none", "leave_one_out"])
+@pytest.mark.parametrize("noise", ["normal", "gumbel", "logistic"])
+def test_perturbed_optimisers_have_the_jacobian_of_the_mean_solution(noise: str, reduction: str):
+    theta, loss = scores(5), linear(5)
+    settings = {"noise": noise, "nb_samples": 100, "variance_reduction": reduction}
+    for structure, solver, tau in (("argmax", aimle.Argmax(), 1.0), ("topk", aimle.TopK(2), 0.5)):
+        layer = aimle.estimator("dpo", solver, temperature=tau, **settings)
         exact = perturbed_gradient(structure, theta, noise, tau, loss)
-        layer = aimle.estimator("thresholds", solver, order=order, **settings)
         assert_unbiased(replicate(layer, theta, loss), exact)
 
 
-def test_thresholds_of_argmax_with_gumbel_noise_have_the_softmax_jacobian_on_average():
-    theta = scores(6, seed=3).double()
-    loss = linear(6)
-    pi, b = torch.softmax(theta, -1), loss(torch.eye(6, dtype=torch.float64))
-    layer = aimle.Thresholds(aimle.Argmax(), nb_samples=500)
-    assert_unbiased(replicate(layer, theta, loss), pi * (b - pi @ b))
-
-
-@pytest.mark.parametrize("structure", STRUCTURES)
-def test_thresholds_point_the_right_way_for_curved_losses(structure):
-    solver, _, n = STRUCTURES[structure]
-    for seed in range(3):
-        theta, loss = scores(n, seed), curved(n, seed)
-        exact = perturbed_gradient(structure, theta, "gumbel", 1.0, loss)
-        # Biased: the limits are what the expansion of these losses to second (first) order allows.
-        for order, limit in (("trapezoid", 0.9), ("first", 0.6)):
-            layer = aimle.Thresholds(solver, order=order, nb_samples=200)
-            assert cosine(replicate(layer, theta, loss), exact) > limit
-
-
-def test_thresholds_of_directed_trees_equal_those_of_their_sums_on_average():
-    # Both directions with half of a Normal each are an undirected edge with one.
-    theta, loss = scores(6), quadratic(6)
-    directed = aimle.SpanningTree(4)
-    positions = [
-        (j * 3 + i - (i > j), i * 3 + j - (j > i)) for i in range(4) for j in range(i + 1, 4)
+def test_leaving_one_out_shrinks_the_variance_of_perturbed_optimisers():
+    theta, loss = scores(5), linear(5)
+    spread = [
+        replicate(aimle.DPO(aimle.TopK(2), variance_reduction=name), theta, loss).var(0).sum()
+        for name in ("none", "leave_one_out")
     ]
-    first = torch.tensor([a for a, _ in positions])
-    second = torch.tensor([b for _, b in positions])
-
-    def both(rows: Tensor) -> Tensor:
-        out = rows.new_zeros(*rows.shape[:-1], 12)
-        return out.index_copy(-1, first, rows / 2).index_copy(-1, second, rows / 2)
-
-    def directed_loss(z: Tensor) -> Tensor:
-        return loss((z[..., first] + z[..., second]) / 2)
-
-    settings = {"noise": "normal", "nb_samples": 200}
-    undirected = aimle.Thresholds(directed, **settings, theta_noise_temperature=2**0.5)
-    expected = replicate(undirected, theta, loss)
-    rows = both(theta)
-    got = replicate(aimle.Thresholds(directed, **settings), rows, directed_loss)
-    spread = (got.var(0)[first] + expected.var(0)) / len(got)
-    for part in (first, second):
-        deviation = (got.mean(0)[part] - expected.mean(0)) / spread.sqrt()
-        assert deviation.abs().max() < 5
+    assert spread[1] < 0.7 * spread[0]
 
 
-def test_thresholds_with_masks_k_per_row_and_outputs_equal_the_plain_problem():
-    torch.manual_seed(0)
-    theta, d = torch.randn(4, 7), torch.randn(4, 7)
-    key = torch.tensor([1, 2])
+def test_perturbed_optimisers_take_any_solver_and_sense():
+    theta, d = torch.rand(3, 4, 5) + 0.5, torch.randn(3, 4, 5)
 
-    def gradient(layer, theta, d, **call):
+    def run(solver, theta: Tensor, **settings) -> tuple[Tensor, Tensor]:
         theta = theta.clone().requires_grad_()
-        z = layer(theta, key=key, **call)
-        (z * d.reshape(len(d), *(1,) * (z.dim() - 2), -1)).sum().backward()
-        return theta.grad
+        z = aimle.DPO(solver, **settings)(theta, key=KEY)
+        (z * d).sum().backward()
+        return z.detach(), theta.grad
 
-    plain = gradient(aimle.Thresholds(aimle.TopK(2)), theta[:, :5], d[:, :5])
-    mask = torch.arange(7) < 5
-    masked = gradient(aimle.Thresholds(aimle.TopK(2)), theta, d, mask=mask)
-    assert torch.equal(masked[:, 5:], torch.zeros(4, 2))
-    torch.testing.assert_close(masked[:, :5], plain)
-    infinite = gradient(aimle.Thresholds(aimle.TopK(2)), theta.masked_fill(~mask, -torch.inf), d)
-    torch.testing.assert_close(infinite, masked)
-
-    k = torch.tensor([0, 1, 3, 7])
-    ragged = gradient(aimle.Thresholds(aimle.TopK(2)), theta, d, k=k)
-    assert torch.equal(ragged[[0, 3]], torch.zeros(2, 7))
-    for row in (1, 2):
-        alone = aimle.Thresholds(aimle.TopK(2))
-        full = gradient(alone, theta, d, k=int(k[row]))
-        assert torch.equal(full[row], ragged[row])
-        assert full[row].sum().abs() < 1e-5
-
-    samples = gradient(aimle.Thresholds(aimle.TopK(2), nb_samples=3), theta, d)
-    mean = gradient(aimle.Thresholds(aimle.TopK(2), nb_samples=3, output="mean"), theta, d)
-    torch.testing.assert_close(samples, 3 * mean)
-    lowest = gradient(aimle.Thresholds(aimle.TopK(2), sense="min"), -theta, d)
-    torch.testing.assert_close(lowest, -gradient(aimle.Thresholds(aimle.TopK(2)), theta, d))
+    path = aimle.GridPath()
+    z, gradient = run(path, theta)
+    expected = run(lambda costs: path(costs), theta, sense="min")
+    torch.testing.assert_close((z, gradient), expected)
+    # A minimiser of theta is a maximiser of -theta.
+    z, gradient = run(aimle.TopK(2), theta[0])
+    flipped = run(aimle.TopK(2), -theta[0], sense="min")
+    torch.testing.assert_close((z, -gradient), flipped)
 
 
-def test_the_cap_of_thresholds_is_reported_and_biases():
-    theta, loss = scores(5), quadratic(5)
-    exact = perturbed_gradient("argmax", theta, "gumbel", 1.0, loss)
-    free = aimle.Thresholds(aimle.Argmax(), nb_samples=200)
-    assert all(value.isnan() for value in free.stats().values())
-    gradients = replicate(free, theta, loss)
-    assert free.stats()["capped_share"] == 0
-    capped = aimle.Thresholds(aimle.Argmax(), nb_samples=200, max_weight=0.5)
-    biased = replicate(capped, theta, loss)
-    stats = capped.stats()
-    assert 0 < stats["capped_share"] < 1
-    assert 0 < stats["capped_mass"] < 1
-    assert (biased.mean(0) - exact).norm() > 3 * (gradients.mean(0) - exact).norm()
-    assert (biased.std(0) < gradients.std(0)).all()
-
-
-def test_thresholds_say_to_what_they_apply():
-    for solver in (aimle.GridPath(), lambda x: x):
-        with pytest.raises(TypeError, match="applies to Argmax, TopK and SpanningTree"):
-            aimle.estimator("thresholds", solver)
-    for noise in (None, aimle.SumOfGamma(5)):
-        with pytest.raises(ValueError, match="density in closed form"):
-            aimle.estimator("thresholds", aimle.Argmax(), noise=noise)
-    with pytest.raises(ValueError, match="max_weight > 0 but got 0"):
-        aimle.estimator("thresholds", aimle.Argmax(), max_weight=0)
-    with pytest.raises(ValueError, match="order to be one of first, trapezoid but got 'second'"):
-        aimle.estimator("thresholds", aimle.Argmax(), order="second")
-    with pytest.raises(ValueError, match="temperature > 0"):
-        aimle.estimator("thresholds", aimle.Argmax(), theta_noise_temperature=0)
-
-
-def test_thresholds_compile_and_pass_opcheck():
-    layer = aimle.Thresholds(aimle.TopK(2), nb_samples=3)
-    theta, key = torch.randn(4, 5), torch.tensor([1, 2])
-
-    def gradient(layer, theta):
-        theta = theta.clone().requires_grad_()
-        (layer(theta, key=key) ** 2 * torch.arange(5.0)).sum().backward()
-        return theta.grad
-
-    expected = gradient(layer, theta)
-    torch._dynamo.reset()
-    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    assert torch.equal(gradient(compiled, theta), expected)
-    name, args = layer.solver.layer_arguments()
-    opcheck(
-        torch.ops.aimle.perturbed_map.default,
-        (
-            theta.requires_grad_(),
-            key,
-            None,
-            None,
-            None,
-            *layer._state(),
-            name,
-            args,
-            *layer._settings(True),
-        ),
+def test_the_fenchel_young_loss_and_its_gradient():
+    theta = scores(5).double().expand(2000, 5).clone().requires_grad_()
+    target = torch.softmax(scores(5).double(), -1)
+    settings = {"noise": "gumbel", "nb_samples": 10, "temperature": 0.5}
+    losses = aimle.perturbed_fenchel_young_loss(theta, target, aimle.Argmax(), key=KEY, **settings)
+    assert losses.shape == (2000,)
+    # E max (theta + tau G) = tau (logsumexp(theta / tau) + Euler's constant)
+    x = scores(5).double() / 0.5
+    euler = 0.57721566
+    expected = 0.5 * (torch.logsumexp(x, -1) + euler) - scores(5).double() @ target
+    assert (losses.mean() - expected).abs() < 5 * losses.std() / math.sqrt(2000)
+    losses.sum().backward()
+    assert_unbiased(theta.grad, torch.softmax(x, -1) - target)
+    one = aimle.perturbed_fenchel_young_loss(
+        -theta.detach(), target, aimle.Argmax(), sense="min", key=KEY, **settings
     )
+    torch.testing.assert_close(one, losses.detach())
 
 
-def test_thresholds_in_eval_mode_are_noise_free_and_still_have_a_gradient():
-    layer = aimle.Thresholds(aimle.TopK(2)).eval()
-    theta = torch.tensor([3.0, 1.0, 0.5, -2.0], requires_grad=True)
-    z = layer(theta)
-    assert z.tolist() == [[1, 1, 0, 0]]
-    (z * torch.tensor([1.0, 2.0, 3.0, 4.0])).sum().backward()
-    density = [torch.exp(-u - torch.exp(-u)) for u in torch.tensor([-2.5, -0.5, 0.5, 3.0])]
-    d = torch.stack([p * delta for p, delta in zip(density, (-2, -1, 1, 2), strict=True)])
-    torch.testing.assert_close(theta.grad, d - d.mean())
+# ---- Biased ones ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "structure", "settings", "limit"),
+    [
+        ("aimle", "argmax", {"initial_alpha": 1.0}, 0.95),
+        ("aimle_forward", "argmax", {"initial_alpha": 1.0}, 0.8),
+        ("aimle_noise", "argmax", {}, 0.9),
+        ("aimle_noise", "topk", {}, 0.9),
+        ("imle", "argmax", {"lambda_": 0.5}, 0.7),
+        ("imle_central", "argmax", {"lambda_": 0.5}, 0.95),
+        ("imle_central", "topk", {"lambda_": 0.5}, 0.97),
+        ("ste", "argmax", {}, 0.6),
+        ("gumbel_softmax", "argmax", {"temperature": 0.5}, 0.95),
+        ("gumbel_softmax", "argmax", {"temperature": 1.0, "hard": True}, 0.9),
+        ("softsub", "topk", {"temperature": 0.5}, 0.95),
+        ("sst", "argmax", {"temperature": 0.5}, 0.95),
+        ("sst", "topk", {"temperature": 0.5}, 0.95),
+        ("sst", "topk", {"temperature": 1.0, "hard": True}, 0.9),
+        ("l2x", "topk", {"temperature": 0.5}, 0.9),
+        ("exact", "topk", {}, 0.9),
+    ],
+)
+def test_biased_estimators_point_the_right_way(name, structure, settings, limit):
+    solver = aimle.Argmax() if structure == "argmax" else aimle.TopK(2)
+    cosines = []
+    for seed in range(3):
+        theta, loss = scores(5, seed), quadratic(5, seed)
+        exact = perturbed_gradient(structure, theta, "gumbel", 1.0, loss)
+        layer = aimle.estimator(name, solver, nb_samples=100, **settings)
+        cosines.append(cosine(replicate(layer, theta, loss, replicas=100), exact))
+    assert sum(cosines) / 3 > limit, cosines
+
+
+# ---- Relaxations ---------------------------------------------------------------------------------
+
+
+def test_the_relaxations_are_what_their_papers_say():
+    theta = scores(18).reshape(3, 6).double()
+    eps = aimle.sample_noise("gumbel", theta.shape, KEY, nb_samples=4).double()
+    x, t = theta.unsqueeze(-2) + eps, 0.7
+    soft = torch.softmax(x / t, -1)
+    settings = {"nb_samples": 4, "temperature": t}
+    for name in ("gumbel_softmax", "sst"):
+        got = aimle.estimator(name, aimle.Argmax(), **settings)(theta, key=KEY)
+        torch.testing.assert_close(got, soft)
+        hard = aimle.estimator(name, aimle.Argmax(), hard=True, **settings)(theta, key=KEY)
+        assert torch.equal(hard, aimle.Argmax()(x))
+
+    subset = aimle.TopK(3)
+    got = aimle.SoftSub(subset, **settings)(theta, key=KEY)
+    torch.testing.assert_close(got.sum(-1), torch.full((3, 4), 3.0, dtype=torch.float64))
+    # Cold, it takes the k largest: what was taken in one round is not taken again in a later one.
+    cold = aimle.SoftSub(subset, nb_samples=4, temperature=1e-3)(theta, key=KEY)
+    torch.testing.assert_close(cold, subset(x), atol=1e-2, rtol=0)
+    k = torch.tensor([1, 3, 2])
+    each = aimle.SoftSub(subset, **settings)(theta, k=k, key=KEY)
+    torch.testing.assert_close(each.sum(-1), k.double().unsqueeze(-1).expand(3, 4))
+    torch.testing.assert_close(each[1], got[1])
+    for name in ("softsub", "sst"):
+        hard = aimle.estimator(name, subset, hard=True, **settings)(theta, key=KEY)
+        assert torch.equal(hard, subset(x))
+
+    draws = aimle.sample_noise("gumbel", (3, 3, 6), KEY, instance_dims=2, nb_samples=4).double()
+    expected = torch.softmax((theta[:, None, None] + draws) / t, -1).amax(-2)
+    torch.testing.assert_close(aimle.L2X(subset, **settings)(theta, key=KEY), expected)
+
+
+@pytest.mark.parametrize("name", ["gumbel_softmax", "softsub", "sst", "l2x"])
+def test_the_gradients_of_relaxations_are_their_own(name: str):
+    layer = aimle.estimator(name, solver_for(name), temperature=0.8, nb_samples=2)
+    theta = torch.randn(2, 5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: layer(x, key=KEY), (theta,))
+
+
+def test_temperatures_anneal():
+    assert aimle.anneal(0) == 1.0
+    assert aimle.anneal(999) == 1.0
+    assert aimle.anneal(1000) == pytest.approx(math.exp(-0.03))
+    assert aimle.anneal(23_000) == pytest.approx(math.exp(-0.69))
+    assert aimle.anneal(24_000) == 0.5
+    layer = aimle.GumbelSoftmax(aimle.Argmax())
+    layer.set_temperature(aimle.anneal(1000))
+    assert layer.state_dict()["temperature"] == pytest.approx(math.exp(-0.03))
+
+
+# ---- torch.compile -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*ARGMAX_ONLY, *TOPK_ONLY, *EXACT, "dpo", "aimle_covariance"])
+def test_compiled_estimators_equal_eager_ones(name: str):
+    layer = aimle.estimator(name, solver_for(name), nb_samples=3)
+    d = torch.randn(6)
+
+    def step(theta: Tensor) -> Tensor:
+        z = layer(theta, key=KEY)
+        losses = (z**2 * d).sum(-1)
+        if name in ("sfe", "aimle_covariance"):
+            losses = layer.surrogate(theta, z, losses)
+        return losses
+
+    def gradient(function) -> Tensor:
+        theta = scores(12).reshape(2, 6).requires_grad_()
+        function(theta).sum().backward()
+        return theta.grad
+
+    expected = gradient(step)
+    torch._dynamo.reset()
+    compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(gradient(compiled), expected)

@@ -14,6 +14,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from aimle.estimate.marginal import SST, ExactMarginals
+from aimle.estimate.perturbed import DPO
+from aimle.estimate.reinmax import ReinMax
+from aimle.estimate.relaxed import L2X, GumbelSoftmax, SoftSub
+from aimle.estimate.score import SFE, CovarianceAIMLE
 from aimle.estimate.thresholds import Thresholds
 from aimle.layers import AIMLE, DBB, IMLE, STE, Identity
 from aimle.solvers import Solver
@@ -24,8 +29,8 @@ _ADAPTIVE = [
 ]
 
 
-def _aimle(solver: Any, **settings) -> AIMLE:
-    """AIMLE; the settings of AdaptiveTarget may be given directly."""
+def _with_target(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings, those of AdaptiveTarget among them gathered into target."""
     own = {name: settings.pop(name) for name in _ADAPTIVE if name in settings}
     if own:
         if "target" in settings:
@@ -33,7 +38,17 @@ def _aimle(solver: Any, **settings) -> AIMLE:
                 f"[aimle.estimator] give {', '.join(sorted(own))} inside target, not beside it"
             )
         settings["target"] = AdaptiveTarget(**own)
-    return AIMLE(solver, **settings)
+    return settings
+
+
+def _aimle(solver: Any, **settings) -> AIMLE:
+    """AIMLE; the settings of AdaptiveTarget may be given directly."""
+    return AIMLE(solver, **_with_target(settings))
+
+
+def _aimle_covariance(solver: Any, **settings) -> CovarianceAIMLE:
+    """AIMLE and the covariance with the losses; the settings of AdaptiveTarget as for aimle."""
+    return CovarianceAIMLE(solver, **_with_target(settings))
 
 
 def _aimle_forward(solver: Any, **settings) -> AIMLE:
@@ -64,12 +79,21 @@ _BUILDERS: dict[str, Callable[..., nn.Module]] = {
     "aimle": _aimle,
     "aimle_forward": _aimle_forward,
     "aimle_noise": _aimle_noise,
+    "aimle_covariance": _aimle_covariance,
     "imle": _imle,
     "imle_central": _imle_central,
     "ste": STE,
     "dbb": DBB,
     "identity": Identity,
     "thresholds": Thresholds,
+    "sfe": SFE,
+    "gumbel_softmax": GumbelSoftmax,
+    "softsub": SoftSub,
+    "sst": SST,
+    "l2x": L2X,
+    "dpo": DPO,
+    "exact": ExactMarginals,
+    "reinmax": ReinMax,
 }
 
 

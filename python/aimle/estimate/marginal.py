@@ -1,0 +1,68 @@
+"""Estimators that differentiate exact marginals.
+
+    exact  hard samples z ~ p(z) = exp(<theta, z> - A(theta)) with the Jacobian of the marginals
+           mu(theta) = E z, which is Cov(z): g = Cov(z) d. For k of n that is what Ahmed, Zeng,
+           Niepert, Van den Broeck, "SIMPLE: A Gradient Estimator for k-Subset Sampling", ICLR 2023,
+           do. Exact for linear f, whatever z was drawn; biased otherwise.
+    sst    stochastic softmax tricks (Paulus, Choi, Tarlow, Krause, Maddison, NeurIPS 2020): the
+           soft sample mu((theta + G) / t), G Gumbel noise. With ``hard`` the solution of theta + G
+           is shown instead, straight-through. For one of n this is Gumbel-Softmax.
+
+Both apply to the structures of ``aimle.exact``.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from aimle import exact
+from aimle.estimate.relaxed import Relaxation
+from aimle.estimate.sampled import SampledEstimator, hide, per_sample, straight_through
+from aimle.exact import _CLOSED_FORM
+
+
+class ExactMarginals(SampledEstimator):
+    """Exact hard samples with the Jacobian of the exact marginals; see the module."""
+
+    applies_to = _CLOSED_FORM
+
+    def forward(
+        self,
+        theta: Tensor,
+        *,
+        mask: Tensor | None = None,
+        k: Tensor | int | None = None,
+        key: Tensor | None = None,
+    ) -> Tensor:
+        """theta [*batch, n], mask broadcastable to it, k int or int64 [*batch], key int64 [2]."""
+        self._check(theta)
+        shown = hide(theta, mask)
+        soft = exact.marginals(self.solver, shown, k=k).unsqueeze(-2)
+        fixed = shown.detach()
+        if self.noisy:
+            z = exact.sample(self.solver, fixed, self._key(theta, key), self.nb_samples, k=k)
+        else:
+            z = self.solver.solve_rows(fixed, k=k)[0].unsqueeze(-2)
+        return self._shaped(straight_through(z, soft))
+
+
+class SST(Relaxation):
+    """The exact marginals of perturbed scores as a soft sample; see the module."""
+
+    applies_to = _CLOSED_FORM
+
+    def forward(
+        self,
+        theta: Tensor,
+        *,
+        mask: Tensor | None = None,
+        k: Tensor | int | None = None,
+        key: Tensor | None = None,
+    ) -> Tensor:
+        """theta [*batch, n], mask broadcastable to it, k int or int64 [*batch], key int64 [2]."""
+        x = self._perturbed(theta, mask, key)
+        soft = exact.marginals(self.solver, x / self.temperature, k=per_sample(k))
+        if not self.hard and self.noisy:
+            return self._shaped(soft)
+        hard = self.solver.solve_rows(x.detach(), k=per_sample(k))[0]
+        return self._shaped(straight_through(hard, soft))

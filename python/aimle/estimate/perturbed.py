@@ -1,0 +1,203 @@
+"""Perturbed optimisers, and their loss.
+
+Berthet, Blondel, Teboul, Cuturi, Vert, Bach, "Learning with Differentiable Perturbed Optimizers",
+NeurIPS 2020. Noise of density exp(-nu(eps)) makes the mean solution smooth in theta:
+
+    y(theta) = E MAP(theta + tau eps),    dy/dtheta = E[ z nu'(eps)' ] / tau
+
+    dpo   (1/S) sum_s z_s forward, and backward g = (1/S) sum_s <d, z_s - b_s> nu'(eps_s) / tau with
+          b_s = 0 or the mean of the other samples (leave-one-out), which keeps it unbiased for the
+          Jacobian of y and cuts its variance. Any solver; no second solve. Normal: nu' = eps;
+          Gumbel: 1 - e^-eps; Logistic: tanh(eps / 2).
+
+    perturbed_fenchel_young_loss   F(theta) - <theta, y>, F(theta) = E max_z <theta + tau eps, z>:
+          convex in theta, its gradient is the mean solution minus the target y, and no Jacobian is
+          needed. Where target structures are known, this trains better than any loss on z.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Generator, Tensor, nn
+
+from aimle._settings import check_choice, check_int
+from aimle.estimate.sampled import straight_through
+from aimle.functional import draw_key, sample_noise
+from aimle.layers import Sense
+from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
+from aimle.solvers import Solver
+
+
+class DPO(nn.Module):
+    """The mean of perturbed solutions, [*batch, *instance] -> the same shape; see the module.
+
+    Args:
+        solver: a native solver, or a callable from scores [N, *instance] to solutions.
+        noise: Normal, Gumbel or Logistic.
+        nb_samples: S.
+        temperature: tau > 0, the scale of the noise.
+        variance_reduction: "leave_one_out" (S >= 2) or "none".
+        sense: "max" or "min"; None is the solver's own.
+        noise_in_eval: keep the noise in eval mode, which otherwise gives the noise-free solution.
+        generator: draws the keys instead of PyTorch's default one.
+        output: "mean", the only one: the method is about the mean.
+    """
+
+    def __init__(
+        self,
+        solver: Solver | Callable[..., Tensor],
+        *,
+        noise: Noise | str = Normal(),  # noqa: B008  (frozen)
+        nb_samples: int = 10,
+        temperature: float = 1.0,
+        variance_reduction: Literal["leave_one_out", "none"] = "leave_one_out",
+        sense: Sense | None = None,
+        noise_in_eval: bool = False,
+        generator: Generator | None = None,
+        output: Literal["mean"] = "mean",
+    ) -> None:
+        super().__init__()
+        if not (isinstance(solver, Solver) or callable(solver)):
+            raise TypeError(
+                "[aimle.DPO] expected solver to be a native solver such as aimle.TopK(k=3) or a "
+                f"callable but got {type(solver).__name__}"
+            )
+        check_choice("DPO", "output", output, ("mean",))
+        check_choice("DPO", "sense", sense, (None, "max", "min"))
+        check_choice("DPO", "variance_reduction", variance_reduction, ("leave_one_out", "none"))
+        leave_one_out = variance_reduction == "leave_one_out"
+        check_int("DPO", "nb_samples", nb_samples, 2 if leave_one_out else 1)
+        self.solver = solver
+        self.noise = _with_density("DPO", noise)
+        self.nb_samples = nb_samples
+        self.temperature = _positive("DPO", temperature)
+        self.variance_reduction = variance_reduction
+        self.sense: Sense = sense or getattr(solver, "sense", "max")
+        self.noise_in_eval = noise_in_eval
+        self.generator = generator
+
+    def forward(
+        self,
+        theta: Tensor,
+        *,
+        mask: Tensor | None = None,
+        k: Tensor | int | None = None,
+        key: Tensor | None = None,
+    ) -> Tensor:
+        """theta [*batch, *instance], mask broadcastable to it, k as for TopK, key int64 [2]."""
+        dims = getattr(self.solver, "instance_dims", theta.dim() - 1)
+        if not (self.training or self.noise_in_eval):
+            return _solve(self.solver, self.sense, theta.detach(), mask, k, dims)
+        key = draw_key(theta, generator=self.generator) if key is None else key
+        eps, z = _perturbed_solutions(
+            self.solver,
+            self.sense,
+            self.noise,
+            self.temperature,
+            self.nb_samples,
+            theta,
+            mask,
+            k,
+            key,
+            dims,
+        )
+        mean = z.mean(0)
+        centred = z
+        if self.variance_reduction == "leave_one_out":
+            centred = (z - mean) * (self.nb_samples / (self.nb_samples - 1))
+        sign = -1.0 if self.sense == "min" else 1.0
+        score = _score(self.noise, eps) * (sign / self.temperature)
+        free = torch.isfinite(theta) if mask is None else torch.isfinite(theta) & mask
+        inner = (score * torch.where(free, theta, 0.0)).sum(tuple(range(-dims, 0)), keepdim=True)
+        return straight_through(mean, (centred * inner).mean(0))
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.solver}, noise={self.noise}, nb_samples={self.nb_samples}, "
+            f"temperature={self.temperature:g}, variance_reduction={self.variance_reduction!r}, "
+            f"sense={self.sense!r}"
+        )
+
+
+def perturbed_fenchel_young_loss(
+    theta: Tensor,
+    target: Tensor,
+    solver: Solver | Callable[..., Tensor],
+    *,
+    noise: Noise | str = Normal(),  # noqa: B008  (frozen)
+    nb_samples: int = 1,
+    temperature: float = 1.0,
+    sense: Sense | None = None,
+    mask: Tensor | None = None,
+    k: Tensor | int | None = None,
+    key: Tensor | None = None,
+) -> Tensor:
+    """E max_z <theta + tau eps, z> - <theta, target>, one value per example: [*batch].
+
+    target: a structure, or a mean of structures, of the shape of theta. The gradient of theta is
+    the mean of nb_samples perturbed solutions minus target (sense "min": its opposite), zero on
+    average where the model's mean solution is the target. The value is the loss up to a constant
+    that depends on the target alone.
+    """
+    check_int("perturbed_fenchel_young_loss", "nb_samples", nb_samples, 1)
+    temperature = _positive("perturbed_fenchel_young_loss", temperature)
+    noise = as_noise(noise)
+    sense = sense or getattr(solver, "sense", "max")
+    dims = getattr(solver, "instance_dims", theta.dim() - 1)
+    key = draw_key(theta) if key is None else key
+    eps, z = _perturbed_solutions(
+        solver, sense, noise, temperature, nb_samples, theta, mask, k, key, dims
+    )
+    free = torch.isfinite(theta) if mask is None else torch.isfinite(theta) & mask
+    signed = torch.where(free, -theta if sense == "min" else theta, 0.0)
+    values = ((signed + temperature * eps) * z).mean(0) - signed * target
+    return values.sum(tuple(range(-dims, 0)))
+
+
+def _perturbed_solutions(
+    solver, sense, noise, temperature, nb_samples, theta, mask, k, key, dims
+) -> tuple[Tensor, Tensor]:
+    """eps and z, [S, *batch, *instance]."""
+    eps = sample_noise(noise, theta.shape, key, instance_dims=dims, nb_samples=nb_samples)
+    eps = eps.movedim(theta.dim() - dims, 0).to(theta.dtype)
+    sign = -1.0 if sense == "min" else 1.0
+    x = theta.detach() + (sign * temperature) * eps
+    return eps, _solve(solver, sense, x, mask, k, dims)
+
+
+def _solve(solver, sense: Sense, x: Tensor, mask, k, dims: int) -> Tensor:
+    """Solutions of x [..., *instance], costs where sense is "min"."""
+    opposite = getattr(solver, "sense", sense) != sense
+    scores = -x if opposite else x
+    if isinstance(solver, Solver):
+        return solver.solve_rows(scores, mask, k)[0]
+    if mask is not None:
+        scores = scores.masked_fill(~mask, torch.inf if sense == "min" else -torch.inf)
+    instance = x.shape[x.dim() - dims :]
+    return solver(scores.reshape(-1, *instance)).reshape(x.shape).detach()
+
+
+def _score(noise: Noise, eps: Tensor) -> Tensor:
+    """nu'(eps)."""
+    if isinstance(noise, Normal):
+        return eps
+    return 1 - torch.exp(-eps) if isinstance(noise, Gumbel) else torch.tanh(eps / 2)
+
+
+def _with_density(owner: str, noise: Noise | str | None) -> Noise:
+    noise = as_noise(noise)
+    if not isinstance(noise, Normal | Gumbel | Logistic):
+        raise ValueError(
+            f"[aimle.{owner}] expected a noise with a density in closed form, Normal, Gumbel or "
+            f"Logistic, but got {noise}"
+        )
+    return noise
+
+
+def _positive(owner: str, temperature: float) -> float:
+    if not 0 < temperature < float("inf"):
+        raise ValueError(f"[aimle.{owner}] expected a finite temperature > 0 but got {temperature}")
+    return float(temperature)

@@ -1,0 +1,195 @@
+"""Estimators that see the losses of the samples, not only their gradients.
+
+    sfe               score function (Williams, "Simple statistical gradient-following algorithms",
+                      1992): mean_s (f_s - b_s) (z_s - mu), z_s exact samples of
+                      p(z) = exp(<theta, z> - A(theta)) and mu its exact marginals. Unbiased for any
+                      f, discontinuous ones too. b_s: none, or the mean of the other samples' losses
+                      (leave-one-out: Kool, van Hoof, Welling, 2019), which needs S >= 2.
+    aimle_covariance  (1 - share) times AIMLE plus share times Cov(f, z) / tau, the covariance of
+                      losses and solutions over the S >= 2 perturbed samples. Under Gumbel noise the
+                      covariance is unbiased for argmax, and close to it for others.
+
+A module's backward pass is only shown gradients, so the losses are handed back by ``surrogate``:
+
+    z = layer(theta)                                   # [*batch, S, n]
+    losses = loss(z)                                   # [*batch, S], one for every sample
+    layer.surrogate(theta, z, losses).mean().backward()
+
+It has the values of the losses and, besides their own gradients, that of theta.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from aimle import exact
+from aimle._settings import check_choice
+from aimle.estimate.sampled import SampledEstimator, hide
+from aimle.exact import _CLOSED_FORM
+from aimle.layers import AIMLE, Output
+
+
+class SFE(SampledEstimator):
+    """The score function estimator; see the module.
+
+    Args:
+        baseline: "none" or "leave_one_out".
+    The other arguments are those of ``SampledEstimator``. z itself carries no gradient: without
+    ``surrogate`` theta gets none.
+    """
+
+    applies_to = _CLOSED_FORM
+
+    def __init__(
+        self,
+        solver,
+        *,
+        baseline: Literal["none", "leave_one_out"] = "none",
+        nb_samples: int = 1,
+        output: Output = "samples",
+        **settings,
+    ) -> None:
+        super().__init__(solver, nb_samples=nb_samples, output=output, **settings)
+        check_choice("SFE", "baseline", baseline, ("none", "leave_one_out"))
+        _refuse_mean("SFE", output)
+        if baseline == "leave_one_out" and nb_samples < 2:
+            raise ValueError(
+                f"[aimle.SFE] expected nb_samples >= 2 for baseline='leave_one_out' but got "
+                f"{nb_samples}"
+            )
+        self.baseline = baseline
+
+    def forward(
+        self,
+        theta: Tensor,
+        *,
+        mask: Tensor | None = None,
+        k: Tensor | int | None = None,
+        key: Tensor | None = None,
+    ) -> Tensor:
+        """theta [*batch, n], mask broadcastable to it, k int or int64 [*batch], key int64 [2]."""
+        self._check(theta)
+        shown = hide(theta.detach(), mask)
+        if not self.noisy:
+            return self._shaped(self.solver.solve_rows(shown, k=k)[0].unsqueeze(-2))
+        return self._shaped(
+            exact.sample(self.solver, shown, self._key(theta, key), self.nb_samples, k=k)
+        )
+
+    def surrogate(
+        self,
+        theta: Tensor,
+        z: Tensor,
+        losses: Tensor,
+        *,
+        mask: Tensor | None = None,
+        k: Tensor | int | None = None,
+    ) -> Tensor:
+        """losses, one per sample, with the gradient of theta; mask and k as for z."""
+        shown = hide(theta, mask)
+        by_example = z.detach().reshape(*theta.shape[:-1], -1, theta.shape[-1])
+        score = _inner(shown, by_example) - exact.log_partition(self.solver, shown, k=k).unsqueeze(
+            -1
+        )
+        f = _by_sample("SFE", losses, by_example).detach()
+        if self.baseline == "leave_one_out" and f.shape[-1] > 1:
+            f = (f - f.mean(-1, keepdim=True)) * (f.shape[-1] / (f.shape[-1] - 1))
+        return losses + _gradient_only(f * score).reshape(losses.shape)
+
+
+class CovarianceAIMLE(AIMLE):
+    """AIMLE and the covariance of losses and solutions, in parts; see the module.
+
+    Args:
+        share: of the covariance; 1 leaves AIMLE out.
+    The other arguments are those of ``AIMLE``; nb_samples >= 2. Without ``surrogate`` the gradient
+    is (1 - share) times AIMLE's.
+    """
+
+    def __init__(
+        self,
+        solver,
+        *,
+        share: float = 0.5,
+        nb_samples: int = 2,
+        output: Output = "samples",
+        **settings,
+    ) -> None:
+        super().__init__(solver, nb_samples=nb_samples, output=output, **settings)
+        _refuse_mean("CovarianceAIMLE", output)
+        if not 0 <= share <= 1:
+            raise ValueError(f"[aimle.CovarianceAIMLE] expected 0 <= share <= 1 but got {share}")
+        if nb_samples < 2:
+            raise ValueError(
+                f"[aimle.CovarianceAIMLE] expected nb_samples >= 2 but got {nb_samples}"
+            )
+        if self.noise is None or self.theta_noise_temperature == 0:
+            raise ValueError("[aimle.CovarianceAIMLE] needs noise: all samples would be the same")
+        self.share = share
+
+    def forward(self, theta: Tensor, *args, **kwargs) -> Tensor:
+        """As for AIMLE."""
+        self._check_theta(theta)
+        return super().forward(_scale_gradient(theta, 1 - self.share), *args, **kwargs)
+
+    def surrogate(self, theta: Tensor, z: Tensor, losses: Tensor) -> Tensor:
+        """losses, one per sample, with the covariance's part of the gradient of theta."""
+        dims = getattr(self.solver, "instance_dims", theta.dim() - 1)
+        rows = theta.flatten(-dims)
+        by_example = z.detach().reshape(*rows.shape[:-1], -1, rows.shape[-1])
+        samples = by_example.shape[-2]
+        if samples < 2:
+            return losses
+        f = _by_sample("CovarianceAIMLE", losses, by_example).detach()
+        scale = self.share * samples / ((samples - 1) * self.theta_noise_temperature)
+        if self.sense == "min":
+            scale = -scale
+        term = scale * (f - f.mean(-1, keepdim=True)) * _inner(rows, by_example)
+        return losses + _gradient_only(term).reshape(losses.shape)
+
+
+def _refuse_mean(owner: str, output: Output) -> None:
+    if output == "mean":
+        raise ValueError(
+            f"[aimle.{owner}] expected output to be 'samples' or 'flat' but got 'mean': it needs "
+            "the loss of every sample"
+        )
+
+
+def _inner(theta: Tensor, z: Tensor) -> Tensor:
+    """<theta, z> over the finite entries of theta [*batch, n], for z [*batch, S, n]."""
+    return (torch.where(torch.isfinite(theta), theta, 0.0).unsqueeze(-2) * z).sum(-1)
+
+
+def _gradient_only(x: Tensor) -> Tensor:
+    """Zero, with the gradient of x."""
+    return x - x.detach()
+
+
+def _by_sample(owner: str, losses: Tensor, z: Tensor) -> Tensor:
+    """losses as [*batch, S]."""
+    if losses.numel() != z.shape[:-1].numel():
+        raise ValueError(
+            f"[aimle.{owner}] expected a loss for every sample, {tuple(z.shape[:-1])}, but got "
+            f"shape {tuple(losses.shape)}"
+        )
+    return losses.reshape(z.shape[:-1])
+
+
+class _ScaleGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: Tensor, scale: float) -> Tensor:
+        ctx.scale = scale
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
+        return gradient * ctx.scale, None
+
+
+def _scale_gradient(x: Tensor, scale: float) -> Tensor:
+    """x, with its gradient scaled."""
+    return _ScaleGradient.apply(x, scale)
