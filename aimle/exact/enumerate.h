@@ -10,8 +10,8 @@
 //   Argmax        entry 0, 1, ...                                            n structures
 //   TopK          lexicographic in the chosen entries: 012, 013, ...         n! / k! (n - k)!
 //   SpanningTree  ascending in the chosen edges read as a binary number      vertices^(vertices-2)
-//   GridPath      likewise in the cells; the indicators of simple paths,     4 x 4, 8 neighbours:
-//                 each once, also where several paths cover the same cells   some ten thousand
+//   GridPath      likewise in the cells; the indicators of simple paths,     4 x 4: 3441, with
+//                 each once, also where several paths cover the same cells   4 neighbours 138
 //
 // Limits: kMaxStructures; trees of at most 7 vertices; grids of at most 4 x 4 cells. More throws
 // std::invalid_argument. Costs of grids are taken as they are here, also below zero.

@@ -113,6 +113,7 @@ def sample(
         exponents = _exponents(solver, scores, every, mask)
         chosen = _ops.exact_sample.default(exponents, key, nb_samples or 1, "argmax", [])
         z = every.to(scores.dtype)[chosen.argmax(-1)]
+        z = z.masked_fill(chosen.isnan().any(-1)[..., None, None], torch.nan)
         return z.squeeze(-3) if nb_samples is None else z
     settings = _settings("sample", solver, scores, mask, k)
     z = _ops.exact_sample.default(scores, key, nb_samples or 1, *settings)
@@ -247,5 +248,6 @@ def _settings(
     if k is not None and not isinstance(solver, TopK):
         raise TypeError(f"[aimle.exact.{function}] {type(solver).__name__} takes no k")
     if k is not None and not isinstance(k, Tensor):
+        check_int(f"exact.{function}", "k", k, 0)
         return name, [k], mask, None
     return name, arguments, mask, k

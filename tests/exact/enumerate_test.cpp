@@ -3,6 +3,7 @@
 #include <set>
 
 #include "aimle/exact/exact.h"
+#include "aimle/exact/square.h"
 #include "tests/exact/listed.h"
 
 namespace aimle {
@@ -44,6 +45,7 @@ TEST(Enumerate, CountsWhatIsKnown) {
   expect_count(GridPath{.height = 2, .width = 2}, 4);
   expect_count(GridPath{.height = 2, .width = 2, .neighbourhood = 4}, 2);
   expect_count(GridPath{.height = 3, .width = 3, .neighbourhood = 4}, 11);
+  expect_count(GridPath{.height = 4, .width = 4}, 3441);
 }
 
 /// The best structure of the list is the solver's answer.
@@ -136,10 +138,14 @@ TEST(Expectation, OfASquareIsTheCovarianceInClosedForm) {
             for (size_t j = 0; j < b.size(); ++j) sum += (z[j] - b[j]) * (z[j] - b[j]);
             return sum;
           };
-          const auto listed_gradient = expectation(solver, x.data(), nullptr, square).gradient;
+          const Expectation listed = expectation(solver, x.data(), nullptr, square);
+          const Expectation closed = expected_square(solver, x.data(), nullptr, b.data());
           const auto row = listed::evaluate_row(solver, x, b);
+          EXPECT_EQ(closed.status, Status::kOk);
+          EXPECT_NEAR(closed.value, listed.value, 1e-13);
           for (size_t j = 0; j < x.size(); ++j) {
-            EXPECT_NEAR(listed_gradient[j], -2 * row.covariance[j], 1e-13);
+            EXPECT_NEAR(closed.gradient[j], listed.gradient[j], 1e-13);
+            EXPECT_NEAR(closed.gradient[j], -2 * row.covariance[j], 1e-13);
           }
         },
         distribution);

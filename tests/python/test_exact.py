@@ -367,6 +367,7 @@ def test_samples_are_a_function_of_the_key(structures):
     [
         (lambda x: exact.marginals("topk", x), TypeError, "aimle.TopK.*str"),
         (lambda x: exact.marginals(aimle.TopK(9), x), ValueError, "k <= n.*k=9, n=6"),
+        (lambda x: exact.marginals(aimle.TopK(2), x, k=2.0), TypeError, "k to be an int.*float"),
         (lambda x: exact.marginals(aimle.Argmax(), x, k=2), TypeError, "Argmax takes no k"),
         (lambda x: exact.marginals(aimle.Argmax(), [1.0]), TypeError, "scores.*tensor.*list"),
         (lambda x: exact.marginals(aimle.Argmax(), x.long()), TypeError, "float32.*int64"),
@@ -389,6 +390,20 @@ def test_samples_are_a_function_of_the_key(structures):
 def test_misuse_is_named(call: Callable, error: type[Exception], words: str):
     with pytest.raises(error, match=words):
         call(torch.ones(3, 6))
+
+
+@pytest.mark.parametrize("value", [math.nan, -math.inf])
+def test_a_grid_without_a_distribution_gives_nan(value: float):
+    costs = seeded(2, 3, 3)
+    costs[1, 1, 1] = value
+    solver = aimle.GridPath()
+    for got in (
+        exact.marginals(solver, costs),
+        exact.covariance(solver, costs, costs),
+        exact.sample(solver, costs, torch.tensor([1, 2])),
+    ):
+        assert got[0].isfinite().all()
+        assert got[1].isnan().all()
 
 
 def test_a_row_of_nan_gives_nan():
