@@ -75,6 +75,22 @@ TEST(Layer, StraightThroughPassesTheGradientOn) {
   EXPECT_TRUE(theta.grad().eq(1).all().item<bool>());
 }
 
+TEST(Layer, ThresholdsFavourTheEntryThatGainsAndSumToZero) {
+  const Layer layer(thresholds(argmax(), NoiseKind::kLogistic));
+  const at::Tensor theta = at::tensor({0.5, -0.25}, at::kDouble).requires_grad_(true);
+  const at::Tensor z = layer(theta, {.key = a_key()});
+  z.backward(at::tensor({3.0, 1.0}, at::kDouble).view({1, 2}));
+  const double sum = theta.grad().sum().item<double>();
+  EXPECT_NEAR(sum, 0.0, 1e-12);
+  EXPECT_GT(theta.grad()[0].item<double>(), 0.0);
+  EXPECT_EQ(layer.stats().at("capped_share").item<double>(), 0.0);
+  EXPECT_FALSE(layer.stats().contains("lambda_mean"));
+  EXPECT_TRUE(layer.state().empty());
+  EXPECT_THROW(
+      Layer(thresholds(grid_path()))(at::rand({3, 3}, at::requires_grad())).sum().backward(),
+      c10::Error);
+}
+
 TEST(Layer, IdentityIsStraightThroughAfterItsProjection) {
   const Layer layer(identity(topk(2)));
   const at::Tensor theta = leaf({3, 5});
