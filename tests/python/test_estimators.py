@@ -9,6 +9,7 @@ import math
 import pytest
 import torch
 from perturbed import (
+    STRUCTURES,
     assert_unbiased,
     cosine,
     curved,
@@ -20,6 +21,7 @@ from perturbed import (
     replicate,
     scores,
     subsets,
+    trees,
 )
 from torch import Tensor
 
@@ -93,9 +95,9 @@ def test_structures_to_which_an_estimator_does_not_apply_are_refused_by_name():
         ("reinmax", grid, "Argmax"),
         ("softsub", aimle.Argmax(), "TopK"),
         ("l2x", aimle.SpanningTree(3), "TopK"),
-        ("sfe", grid, "Argmax and TopK"),
-        ("sst", lambda x: x, "Argmax and TopK"),
-        ("exact", grid, "Argmax and TopK"),
+        ("sfe", grid, "Argmax, TopK and SpanningTree"),
+        ("sst", lambda x: x, "Argmax, TopK and SpanningTree"),
+        ("exact", grid, "Argmax, TopK and SpanningTree"),
     ):
         with pytest.raises(
             TypeError, match=f"applies to {allowed}.* but got {type(wrong).__name__}"
@@ -157,19 +159,25 @@ def test_unknown_names_suggest_the_nearest():
 # ---- Unbiased ones -------------------------------------------------------------------------------
 
 
-def family_gradient(k: int, theta: Tensor, loss) -> Tensor:
-    """Of E f(z) under the exponential family over k-subsets."""
-    structures = subsets(len(theta), k)
+FAMILIES = {
+    "argmax": (aimle.Argmax(), subsets(6, 1)),
+    "topk": (aimle.TopK(2), subsets(6, 2)),
+    "tree": (aimle.SpanningTree(4), trees(4)),
+}
+
+
+def family_gradient(family: str, theta: Tensor, loss) -> Tensor:
+    """Of E f(z) under the exponential family over all structures, for six scores."""
+    structures = FAMILIES[family][1]
     return exact_gradient(theta, structures, lambda at: exponential_family(at, structures), loss)
 
 
 @pytest.mark.parametrize("baseline", ["none", "leave_one_out"])
-@pytest.mark.parametrize("k", [1, 2])
-def test_the_score_function_is_unbiased_for_any_loss(k: int, baseline: str):
-    theta, loss = scores(5), curved(5)
-    solver = aimle.Argmax() if k == 1 else aimle.TopK(k)
-    layer = aimle.estimator("sfe", solver, nb_samples=100, baseline=baseline)
-    assert_unbiased(replicate(layer, theta, loss), family_gradient(k, theta, loss))
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_score_function_is_unbiased_for_any_loss(family: str, baseline: str):
+    theta, loss = scores(6), curved(6)
+    layer = aimle.estimator("sfe", FAMILIES[family][0], nb_samples=100, baseline=baseline)
+    assert_unbiased(replicate(layer, theta, loss), family_gradient(family, theta, loss))
 
 
 def test_leaving_one_out_shrinks_the_variance_of_the_score_function():
@@ -185,15 +193,15 @@ def test_leaving_one_out_shrinks_the_variance_of_the_score_function():
 
 
 def test_reinmax_is_unbiased_for_quadratic_losses():
-    theta, loss = scores(5), quadratic(5)
+    theta, loss = scores(6), quadratic(6)
     layer = aimle.estimator("reinmax", aimle.Argmax(), nb_samples=100)
-    assert_unbiased(replicate(layer, theta, loss), family_gradient(1, theta, loss))
+    assert_unbiased(replicate(layer, theta, loss), family_gradient("argmax", theta, loss))
 
 
 def test_the_covariance_is_unbiased_for_argmax_under_gumbel_noise():
-    theta, loss = scores(5), curved(5)
+    theta, loss = scores(6), curved(6)
     layer = aimle.estimator("aimle_covariance", aimle.Argmax(), nb_samples=100, share=1.0)
-    assert_unbiased(replicate(layer, theta, loss), family_gradient(1, theta, loss))
+    assert_unbiased(replicate(layer, theta, loss), family_gradient("argmax", theta, loss))
 
 
 def test_the_covariance_is_a_part_of_the_whole():
@@ -219,10 +227,10 @@ def test_the_covariance_is_a_part_of_the_whole():
 
 def test_the_jacobian_of_exact_marginals_is_exact_for_linear_losses():
     theta, loss = scores(6), linear(6)
-    for k, solver in ((1, aimle.Argmax()), (3, aimle.TopK(3))):
+    for family, (solver, _) in FAMILIES.items():
         layer = aimle.estimator("exact", solver, nb_samples=2)
         got = replicate(layer, theta.double(), loss, replicas=4)
-        torch.testing.assert_close(got, family_gradient(k, theta, loss).expand(4, -1))
+        torch.testing.assert_close(got, family_gradient(family, theta, loss).expand(4, -1))
 
 
 @pytest.mark.parametrize("reduction", ["none", "leave_one_out"])
@@ -303,15 +311,17 @@ def test_the_fenchel_young_loss_and_its_gradient():
         ("sst", "argmax", {"temperature": 0.5}, 0.95),
         ("sst", "topk", {"temperature": 0.5}, 0.95),
         ("sst", "topk", {"temperature": 1.0, "hard": True}, 0.9),
+        ("sst", "tree", {"temperature": 0.5}, 0.95),
+        ("sst", "tree", {"temperature": 1.0, "hard": True}, 0.9),
         ("l2x", "topk", {"temperature": 0.5}, 0.9),
         ("exact", "topk", {}, 0.9),
     ],
 )
 def test_biased_estimators_point_the_right_way(name, structure, settings, limit):
-    solver = aimle.Argmax() if structure == "argmax" else aimle.TopK(2)
+    solver, _, n = STRUCTURES[structure]
     cosines = []
     for seed in range(3):
-        theta, loss = scores(5, seed), quadratic(5, seed)
+        theta, loss = scores(n, seed), quadratic(n, seed)
         exact = perturbed_gradient(structure, theta, "gumbel", 1.0, loss)
         layer = aimle.estimator(name, solver, nb_samples=100, **settings)
         cosines.append(cosine(replicate(layer, theta, loss, replicas=100), exact))

@@ -41,7 +41,8 @@ class SampledEstimator(nn.Module):
         super().__init__()
         owner = type(self).__name__
         if not isinstance(solver, self.applies_to):
-            names = " and ".join(kind.__name__ for kind in self.applies_to)
+            *others, last = (kind.__name__ for kind in self.applies_to)
+            names = f"{', '.join(others)} and {last}" if others else last
             raise TypeError(f"[aimle.{owner}] applies to {names} but got {type(solver).__name__}")
         check_int(owner, "nb_samples", nb_samples, 1)
         check_choice(owner, "output", output, ("samples", "flat", "mean"))
