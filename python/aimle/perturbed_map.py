@@ -146,9 +146,10 @@ class PerturbedMap(nn.Module):
                 PyTorch's generator if not given.
         """
         self._check_theta(theta)
-        for name, value in (("mask", mask), ("key", key)):
-            if value is not None:
-                check_tensor(type(self).__name__, name, value)
+        if mask is not None:
+            check_tensor(type(self).__name__, "mask", mask)
+        if key is not None:
+            check_tensor(type(self).__name__, "key", key)
         noisy = self.training or self.noise_in_eval
         if not noisy or self.noise is None:
             key = theta.new_zeros(2, dtype=torch.int64) if key is None else key
