@@ -6,6 +6,7 @@
 
 #include "aimle/exact/network.h"
 #include "aimle/exact/uniform.h"
+#include "aimle/exact/wilson.h"
 
 namespace aimle {
 namespace {
@@ -18,6 +19,9 @@ using detail::Network;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 /// Up to this spread of logits, weights and their products are far from underflow.
 constexpr double kLinearSpread = 300;
+/// Up to this spread of a complete graph walks are short.
+constexpr double kWalkSpread = 3;
+constexpr int64_t kWalkStepsPerVertex = 100;
 
 class Components {
  public:
@@ -69,6 +73,10 @@ struct Graph {
   double largest = -kInf, smallest = kInf;
 
   bool linear() const { return edges.empty() || largest - smallest <= kLinearSpread; }
+  bool walkable() const {
+    return n > 2 && static_cast<int64_t>(edges.size()) == n * (n - 1) / 2 &&
+           largest - smallest <= kWalkSpread;
+  }
 
   template <class T>
   Status read(const SpanningTree& solver, const T* scores, const bool* mask) {
@@ -198,7 +206,7 @@ class Sampler {
   void draw(const Graph& graph, Uniform uniform, Chosen chosen) {
     Components components(graph.n);
     int64_t parts = graph.n;
-    for (size_t e = 0; parts > 1; ++e) {
+    for (size_t e = 0; parts > 1 && e < graph.edges.size(); ++e) {
       const Edge& edge = graph.edges[e];
       if (components.find(edge.i) == components.find(edge.j)) continue;
       const double p = Number::ratio(conductance_[e], between_ends(graph, e, components, parts));
@@ -237,35 +245,70 @@ class Sampler {
   Network<Number> network_;
 };
 
+/// One row's trees: by walks where they are short, else edge by edge.
+class TreeSampler {
+ public:
+  explicit TreeSampler(const SpanningTree& solver) : solver_(solver) {}
+
+  template <class T>
+  void sample(const SampleRows<T>& rows, int64_t i) {
+    const int64_t size = solver_.size();
+    const Status status =
+        graph_.read(solver_, rows.scores + i * size, rows.mask ? rows.mask + i * size : nullptr);
+    if (status != Status::kOk) return detail::refuse(rows, size, i, status);
+    rows.status[i] = status;
+    start();
+    for (int64_t s = 0; s < rows.samples; ++s) {
+      T* z = rows.z + (i * rows.samples + s) * size;
+      std::fill_n(z, size, T{0});
+      draw([&](int64_t j) { return uniform(rows.key, rows.first + i, s, j); },
+           [&](const Edge& edge) { edge.write(1, z); });
+    }
+  }
+
+ private:
+  void start() {
+    by_ends_ = graph_.edges;
+    std::stable_sort(graph_.edges.begin(), graph_.edges.end(),
+                     [](const Edge& a, const Edge& b) { return a.x > b.x; });
+    graph_.linear() ? linear_.start(graph_) : logarithmic_.start(graph_);
+    if (!graph_.walkable()) return;
+    walks_.reset(graph_.n);
+    for (const Edge& edge : graph_.edges) {
+      walks_.set_edge(edge.i, edge.j, graph_.conductance<Linear>(edge));
+    }
+    walks_.finish();
+  }
+
+  /// Number j of a sample belongs to edge j, and from the last edge on to the steps of walks.
+  template <class Uniform, class Chosen>
+  void draw(Uniform uniform, Chosen chosen) {
+    const int64_t n = graph_.n;
+    const bool walked =
+        graph_.walkable() &&
+        walks_.draw(
+            kWalkStepsPerVertex * n, [&](int64_t step) { return uniform(n * (n - 1) / 2 + step); },
+            [&](int64_t i, int64_t j) {
+              const int64_t index = SpanningTree::edge(std::min(i, j), std::max(i, j), n);
+              chosen(by_ends_[static_cast<size_t>(index)]);
+            });
+    if (walked) return;
+    graph_.linear() ? linear_.draw(graph_, uniform, chosen)
+                    : logarithmic_.draw(graph_, uniform, chosen);
+  }
+
+  const SpanningTree& solver_;
+  Graph graph_;
+  std::vector<Edge> by_ends_;  // in the undirected order, if the graph is complete
+  detail::Wilson walks_;
+  Sampler<Linear> linear_;
+  Sampler<Logarithmic> logarithmic_;
+};
+
 template <class T>
 void sample_all(const SpanningTree& solver, const SampleRows<T>& rows) {
-  const int64_t size = solver.size();
-  Graph graph;
-  Sampler<Linear> linear;
-  Sampler<Logarithmic> logarithmic;
-  for (int64_t i = 0; i < rows.count; ++i) {
-    const int64_t at = i * size;
-    const Status status =
-        graph.read(solver, rows.scores + at, rows.mask ? rows.mask + at : nullptr);
-    if (status != Status::kOk) {
-      detail::refuse(rows, size, i, status);
-      continue;
-    }
-    rows.status[i] = status;
-    std::stable_sort(graph.edges.begin(), graph.edges.end(),
-                     [](const Edge& a, const Edge& b) { return a.x > b.x; });
-    const auto sample_with = [&](auto& sampler) {
-      sampler.start(graph);
-      for (int64_t s = 0; s < rows.samples; ++s) {
-        T* z = rows.z + (i * rows.samples + s) * size;
-        std::fill_n(z, size, T{0});
-        sampler.draw(
-            graph, [&](int64_t index) { return uniform(rows.key, rows.first + i, s, index); },
-            [&](const Edge& edge) { edge.write(1, z); });
-      }
-    };
-    graph.linear() ? sample_with(linear) : sample_with(logarithmic);
-  }
+  TreeSampler sampler(solver);
+  for (int64_t i = 0; i < rows.count; ++i) sampler.sample(rows, i);
 }
 
 }  // namespace

@@ -26,8 +26,9 @@
 //
 // Samples take the edges one by one, the heaviest first: edge e belongs to the tree with
 // probability w_e / W_e in the graph where edges already taken are contracted and edges already
-// refused are gone. O(n^3) an edge, at most n^2/2 edges; exact and finite for every spread, where
-// random walks (Wilson 1996) need exponentially many steps.
+// refused are gone. O(n^3) an edge, at most n^2/2 edges; exact and finite for every spread.
+// Complete graphs whose logits lie within 3 of each other are sampled by random walks (wilson.h),
+// some n steps a tree, with a limit after which the edges are taken one by one after all.
 //
 // Layouts, and masks, as in map/spanning_tree.h: directed weights are x_ij + x_ji, and marginals
 // and samples are written to both directions. An edge of -inf has no probability; if no tree is

@@ -124,6 +124,21 @@ TEST(KSubset, OfAHundredOfAThousandLosesNothing) {
   }
 }
 
+TEST(KSubset, OfEqualScoresIsKnown) {
+  for (const int64_t k : {1, 10, 1000}) {
+    const std::vector<double> x(4000, 3.0), v(4000, 1.0);
+    const auto row = listed::evaluate_row(TopK{.n = 4000, .k = k}, x, v);
+    const auto chosen = static_cast<double>(k);
+    const double log_partition =
+        std::lgamma(4001.0) - std::lgamma(chosen + 1) - std::lgamma(4001.0 - chosen) + 3.0 * chosen;
+    EXPECT_NEAR(row.log_partition, log_partition, 1e-12 * log_partition + 1e-10) << k;
+    for (size_t j = 0; j < x.size(); j += 777) {
+      EXPECT_NEAR(row.marginals[j], chosen / 4000, 1e-12) << k;
+      EXPECT_NEAR(row.covariance[j], 0, 1e-12) << k;
+    }
+  }
+}
+
 TEST(KSubset, SaysWhyARowHasNoDistribution) {
   const auto status = [](std::vector<double> x, const Structure& mask = {}) {
     return listed::evaluate_row(TopK{.n = 3, .k = 2}, x, {0, 0, 0}, mask).status;

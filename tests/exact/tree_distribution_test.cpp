@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "aimle/exact/enumerate.h"
+#include "aimle/exact/uniform.h"
+#include "aimle/exact/wilson.h"
 #include "tests/exact/listed.h"
 
 namespace aimle {
@@ -148,13 +150,44 @@ TEST(TreeDistribution, SamplesAsOftenAsItShould) {
     listed::Rng rng(seed);
     const SpanningTree solver{.vertices = 4,
                               .layout = seed % 2 ? Layout::kDirected : Layout::kUndirected};
-    const auto x = listed::reals<float>(rng, solver.size(), 1.5);
-    listed::expect_frequencies(solver, trees(solver), x, {.seed = seed}, 20'000);
+    for (const double spread : {0.7, 3.0}) {  // by walks, and edge by edge
+      const auto x = listed::reals<float>(rng, solver.size(), spread);
+      listed::expect_frequencies(solver, trees(solver), x, {.seed = seed}, 20'000);
+    }
   }
   const SpanningTree solver{.vertices = 4};
   const Structure mask = {1, 0, 1, 1, 1, 1};
   listed::expect_frequencies(solver, listed::unmasked(trees(solver), mask),
                              std::vector<double>{1, 9, 0, -1, 1, 2}, {.seed = 9}, 20'000, mask);
+}
+
+TEST(TreeDistribution, SamplesOfManyVerticesHaveTheMarginals) {
+  for (const double spread : {1.0, 2.0}) {  // by walks, and edge by edge
+    const SpanningTree solver{.vertices = 12};
+    listed::Rng rng(21);
+    const auto x = listed::reals<double>(rng, solver.size(), spread);
+    const int64_t samples = 4000;
+    const auto mu = listed::evaluate_row(solver, x, x).marginals;
+    const auto z = listed::sample_row(solver, x, samples, {.seed = 4});
+    for (size_t e = 0; e < x.size(); ++e) {
+      double seen = 0;
+      for (int64_t s = 0; s < samples; ++s) seen += z[static_cast<size_t>(s) * x.size() + e];
+      EXPECT_NEAR(seen / samples, mu[e], 5 * std::sqrt(mu[e] * (1 - mu[e]) / samples));
+    }
+  }
+}
+
+TEST(Wilson, GivesUpAfterItsStepsAndChoosesNothing) {
+  detail::Wilson walks;
+  walks.reset(4);
+  for (int64_t i = 0; i < 4; ++i) {
+    for (int64_t j = i + 1; j < 4; ++j) walks.set_edge(i, j, (i < 2) == (j < 2) ? 1 : 1e-12);
+  }
+  walks.finish();
+  const auto number = [](int64_t step) { return uniform(Key{.seed = 1}, 0, 0, step); };
+  int64_t chosen = 0;
+  EXPECT_FALSE(walks.draw(1000, number, [&](int64_t, int64_t) { ++chosen; }));
+  EXPECT_EQ(chosen, 0);
 }
 
 TEST(TreeDistribution, SamplesEndWhereScoresAreFarApart) {
