@@ -29,7 +29,8 @@ struct AdaptiveTarget {
   /// kNoise: lambda = alpha sigma sqrt(n) mean_s 1 / ||d_s||, sigma the standard deviation of the
   /// tempered noise; works at theta = 0.
   enum class Scale { kTheta, kNoise };
-  /// kAdditive: alpha +- step (the paper). kMultiplicative: alpha * factor or alpha / factor.
+  /// kAdditive: alpha +- step (the paper). kMultiplicative: alpha * factor or alpha / factor, which
+  /// needs alpha_min > 0; [1, 1000] is a good range.
   enum class Rule { kAdditive, kMultiplicative };
 
   double step = 1e-3;

@@ -5,11 +5,13 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "aimle/torch/layer_call.h"
+#include "aimle/torch/value_error.h"
 
 namespace aimle {
 namespace {
@@ -80,6 +82,19 @@ void push_target(torch::jit::Stack& stack, const Target& target) {
                           adaptive.alpha_min, adaptive.alpha_max, adaptive.momentum});
 }
 
+/// Where alpha starts: as given, or at the rule's own start within the range.
+double start_of(const AdaptiveTarget& target, std::optional<double> given) {
+  ops::with_value_errors([&] { target.validate(); });
+  const double low = target.alpha_min;
+  const double high =
+      target.alpha_max > 0.0 ? target.alpha_max : std::numeric_limits<double>::infinity();
+  const bool additive = target.rule == AdaptiveTarget::Rule::kAdditive;
+  const double start = given.value_or(std::clamp(additive ? low : 1.0, low, high));
+  TORCH_CHECK_VALUE(low <= start && start <= high, "[aimle::Layer] expected ", low,
+                    " <= initial_alpha <= ", high, " but got ", start);
+  return start;
+}
+
 }  // namespace
 
 SolverSpec argmax() { return {.name = "argmax", .args = {}}; }
@@ -145,7 +160,7 @@ LayerOptions thresholds(SolverSpec solver, NoiseKind noise) {
 
 Layer::Layer(LayerOptions options) : options_(std::move(options)) {
   if (const auto* target = std::get_if<AdaptiveTarget>(&options_.target)) {
-    state_ = {{"alpha", scalar(options_.initial_alpha)},
+    state_ = {{"alpha", scalar(start_of(*target, options_.initial_alpha))},
               {"gbar", scalar(1.0)},
               {"updates", at::zeros({}, at::kLong)}};
     if (target->momentum != 0.0) state_["velocity"] = scalar(0.0);

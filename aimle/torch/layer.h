@@ -48,7 +48,7 @@ struct LayerOptions {
   double theta_noise_temperature = 1.0;
   std::optional<double> target_noise_temperature = std::nullopt;  // none: the same as theta's
   Target target = AdaptiveTarget{};
-  double initial_alpha = 0.0;
+  std::optional<double> initial_alpha = std::nullopt;  // none: 0, or 1 (multiplicative rule)
   Difference difference = Difference::kCentral;
   std::optional<Sense> sense = std::nullopt;  // none: the solver's own
   std::string output = "samples";             // or "flat", "mean"

@@ -83,6 +83,25 @@ def test_with_a_wide_range_gbar_settles_at_the_target(name: str, zero: bool, dev
     assert (settled - 1).abs().le(0.1).double().mean() > 0.8
 
 
+@pytest.mark.parametrize(
+    ("solver", "settings", "factor", "limit"),
+    [
+        (aimle.TopK(6), {}, 1.1, 1000.0),  # never a change
+        (aimle.TopK(3), {"target_norm": 0.0}, 1 / 1.1, 1.0),  # any change is too much
+    ],
+)
+def test_the_multiplicative_rule_and_its_range(
+    solver: aimle.TopK, settings: dict, factor: float, limit: float, device: torch.device
+):
+    target = aimle.AdaptiveTarget(100.0, rule="multiplicative", **settings)
+    layer = aimle.AIMLE(solver, target=target).to(device)
+    for t in range(1, 61):
+        run(layer, randn(3, 6, device=device))
+        expected = min(max(100.0 * factor**t, 1.0), 1000.0)
+        assert layer.alpha.item() == pytest.approx(expected, rel=1e-9)
+    assert layer.alpha == limit
+
+
 def test_zero_theta_is_the_papers_dead_zone(device: torch.device):
     """lambda = alpha ||theta|| / ||d|| = 0: no gradient, and alpha winds up as without flips."""
     layer = aimle.AIMLE(aimle.TopK(2)).to(device)

@@ -213,12 +213,16 @@ def test_a_callable_may_keep_or_change_what_it_was_given(device: torch.device, k
         assert torch.equal(results[0][1], results[1][1])
 
 
-def test_changing_z_does_not_change_the_gradient(device: torch.device, key: Tensor):
+@pytest.mark.parametrize("output", ["samples", "flat", "mean"])
+def test_changing_z_does_not_change_the_gradient(output: str, device: torch.device, key: Tensor):
     """The forward difference keeps its own z."""
     gradients = []
     for edit in (False, True):
         layer = aimle.AIMLE(
-            hardmax, symmetric_perturbation=False, target=aimle.AdaptiveTarget(0.7)
+            hardmax,
+            symmetric_perturbation=False,
+            output=output,
+            target=aimle.AdaptiveTarget(0.7),
         ).to(device)
         theta = leaf(randn(5, 7, device=device))
         z = layer(theta, key=key)

@@ -104,6 +104,24 @@ TEST(Layer, IdentityIsStraightThroughAfterItsProjection) {
   EXPECT_THROW(standardise(theta, 3), c10::ValueError);
 }
 
+TEST(Layer, AlphaStartsWhereItsRuleStarts) {
+  const auto start = [](const AdaptiveTarget& target, std::optional<double> given = std::nullopt) {
+    LayerOptions options = aimle::aimle(topk(3));
+    options.target = target;
+    options.initial_alpha = given;
+    return Layer(options).state().at("alpha").item<double>();
+  };
+  constexpr auto kMultiplicative = AdaptiveTarget::Rule::kMultiplicative;
+  EXPECT_EQ(start({}), 0.0);
+  EXPECT_EQ(start({}, 0.5), 0.5);
+  EXPECT_EQ(start({.alpha_min = 0.25}), 0.25);
+  EXPECT_EQ(start({.rule = kMultiplicative, .alpha_min = 1e-3, .alpha_max = 1e3}), 1.0);
+  EXPECT_EQ(start({.rule = kMultiplicative, .alpha_min = 2.0, .alpha_max = 1e3}), 2.0);
+  EXPECT_THROW(start({.rule = kMultiplicative}), c10::ValueError);
+  EXPECT_THROW(start({.alpha_max = 1.0}, 1.5), c10::ValueError);
+  EXPECT_THROW(start({}, -0.5), c10::ValueError);
+}
+
 TEST(Layer, RefusesWhatItCannotDo) {
   LayerOptions options = aimle::aimle(topk(3));
   options.output = "median";
