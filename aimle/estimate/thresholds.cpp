@@ -1,6 +1,7 @@
 #include "aimle/estimate/thresholds.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -80,7 +81,9 @@ ThresholdFinder<T>::ThresholdFinder(const Solver& solver) {
   best_.resize(edges);
   first_.resize(vertices + 1);
   neighbour_.resize(2 * vertices);
-  for (auto* by_vertex : {&order_, &parent_, &light_, &across_}) by_vertex->resize(vertices);
+  for (auto* by_vertex : {&vertex_, &up_, &end_, &stack_}) by_vertex->resize(vertices);
+  light_.resize(vertices * vertices);
+  heavy_.resize(vertices * vertices);
   for (int64_t i = 0; i < tree->vertices; ++i) {
     for (int64_t j = i + 1; j < tree->vertices; ++j) {
       const int64_t edge = SpanningTree::edge(i, j, tree->vertices);
@@ -151,60 +154,90 @@ void ThresholdFinder<T>::read_graph(const T* x, const bool* mask, const uint8_t*
     }
   }
   for (int64_t i = 0; i < n; ++i) first_[i + 1] += first_[i];
-  std::copy_n(first_.begin(), n, order_.begin());  // where the next neighbour goes
+  std::copy_n(first_.begin(), n, stack_.begin());  // where the next neighbour goes
   for (int64_t i = 0, e = 0; i < n; ++i) {
     for (int64_t j = i + 1; j < n; ++j, ++e) {
       if (!in_tree_[e]) continue;
-      neighbour_[order_[i]++] = j;
-      neighbour_[order_[j]++] = i;
+      neighbour_[stack_[i]++] = j;
+      neighbour_[stack_[j]++] = i;
     }
   }
 }
 
-/// The lightest edge on the way from the root to each vertex and, on the way back, the heaviest
-/// edge between the root and whatever lies below each vertex.
 template <class T>
-void ThresholdFinder<T>::find_edges_from(int64_t root) {
-  const int64_t n = graph_.vertices;
-  const auto edge = [n](int64_t i, int64_t j) {
-    return SpanningTree::edge(std::min(i, j), std::max(i, j), n);
-  };
-  order_[0] = root;
-  parent_[root] = light_[root] = -1;
-  for (int64_t seen = 1, at = 0; at < seen; ++at) {
-    const int64_t v = order_[at];
+typename ThresholdFinder<T>::Key ThresholdFinder<T>::key(T weight, int64_t edge) {
+  constexpr int kTop = std::numeric_limits<Bits>::digits - 1;
+  const Bits bits = std::bit_cast<Bits>(weight + T{0});  // -0 becomes +0
+  const Bits ordered = bits ^ ((Bits{0} - (bits >> kTop)) | (Bits{1} << kTop));
+  return Key{ordered} << 32 | static_cast<uint32_t>(~edge);
+}
+
+template <class T>
+void ThresholdFinder<T>::order_vertices() {
+  int64_t seen = 0, waiting = 0;
+  std::vector<int64_t>& above = end_;  // by vertex: the position of its parent, until it is left
+  stack_[waiting++] = 0;
+  above[0] = -1;
+  while (waiting > 0) {
+    const int64_t v = stack_[--waiting], at = seen++;
+    vertex_[at] = v;
+    up_[at] = above[v];
+    const int64_t parent = up_[at] < 0 ? -1 : vertex_[up_[at]];
     for (int64_t slot = first_[v]; slot < first_[v + 1]; ++slot) {
       const int64_t child = neighbour_[slot];
-      if (child == parent_[v]) continue;
-      order_[seen++] = child;
-      parent_[child] = v;
-      const int64_t e = edge(v, child);
-      light_[child] = light_[v] >= 0 && better(e, light_[v]) ? light_[v] : e;
+      if (child == parent) continue;
+      above[child] = at;
+      stack_[waiting++] = child;
     }
   }
-  for (int64_t v = 0; v < n; ++v) {
-    across_[v] = -1;
-    if (v == root) continue;
-    const int64_t e = edge(root, v);
-    if (in_tree_[e] || !exists_[e]) continue;
-    best_[e] = light_[v];
-    across_[v] = e;
-  }
-  for (int64_t at = n - 1; at > 0; --at) {
-    const int64_t v = order_[at], e = across_[v], up = parent_[v];
-    if (e < 0) continue;
-    int64_t& best = best_[edge(up, v)];
-    if (best < 0 || better(e, best)) best = e;
-    if (across_[up] < 0 || better(e, across_[up])) across_[up] = e;
-  }
+  for (int64_t at = 0; at < seen; ++at) end_[at] = at + 1;
+  for (int64_t at = seen - 1; at > 0; --at) end_[up_[at]] = std::max(end_[up_[at]], end_[at]);
 }
 
 template <class T>
 void ThresholdFinder<T>::find_in_tree(const T* x, const bool* mask, const uint8_t* chosen,
                                       T* threshold, int64_t* partner) {
   read_graph(x, mask, chosen);
+  order_vertices();
   std::fill(best_.begin(), best_.end(), -1);
-  for (int64_t root = 0; root < graph_.vertices; ++root) find_edges_from(root);
+  const int64_t n = graph_.vertices;
+  const auto edge = [&](int64_t a, int64_t b) {
+    const int64_t i = vertex_[a], j = vertex_[b];
+    return SpanningTree::edge(std::min(i, j), std::max(i, j), n);
+  };
+
+  // Downwards: a path to a new vertex is a path to its parent and one edge more.
+  constexpr Key kNoPath = ~Key{0};
+  light_[0] = kNoPath;
+  for (int64_t a = 1; a < n; ++a) {
+    const int64_t e = edge(a, up_[a]);
+    const Key last = key(weight_[e], e);
+    const Key* above = light_.data() + up_[a] * n;
+    Key* row = light_.data() + a * n;
+    for (int64_t b = 0; b < a; ++b) row[b] = std::min(above[b], last);
+    for (int64_t b = 0; b < a; ++b) light_[b * n + a] = row[b];
+    row[a] = kNoPath;
+  }
+  for (int64_t a = 0; a < n; ++a) {
+    heavy_[a * n + a] = 0;
+    for (int64_t b = 0; b < a; ++b) {
+      const int64_t e = edge(a, b);
+      const bool other = exists_[e] && !in_tree_[e];
+      if (other) best_[e] = edge_of(light_[a * n + b]);
+      heavy_[a * n + b] = heavy_[b * n + a] = other ? key(weight_[e], e) : Key{0};
+    }
+  }
+  // Upwards: the cut that a tree edge leaves is what lies below it against the rest.
+  for (int64_t a = n - 1; a > 0; --a) {
+    const Key* row = heavy_.data() + a * n;
+    Key* above = heavy_.data() + up_[a] * n;
+    Key best = 0;
+    for (int64_t b = 0; b < a; ++b) best = std::max(best, row[b]);
+    for (int64_t b = end_[a]; b < n; ++b) best = std::max(best, row[b]);
+    for (int64_t b = 0; b < n; ++b) above[b] = std::max(above[b], row[b]);
+    if (best != 0) best_[edge(a, up_[a])] = edge_of(best);
+  }
+
   const bool directed = graph_.layout == SpanningTree::Layout::kDirected;
   for (size_t e = 0; e < best_.size(); ++e) {
     const int64_t a = entry_[e], b = reverse_[e], other = best_[e];

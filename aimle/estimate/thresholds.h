@@ -30,6 +30,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "aimle/estimate/estimator.h"
@@ -58,25 +59,31 @@ class ThresholdFinder {
   void find_in_tree(const T* x, const bool* mask, const uint8_t* chosen, T* threshold,
                     int64_t* partner);
   void read_graph(const T* x, const bool* mask, const uint8_t* chosen);
-  void find_edges_from(int64_t root);
-  /// Of equal weights the earlier edge is the better one, as in the solver.
-  bool better(int64_t e, int64_t f) const {
-    return weight_[e] > weight_[f] || (weight_[e] == weight_[f] && e < f);
-  }
+  void order_vertices();
+
+  /// An edge as one number, the larger the better: its weight, then the earlier index. 0 is no
+  /// edge.
+  using Bits = std::conditional_t<std::is_same_v<T, float>, uint32_t, uint64_t>;
+  __extension__ using Wide = unsigned __int128;
+  using Key = std::conditional_t<std::is_same_v<T, float>, uint64_t, Wide>;
+  static Key key(T weight, int64_t edge);
+  static int64_t edge_of(Key key) { return static_cast<int64_t>(~static_cast<uint32_t>(key)); }
 
   int64_t n_ = 0;       // entries
   int64_t chosen_ = 0;  // ones in a solution
   bool tree_ = false;
   SpanningTree graph_;
 
-  // Of trees, by edge in the undirected order or by vertex:
-  std::vector<int64_t> entry_, reverse_;         // the entries of an edge, equal if undirected
-  std::vector<T> weight_;                        // of an edge
-  std::vector<uint8_t> exists_, in_tree_;        // of an edge
-  std::vector<int64_t> best_;                    // the partner of an edge, -1 if it has none
-  std::vector<int64_t> first_, neighbour_;       // the tree's adjacency
-  std::vector<int64_t> order_, parent_, light_;  // one traversal; light_ is an edge
-  std::vector<int64_t> across_;                  // heaviest edge from the root to below a vertex
+  // Of trees. Vertices are numbered in the order of a walk from vertex 0 that finishes a branch
+  // before the next, so that what lies below a vertex is [it, end_[it]).
+  std::vector<int64_t> entry_, reverse_;    // the entries of an edge, equal if undirected
+  std::vector<T> weight_;                   // of an edge
+  std::vector<uint8_t> exists_, in_tree_;   // of an edge
+  std::vector<int64_t> best_;               // the partner of an edge, -1 if it has none
+  std::vector<int64_t> first_, neighbour_;  // the tree's adjacency
+  std::vector<int64_t> vertex_, up_, end_, stack_;
+  std::vector<Key> light_;  // [n, n]: the lightest edge on the path between two vertices
+  std::vector<Key> heavy_;  // [n, n]: the heaviest other edge from below a vertex to another vertex
 };
 
 /// The weight w of an entry at u = (t - theta) / tau, before the cap and the factor 1/2.
