@@ -131,6 +131,21 @@ def test_an_example_does_not_see_the_rest_of_its_batch(
     assert torch.equal(gradient(theta, dy)[:2], gradient(theta[:2], dy[:2]))
 
 
+def test_the_number_of_threads_does_not_show(device: torch.device, key: Tensor):
+    problem = PROBLEMS["topk"]
+    theta = problem.theta(301, dtype=torch.float32, device=device)
+    before, results = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            layer = aimle.AIMLE(problem.solver, nb_samples=40, target=adaptive()).to(device)
+            results.append((*run(layer, theta, key=key), *layer.stats().values()))
+    finally:
+        torch.set_num_threads(before)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
 # ---- The chain rule ------------------------------------------------------------------------------
 
 

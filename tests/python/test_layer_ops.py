@@ -8,6 +8,7 @@ from layer_cases import PROBLEMS, assert_same_state, leaf, randn, state_of
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.library import opcheck
+from torch.utils.checkpoint import checkpoint
 
 import aimle
 
@@ -252,6 +253,30 @@ def test_a_layer_inside_a_compiled_model(device: torch.device):
         return Model()
 
     assert_compiles(make, thetas_for("topk", device, steps=5))
+
+
+class Calls(torch.nn.Module):
+    """A model that calls one layer as a user might."""
+
+    def __init__(self, how: str, stranger: bool) -> None:
+        super().__init__()
+        self.how = how
+        solver = Traceable() if stranger else aimle.TopK(3)
+        self.choose = aimle.AIMLE(solver, nb_samples=2, target=aimle.AdaptiveTarget(0.7))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.how == "twice":
+            return self.choose(x) + 2 * self.choose(x.flip(-1))
+        if self.how == "masked":
+            return self.choose(x, mask=torch.arange(8, device=x.device) > 1)
+        return checkpoint(lambda x: 2 * self.choose(x), x, use_reentrant=False)
+
+
+@pytest.mark.parametrize("how", ["twice", "masked", "checkpointed"])
+@pytest.mark.parametrize("stranger", [False, True], ids=["fused", "staged"])
+def test_calls_inside_a_compiled_model(how: str, stranger: bool, device: torch.device):
+    """Two calls update alpha twice; checkpointing replays the key inside the graph too."""
+    assert_compiles(lambda: Calls(how, stranger), thetas_for("topk", device))
 
 
 def test_a_generator_under_compile_says_to_pass_a_key(device: torch.device, key: Tensor):
