@@ -67,7 +67,10 @@ class ThresholdFinder {
   __extension__ using Wide = unsigned __int128;
   using Key = std::conditional_t<std::is_same_v<T, float>, uint64_t, Wide>;
   static Key key(T weight, int64_t edge);
-  static int64_t edge_of(Key key) { return static_cast<int64_t>(~static_cast<uint32_t>(key)); }
+  static int64_t edge_of(Key key) {
+    const uint32_t edge = ~static_cast<uint32_t>(key);
+    return edge;
+  }
 
   int64_t n_ = 0;       // entries
   int64_t chosen_ = 0;  // ones in a solution
