@@ -2,8 +2,8 @@
 
 `make bench` runs it; `--reference DIR` adds the authors' code from a checkout of
 EdinburghNLP/torch-adaptive-imle. Gradients are compared on the same noise before anything is timed.
-`published` is what the authors' layer takes on a 2-core machine, `aim` the time aimed for with two
-threads.
+`published` is a time reported for the authors' layer on a 2-core machine, `aim` the time aimed for
+with two threads.
 """
 
 from __future__ import annotations
