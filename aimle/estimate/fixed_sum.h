@@ -12,6 +12,14 @@ namespace aimle {
 
 inline constexpr int kSumLanes = 32;
 
+/// The sum of the partial sums, which are overwritten: the tree of halves.
+[[gnu::always_inline]] inline double fold(double* partial) {
+  for (int half = kSumLanes / 2; half > 0; half /= 2) {
+    for (int lane = 0; lane < half; ++lane) partial[lane] += partial[lane + half];
+  }
+  return partial[0];
+}
+
 /// sum over j in [0, n) of term(j), in the fixed order.
 template <class Term>
 [[gnu::always_inline]] inline double fixed_sum(int64_t n, Term term) {
@@ -22,10 +30,7 @@ template <class Term>
     for (int lane = 0; lane < kSumLanes; ++lane) partial[lane] += term(j + lane);
   }
   for (int lane = 0; j + lane < n; ++lane) partial[lane] += term(j + lane);
-  for (int half = kSumLanes / 2; half > 0; half /= 2) {
-    for (int lane = 0; lane < half; ++lane) partial[lane] += partial[lane + half];
-  }
-  return partial[0];
+  return fold(partial);
 }
 
 }  // namespace aimle

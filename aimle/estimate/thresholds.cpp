@@ -4,57 +4,15 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <numbers>
 #include <utility>
 
 #include "aimle/base/check.h"
 #include "aimle/estimate/block.h"
 #include "aimle/estimate/fixed_sum.h"
 #include "aimle/estimate/report.h"
+#include "aimle/estimate/threshold_weight.h"
 
 namespace aimle {
-namespace {
-
-/// phi(u) / Phi(-u): p/(1 - F) of the normal distribution, and p/F at -u.
-double normal_hazard(double u) {
-  if (u > 25.0) {  // the first terms of the asymptotic series, relative error below 1e-9
-    const double v = 1.0 / (u * u);
-    return u / (1.0 - v * (1.0 - 3.0 * v * (1.0 - 5.0 * v)));
-  }
-  const double p = std::exp(-0.5 * u * u) / std::sqrt(2.0 * std::numbers::pi);
-  return p / (0.5 * std::erfc(u / std::numbers::sqrt2));
-}
-
-double gumbel_weight(bool trapezoid, double u, bool is_in) {
-  const double y = std::exp(-u);
-  if (!trapezoid) return y > 700.0 ? 0.0 : y * std::exp(-y);
-  if (!is_in) return y;
-  return y > 700.0 ? 0.0 : y < 1e-12 ? 1.0 : y / std::expm1(y);
-}
-
-double logistic_weight(bool trapezoid, double u, bool is_in) {
-  const double above = 1.0 / (1.0 + std::exp(u)), below = 1.0 / (1.0 + std::exp(-u));
-  return !trapezoid ? above * below : is_in ? below : above;
-}
-
-double normal_weight(bool trapezoid, double u, bool is_in) {
-  if (trapezoid) return normal_hazard(is_in ? u : -u);
-  return std::exp(-0.5 * u * u) / std::sqrt(2.0 * std::numbers::pi);
-}
-
-}  // namespace
-
-double threshold_weight(const ThresholdTarget& target, double u, bool is_in) {
-  const bool trapezoid = target.order == ThresholdTarget::Order::kTrapezoid;
-  switch (target.density) {
-    case NoiseKind::kGumbel:
-      return gumbel_weight(trapezoid, u, is_in);
-    case NoiseKind::kLogistic:
-      return logistic_weight(trapezoid, u, is_in);
-    default:
-      return normal_weight(trapezoid, u, is_in);
-  }
-}
 
 // ---- Thresholds of a row
 // --------------------------------------------------------------------------
@@ -264,6 +222,12 @@ struct Capped {
   double lost = 0.0;  // of which the cap took
 };
 
+/// The sums of one example, entry j of every sample in partial sum j mod 32 (fixed_sum.h).
+struct CappedPartials {
+  double mass[kSumLanes] = {};
+  double lost[kSumLanes] = {};
+};
+
 template <class T>
 class ThresholdSum {
  public:
@@ -301,12 +265,12 @@ class ThresholdSum {
       if (std::isinf(t)) continue;  // no noise gets there
       const double difference = gain_[j] - gain_[partner_[j]];
       const double u = (t - sign * static_cast<double>(theta[j])) / tau;
-      const double weight = threshold_weight(target_, u, chosen_[j] != 0);
+      const double weight = threshold_weight(target_.density, target_.order, u, chosen_[j] != 0);
       const double kept = std::min(weight, target_.max_weight);
       capped_.weights += 1.0;
       capped_.capped += weight > kept;
-      capped_.mass += weight * std::abs(difference);
-      capped_.lost += (weight - kept) * std::abs(difference);
+      partials_.mass[j % kSumLanes] += weight * std::abs(difference);
+      partials_.lost[j % kSumLanes] += (weight - kept) * std::abs(difference);
       sum_[j] += (trapezoid ? 0.5 : 1.0) * kept * difference;
     }
     changes_.samples += 1;
@@ -315,12 +279,10 @@ class ThresholdSum {
   /// Writes the gradient of example b and starts the next one.
   Capped finish(int64_t b, T* dtheta) {
     const int64_t n = examples_.n;
-    double total = 0.0, free = 0.0;
-    for (int64_t j = 0; j < n; ++j) {
-      if (!is_free(examples_, b, j)) continue;
-      total += sum_[j];
-      free += 1.0;
-    }
+    const double total =
+        fixed_sum(n, [&](int64_t j) { return is_free(examples_, b, j) ? sum_[j] : 0.0; });
+    double free = 0.0;
+    for (int64_t j = 0; j < n; ++j) free += is_free(examples_, b, j);
     const double mean = total / std::max(free, 1.0);
     const double samples =
         settings_.output == Output::kMean ? static_cast<double>(settings_.samples) : 1.0;
@@ -334,6 +296,9 @@ class ThresholdSum {
       changes_.zeros += moves && g == 0.0;
       sum_[j] = 0.0;
     }
+    capped_.mass = fold(partials_.mass);
+    capped_.lost = fold(partials_.lost);
+    partials_ = {};
     return std::exchange(capped_, {});
   }
 
@@ -349,6 +314,7 @@ class ThresholdSum {
   std::vector<uint8_t> chosen_;
   std::vector<double> gain_, sum_;
   Capped capped_;
+  CappedPartials partials_;
   Changes changes_;
 };
 

@@ -22,11 +22,15 @@
 // uses the gradients at both: unbiased for every quadratic f, where kFirst is for linear f only.
 // No structure changes if the same number is added to all theta, so the mean of g is subtracted.
 //
-// Weights: Gumbel p/F = e^-u, p/(1 - F) <= 1; Logistic both <= 1; Normal about |u|. Those beyond
-// max_weight are cut to it, a bias that the report measures. Noise without a density in closed form
-// is refused: for Sum-of-Gamma F ~ u^(iterations/k) at its lower end, and with k >= iterations w
-// has no second moment. Without noise (evaluation) nothing is left to chance and kFirst is used, at
-// the density and temperature given.
+// Weights (threshold_weight.h): Gumbel p/F = e^-u, p/(1 - F) <= 1; Logistic both <= 1; Normal about
+// |u|. Those beyond max_weight are cut to it, a bias that the report measures. Noise without a
+// density in closed form is refused: for Sum-of-Gamma F ~ u^(iterations/k) at its lower end, and
+// with k >= iterations w has no second moment. Without noise (evaluation) nothing is left to chance
+// and kFirst is used, at the density and temperature given.
+//
+// All in float64 and in a fixed order, so that every machine finds the same bits: an entry's
+// samples one after the other; the mean over the entries, and the totals of the report over entries
+// and then over examples, in the order of fixed_sum.h.
 #pragma once
 
 #include <cstdint>
@@ -88,9 +92,6 @@ class ThresholdFinder {
   std::vector<Key> light_;  // [n, n]: the lightest edge on the path between two vertices
   std::vector<Key> heavy_;  // [n, n]: the heaviest other edge from below a vertex to another vertex
 };
-
-/// The weight w of an entry at u = (t - theta) / tau, before the cap and the factor 1/2.
-double threshold_weight(const ThresholdTarget& target, double u, bool is_in);
 
 /// The gradient of Difference::kThresholds; `pass.bits` is what forward wrote.
 template <class T>

@@ -89,44 +89,6 @@ TEST(ThresholdsTest, EntriesEnterAndLeaveAtTheirThresholdsWithTheirPartners) {
   }
 }
 
-TEST(ThresholdsTest, WeightsAreRatiosOfDensityAndDistribution) {
-  struct Noise {
-    NoiseKind kind;
-    double (*distribution)(double);
-  };
-  const Noise noises[] = {
-      {NoiseKind::kGumbel, [](double u) { return std::exp(-std::exp(-u)); }},
-      {NoiseKind::kLogistic, [](double u) { return 1.0 / (1.0 + std::exp(-u)); }},
-      {NoiseKind::kNormal, [](double u) { return 0.5 * std::erfc(-u / std::sqrt(2.0)); }}};
-  for (const auto& [kind, distribution] : noises) {
-    for (double u = -2.5; u <= 4.0; u += 0.125) {
-      const double h = 1e-5;
-      const double density = (distribution(u + h) - distribution(u - h)) / (2 * h);
-      const ThresholdTarget first{.density = kind, .order = ThresholdTarget::Order::kFirst};
-      const ThresholdTarget trapezoid{.density = kind};
-      const double tolerance = 1e-8;
-      EXPECT_NEAR(threshold_weight(first, u, true), density, tolerance);
-      EXPECT_NEAR(threshold_weight(first, u, false), density, tolerance);
-      EXPECT_NEAR(threshold_weight(trapezoid, u, false), density / distribution(u),
-                  tolerance / distribution(u));
-      EXPECT_NEAR(threshold_weight(trapezoid, u, true), density / (1 - distribution(u)),
-                  tolerance / (1 - distribution(u)));
-    }
-    for (const double u : {-1e4, -800.0, -40.0, 40.0, 800.0, 1e4}) {
-      for (const bool is_in : {true, false}) {
-        const ThresholdTarget first{.density = kind, .order = ThresholdTarget::Order::kFirst};
-        EXPECT_EQ(threshold_weight(first, u, is_in) < 1e-12, true) << u;
-        EXPECT_FALSE(std::isnan(threshold_weight({.density = kind}, u, is_in))) << u;
-        EXPECT_GE(threshold_weight({.density = kind}, u, is_in), 0.0) << u;
-      }
-    }
-  }
-  // The hazard of the normal is continuous where its series begins.
-  const ThresholdTarget normal_target{.density = NoiseKind::kNormal};
-  EXPECT_NEAR(threshold_weight(normal_target, 25.0 + 1e-9, true),
-              threshold_weight(normal_target, 25.0 - 1e-9, true), 1e-7);
-}
-
 TEST(ThresholdsTest, MisuseIsRefused) {
   EXPECT_THROW(ThresholdFinder<float>(GridPath{.height = 3, .width = 3}), std::invalid_argument);
   EstimatorSettings settings{.noise = {.kind = NoiseKind::kGumbel},

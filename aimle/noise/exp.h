@@ -1,0 +1,84 @@
+// exp and expm1 in float64, the same bits on every host and device.
+//
+// Under the rules of math.h: prescribed operations only, no branches, no libm, no contraction. With
+// k = round(x / log 2) and r = x - k log 2, |r| <= log(2) / 2,
+//
+//   e^x = 2^k (1 + m),   m = e^r - 1 = r + r^2 Q(r),   Q a polynomial of degree 9
+//
+// (scripts/fit_weight_polynomials.py). Both are within 1e-15 of the exact value, relatively, for
+// |x| <= kMaxExponent; beyond it they stay at that end, so results are positive, normal numbers.
+#pragma once
+
+#include <cstdint>
+
+#include "aimle/noise/math.h"
+
+namespace aimle {
+
+AIMLE_HD uint64_t double_bits(double value) {
+#if defined(__CUDA_ARCH__)
+  return static_cast<uint64_t>(__double_as_longlong(value));
+#else
+  return __builtin_bit_cast(uint64_t, value);
+#endif
+}
+
+AIMLE_HD double double_from_bits(uint64_t bits) {
+#if defined(__CUDA_ARCH__)
+  return __longlong_as_double(static_cast<long long>(bits));
+#else
+  return __builtin_bit_cast(double, bits);
+#endif
+}
+
+/// All ones if true, else zero.
+AIMLE_HD uint64_t mask_if(bool condition) { return uint64_t{0} - static_cast<uint64_t>(condition); }
+
+/// `yes` where mask is all ones, `no` where it is zero.
+AIMLE_HD double select(uint64_t mask, double yes, double no) {
+  return double_from_bits((double_bits(yes) & mask) | (double_bits(no) & ~mask));
+}
+
+inline constexpr double kMaxExponent = 700.0;
+
+/// e^x = scale (1 + m).
+struct ExpParts {
+  double scale;
+  double m;
+};
+
+AIMLE_HD ExpParts exp_parts(double x) {
+  constexpr double kPerLog2 = 0x1.71547652b82fep+0;
+  constexpr double kLog2High = 0x1.62e42fefa3000p-1, kLog2Low = 0x1.3de6af278ece6p-42;
+  constexpr double kRound = 0x1.8p+52;  // adding it leaves the nearest integer in the low bits
+  x = x < -kMaxExponent ? -kMaxExponent : x;
+  x = x > kMaxExponent ? kMaxExponent : x;
+  const double shifted = x * kPerLog2 + kRound;
+  const double k = shifted - kRound;
+  const double r = (x - k * kLog2High) - k * kLog2Low;
+
+  double q = 0x1.af38a9b0ec855p-26;
+  q = q * r + 0x1.289185613a3d6p-22;
+  q = q * r + 0x1.71de0dae63bb3p-19;
+  q = q * r + 0x1.a019b90d2ae7ap-16;
+  q = q * r + 0x1.a01a01a7c41d5p-13;
+  q = q * r + 0x1.6c16c1788bd90p-10;
+  q = q * r + 0x1.11111111109b3p-7;
+  q = q * r + 0x1.5555555553d63p-5;
+  q = q * r + 0x1.5555555555556p-3;
+  q = q * r + 0x1.0000000000001p-1;
+  return {double_from_bits((double_bits(shifted) << 52) + 0x3ff0000000000000u), r + (r * r) * q};
+}
+
+AIMLE_HD double exp_portable(double x) {
+  const ExpParts e = exp_parts(x);
+  return e.scale + e.scale * e.m;
+}
+
+/// e^x - 1, accurate near 0 too.
+AIMLE_HD double expm1_portable(double x) {
+  const ExpParts e = exp_parts(x);
+  return e.scale * e.m + (e.scale - 1.0);
+}
+
+}  // namespace aimle
