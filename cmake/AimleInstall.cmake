@@ -1,10 +1,14 @@
 # What is installed, and where. In a wheel (scikit-build-core sets SKBUILD): the library of operators
-# beside the Python package. Otherwise: headers, libraries, and a CMake package with the components
+# and the program beside the Python package. Otherwise: headers, libraries, and a CMake package with the components
 # `core`, which needs no Torch, and `torch`.
 
 if(SKBUILD)
   install(TARGETS aimle_torch LIBRARY DESTINATION aimle/lib COMPONENT wheel)
   install(FILES ${PROJECT_BINARY_DIR}/_build.json DESTINATION aimle/lib COMPONENT wheel)
+  if(TARGET aimle_cli)
+    set_target_properties(aimle_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+    install(TARGETS aimle_cli RUNTIME DESTINATION aimle/bin COMPONENT wheel)
+  endif()
   return()
 endif()
 
@@ -24,6 +28,11 @@ if(AIMLE_TORCH)
   install(TARGETS aimle_torch EXPORT aimle_torch LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(EXPORT aimle_torch NAMESPACE aimle:: FILE aimle-torch.cmake
           DESTINATION ${AIMLE_CMAKE_DIR})
+endif()
+if(TARGET aimle_cli)
+  set_target_properties(aimle_cli PROPERTIES
+    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${AIMLE_TORCH_PREFIX}/lib")
+  install(TARGETS aimle_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
 configure_package_config_file(cmake/aimleConfig.cmake.in aimleConfig.cmake

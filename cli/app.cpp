@@ -1,0 +1,180 @@
+#include "cli/app.h"
+
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "experiments/run/failure.h"
+#include "experiments/run/nearest_name.h"
+#include "experiments/run/output_folder.h"
+#include "experiments/run/progress.h"
+
+namespace aimle::cli {
+namespace {
+
+using experiments::nearest_name;
+
+constexpr int kUsage = 2;
+
+int complain(const std::string& message, int code) {
+  std::fprintf(stderr, "aimle: %s\n", message.c_str());
+  return code;
+}
+
+/// The command that was being parsed: the last one of the chain that was named.
+const CLI::App& deepest(const CLI::App& app) {
+  const CLI::App* found = &app;
+  while (!found->get_subcommands().empty()) found = found->get_subcommands().back();
+  return *found;
+}
+
+std::string path_of(const CLI::App& app) {
+  const CLI::App* parent = app.get_parent();
+  return parent == nullptr ? app.get_name() : path_of(*parent) + " " + app.get_name();
+}
+
+std::vector<std::string> names_of_options(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::vector<std::string> names_of_commands(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+std::string unexpected(const CLI::App& app, std::string given) {
+  const std::string command = path_of(app);
+  const std::string help = " (see " + command + " --help)";
+  if (given.starts_with("-")) {
+    given = given.substr(0, given.find('='));
+    const std::string near = nearest_name(given, names_of_options(app));
+    return command + " has no option " + given +
+           (near.empty() ? "" : ": did you mean " + near + "?") + help;
+  }
+  const std::vector<std::string> commands = names_of_commands(app);
+  if (commands.empty()) return command + " does not take '" + given + "'" + help;
+  return experiments::unknown_name("command", given, commands);
+}
+
+int usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& command = deepest(app);
+  if (const std::vector<std::string> rest = app.remaining(true); !rest.empty()) {
+    return complain(unexpected(command, rest.front()), kUsage);
+  }
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
+      !names_of_commands(command).empty()) {
+    std::fputs(command.help("", CLI::AppFormatMode::Normal).c_str(), stderr);
+    return complain(path_of(command) + " needs a command", kUsage);
+  }
+  return complain(error.what() + (" (see " + path_of(command) + " --help)"), kUsage);
+}
+
+template <class T>
+std::optional<T> parse(const std::string& text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::string spell(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+}  // namespace
+
+void set_up(CLI::App& app) {
+  app.set_version_flag("--version", "aimle " AIMLE_VERSION);
+  app.require_subcommand(1);
+  app.failure_message(CLI::FailureMessage::simple);
+}
+
+int run(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+    return EXIT_SUCCESS;
+  } catch (const CLI::Success& wish) {  // --help, --version
+    return app.exit(wish);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(app, error);
+  } catch (const experiments::Stopped& stopped) {
+    return complain(stopped.what(), 128 + stopped.signal);
+  } catch (const c10::Error& error) {
+    return complain(error.what_without_backtrace(), EXIT_FAILURE);
+  } catch (const std::bad_alloc&) {
+    return complain("out of memory", EXIT_FAILURE);
+  } catch (const std::exception& error) {
+    return complain(error.what(), EXIT_FAILURE);
+  }
+}
+
+void add_common_options(CLI::App& command, CommonOptions& options, const std::string& default_out) {
+  options.out = default_out;
+  command.add_option("--out", options.out, "Folder for results")->capture_default_str();
+  command.add_flag("--force", options.force, "Use the folder even if it is not empty");
+  command.add_flag("--quiet", options.quiet, "Show no progress");
+  command
+      .add_option("--threads", options.threads, "Threads, 0: one per core; same results for any")
+      ->check(integer_between(0, 1024))
+      ->capture_default_str();
+}
+
+void apply(const CommonOptions& options) {
+  experiments::set_quiet(options.quiet);
+  const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
+  at::set_num_threads(
+      static_cast<int>(std::max<int64_t>(1, options.threads > 0 ? options.threads : cores)));
+  experiments::prepare_output_folder(options.out, options.force
+                                                      ? experiments::IfNotEmpty::kKeepFiles
+                                                      : experiments::IfNotEmpty::kRefuse);
+}
+
+CLI::Validator one_of(const std::string& kind, std::vector<std::string> names) {
+  std::string listed;
+  for (const std::string& name : names) listed += (listed.empty() ? "" : "|") + name;
+  return CLI::Validator(
+      [kind, names = std::move(names)](std::string& given) {
+        const bool known = std::find(names.begin(), names.end(), given) != names.end();
+        return known ? std::string() : experiments::unknown_name(kind, given, names);
+      },
+      listed);
+}
+
+CLI::Validator number_between(double low, double high) {
+  const std::string range = "in [" + spell(low) + ", " + spell(high) + "]";
+  return CLI::Validator(
+      [=](std::string& given) {
+        const std::optional<double> value = parse<double>(given);
+        const bool fits = value && std::isfinite(*value) && low <= *value && *value <= high;
+        return fits ? std::string() : "expected a number " + range + " but got '" + given + "'";
+      },
+      "FLOAT " + range);
+}
+
+CLI::Validator integer_between(int64_t low, int64_t high) {
+  const std::string range = "in [" + std::to_string(low) + ", " + std::to_string(high) + "]";
+  return CLI::Validator(
+      [=](std::string& given) {
+        const std::optional<int64_t> value = parse<int64_t>(given);
+        const bool fits = value && low <= *value && *value <= high;
+        return fits ? std::string()
+                    : "expected a whole number " + range + " but got '" + given + "'";
+      },
+      "INT " + range);
+}
+
+}  // namespace aimle::cli

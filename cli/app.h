@@ -1,0 +1,40 @@
+// What every command shares: how the program starts, and how it ends.
+//
+//   exit code   0 well · 1 a Failure or another error · 2 wrong usage · 130, 143 stopped by a
+//   signal
+//
+// Errors are one line on standard error, `aimle: ...`; unknown commands, options and names come
+// with the nearest known one.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace aimle::cli {
+
+void set_up(CLI::App& app);
+int run(CLI::App& app, int argc, char** argv);
+
+/// `--out --force --quiet --threads`, alike in every command that computes.
+struct CommonOptions {
+  std::filesystem::path out;
+  bool force = false;
+  bool quiet = false;
+  int64_t threads = 0;  // 0: as many as there are cores
+};
+void add_common_options(CLI::App& command, CommonOptions& options, const std::string& default_out);
+/// Obeys --quiet, --threads and --out; called by a command before it works.
+void apply(const CommonOptions& options);
+
+/// For `option->check(...)`: one of the names, or an error that suggests the nearest.
+CLI::Validator one_of(const std::string& kind, std::vector<std::string> names);
+/// A finite number within [low, high].
+CLI::Validator number_between(double low, double high);
+/// A whole number within [low, high].
+CLI::Validator integer_between(int64_t low, int64_t high);
+
+}  // namespace aimle::cli

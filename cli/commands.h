@@ -1,0 +1,10 @@
+// The commands, each in the file of its name.
+#pragma once
+
+#include <CLI/App.hpp>
+
+namespace aimle::cli {
+
+void add_synth(CLI::App& app);
+
+}  // namespace aimle::cli

@@ -1,0 +1,85 @@
+#include "experiments/run/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "experiments/run/failure.h"
+
+namespace aimle::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const fs::path& path, const char* doing, int error) {
+  throw Failure("cannot " + std::string(doing) + " " + path.string() + ": " + std::strerror(error));
+}
+
+/// A file descriptor that is closed, and a name that is removed, unless all went well.
+class Temporary {
+ public:
+  explicit Temporary(const fs::path& target) : target_(target) {
+    name_ = target.string() + ".tmp" + std::to_string(getpid());
+    file_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file_ < 0) fail(target_, "write", errno);
+  }
+  ~Temporary() {
+    if (file_ >= 0) ::close(file_);
+    if (!name_.empty()) ::unlink(name_.c_str());
+  }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+
+  void write(std::string_view content) {
+    while (!content.empty()) {
+      const ssize_t written = ::write(file_, content.data(), content.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) fail(target_, "write", errno);
+      content.remove_prefix(static_cast<size_t>(written));
+    }
+  }
+
+  void commit() {
+    if (::fsync(file_) != 0) fail(target_, "write", errno);
+    const int file = std::exchange(file_, -1);
+    if (::close(file) != 0) fail(target_, "write", errno);
+    if (::rename(name_.c_str(), target_.c_str()) != 0) fail(target_, "replace", errno);
+    name_.clear();
+    sync_folder();
+  }
+
+ private:
+  // The new name is on the disk only when the folder is.
+  void sync_folder() const {
+    const fs::path folder = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
+    const int handle = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (handle < 0) return;
+    ::fsync(handle);
+    ::close(handle);
+  }
+
+  fs::path target_;
+  std::string name_;
+  int file_ = -1;
+};
+
+}  // namespace
+
+void write_atomically(const fs::path& path, std::string_view content) {
+  Temporary file(path);
+  file.write(content);
+  file.commit();
+}
+
+void write_atomically(const fs::path& path, const std::function<void(std::ostream&)>& write) {
+  std::ostringstream content(std::ios::binary);
+  write(content);
+  write_atomically(path, std::move(content).str());
+}
+
+}  // namespace aimle::experiments

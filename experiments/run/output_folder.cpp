@@ -1,0 +1,30 @@
+#include "experiments/run/output_folder.h"
+
+#include <unistd.h>
+
+#include "experiments/run/failure.h"
+
+namespace aimle::experiments {
+
+namespace fs = std::filesystem;
+
+void prepare_output_folder(const fs::path& folder, IfNotEmpty if_not_empty) {
+  if (folder.empty()) throw Failure("the output folder has no name: give one with --out");
+  std::error_code error;
+  const fs::file_status status = fs::status(folder, error);
+  if (fs::exists(status) && !fs::is_directory(status)) {
+    throw Failure("cannot write into " + folder.string() + ": it is a file, not a folder");
+  }
+  fs::create_directories(folder, error);
+  if (error) throw Failure("cannot make the folder " + folder.string() + ": " + error.message());
+  if (::access(folder.c_str(), R_OK | W_OK | X_OK) != 0) {
+    throw Failure("cannot write into " + folder.string() + ": permission denied");
+  }
+  if (if_not_empty == IfNotEmpty::kRefuse && !fs::is_empty(folder)) {
+    throw Failure(folder.string() +
+                  " is not empty: give another folder with --out, or --force to replace the files "
+                  "of this study in it");
+  }
+}
+
+}  // namespace aimle::experiments

@@ -1,0 +1,18 @@
+// Figures and reports are drawn by the Python package: `python -m aimle.report…`.
+//
+// The interpreter is $AIMLE_PYTHON if set, else the one the build was configured with if it is
+// still there, else python3. In a build tree the package of the source tree is put on PYTHONPATH.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace aimle::experiments {
+
+/// Runs `python -m module arguments...` and waits. False, after saying why on standard error, if it
+/// could not be run or failed: a study's numbers are on disk by then, and it ends well all the
+/// same.
+bool run_python_module(std::string_view module, const std::vector<std::string>& arguments);
+
+}  // namespace aimle::experiments
