@@ -79,3 +79,8 @@ def test_a_wrong_torch_is_named_at_import(environment: Path, tmp_path: Path):
     assert "1.13.0" in result.stderr
     assert torch.__version__ in result.stderr
     assert "undefined symbol" not in result.stderr
+
+
+def test_the_program_runs_elsewhere(environment: Path, tmp_path: Path):
+    result = run(environment / "bin/aimle", "--version", cwd=tmp_path)
+    assert result.stdout.startswith("aimle ")
