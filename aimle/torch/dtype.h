@@ -16,6 +16,9 @@ std::string dtype_name(const at::Tensor& tensor);
 void check_scores_type(std::string_view op, const at::Tensor& scores,
                        std::string_view name = "scores");
 
+/// The smallest normal number of its type, torch.finfo(tensor.dtype).tiny.
+double smallest_normal(const at::Tensor& tensor);
+
 /// The type in which scores of this one are solved.
 inline at::ScalarType native_type(const at::Tensor& scores) {
   return scores.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;

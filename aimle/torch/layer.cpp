@@ -3,6 +3,8 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -10,7 +12,10 @@
 #include <limits>
 #include <utility>
 
+#include "aimle/torch/dtype.h"
+#include "aimle/torch/functions.h"
 #include "aimle/torch/layer_call.h"
+#include "aimle/torch/setting_names.h"
 #include "aimle/torch/value_error.h"
 
 namespace aimle {
@@ -23,38 +28,10 @@ std::vector<at::IValue> call(const char* op, torch::jit::Stack stack) {
   return stack;
 }
 
-c10::List<std::string> strings(std::initializer_list<const char*> values) {
+c10::List<std::string> strings(const std::vector<std::string>& values) {
   c10::List<std::string> list;
-  for (const char* value : values) list.push_back(value);
+  for (const std::string& value : values) list.push_back(value);
   return list;
-}
-
-const char* name(Sense sense) { return sense == Sense::kMin ? "min" : "max"; }
-
-const char* name(Difference difference) {
-  switch (difference) {
-    case Difference::kCentral:
-      return "central";
-    case Difference::kForward:
-      return "forward";
-    case Difference::kStraightThrough:
-      return "straight_through";
-    case Difference::kThresholds:
-      return "thresholds";
-  }
-  return "";
-}
-
-const char* name(AdaptiveTarget::Scope scope) {
-  switch (scope) {
-    case AdaptiveTarget::Scope::kExample:
-      return "example";
-    case AdaptiveTarget::Scope::kSample:
-      return "sample";
-    case AdaptiveTarget::Scope::kBatch:
-      return "batch";
-  }
-  return "";
 }
 
 void push_target(torch::jit::Stack& stack, const Target& target) {
@@ -63,28 +40,42 @@ void push_target(torch::jit::Stack& stack, const Target& target) {
     return;
   }
   if (const auto* thresholds = std::get_if<ThresholdTarget>(&target)) {
-    const bool first = thresholds->order == ThresholdTarget::Order::kFirst;
-    c10::List<std::string> names =
-        strings({"thresholds", std::string(name(thresholds->density)).c_str(),
-                 first ? "first" : "trapezoid"});
-    torch::jit::push(stack, std::move(names), std::vector<double>{thresholds->max_weight});
+    torch::jit::push(stack,
+                     strings({"thresholds", ops::word_of(thresholds->density, ops::kNoises),
+                              ops::word_of(thresholds->order, ops::kOrders)}),
+                     std::vector<double>{thresholds->max_weight});
     return;
   }
   const auto& adaptive = std::get<AdaptiveTarget>(target);
-  const bool noise = adaptive.scale == AdaptiveTarget::Scale::kNoise;
-  const bool additive = adaptive.rule == AdaptiveTarget::Rule::kAdditive;
   torch::jit::push(
       stack,
-      strings({"adaptive", name(adaptive.scope), noise ? "noise" : "theta",
-               additive ? "additive" : "multiplicative",
-               adaptive.reference ? "reference" : "paper"}),
+      strings({"adaptive", ops::word_of(adaptive.scope, ops::kScopes),
+               ops::word_of(adaptive.scale, ops::kScales), ops::word_of(adaptive.rule, ops::kRules),
+               ops::word_of(adaptive.reference, ops::kVariants)}),
       std::vector<double>{adaptive.step, adaptive.target_norm, adaptive.decay, adaptive.factor,
                           adaptive.alpha_min, adaptive.alpha_max, adaptive.momentum});
 }
 
+double noise_stddev(const NoiseSpec& noise) {
+  return moments(noise.kind, noise.k, noise.iterations).stddev;
+}
+
+void validate(const LayerOptions& options) {
+  const double temperature = options.theta_noise_temperature;
+  const EstimatorSettings settings{
+      .noise = {.kind = options.noise.kind},
+      .noise_stddev = noise_stddev(options.noise),
+      .samples = options.nb_samples,
+      .theta_temperature = temperature,
+      .target_temperature = options.target_noise_temperature.value_or(temperature),
+      .output = ops::parse_word("Layer", "output", options.output, ops::kOutputs),
+      .difference = options.difference,
+      .target = options.target};
+  ops::with_value_errors([&] { settings.validate(); });
+}
+
 /// Where alpha starts: as given, or at the rule's own start within the range.
 double start_of(const AdaptiveTarget& target, std::optional<double> given) {
-  ops::with_value_errors([&] { target.validate(); });
   const double low = target.alpha_min;
   const double high =
       target.alpha_max > 0.0 ? target.alpha_max : std::numeric_limits<double>::infinity();
@@ -140,15 +131,28 @@ LayerOptions identity(SolverSpec solver) {
   return options;
 }
 
-at::Tensor standardise(const at::Tensor& theta, int64_t instance_dims) {
+at::Tensor project(const at::Tensor& theta, Projection projection, int64_t instance_dims,
+                   const std::optional<at::Tensor>& mask) {
   TORCH_CHECK_VALUE(1 <= instance_dims && instance_dims <= theta.dim(),
-                    "[aimle::standardise] expected 1 <= instance_dims <= ", theta.dim(),
-                    " but got ", instance_dims);
+                    "[aimle::project] expected 1 <= instance_dims <= ", theta.dim(), " but got ",
+                    instance_dims);
   std::vector<int64_t> dims;
-  for (int64_t d = 1; d <= instance_dims; ++d) dims.push_back(-d);
-  const at::Tensor centred = theta.sub(theta.mean(dims, /*keepdim=*/true));
-  const at::Tensor norm = centred.square().sum(dims, /*keepdim=*/true).sqrt();
-  return centred.div(norm.clamp_min(std::numeric_limits<float>::min()));
+  for (int64_t d = -instance_dims; d < 0; ++d) dims.push_back(d);
+  const at::Tensor finite = theta.isfinite();
+  const at::Tensor keep = mask ? mask->logical_and(finite) : finite;
+  at::Tensor free = at::where(keep, theta, 0.0);
+  if (projection == Projection::kMean || projection == Projection::kStd) {
+    const at::Tensor entries = keep.expand_as(theta).sum(dims, /*keepdim=*/true).clamp_min(1);
+    free = at::where(keep, free.sub(free.sum(dims, /*keepdim=*/true).div(entries)), 0.0);
+  }
+  if (projection == Projection::kNorm || projection == Projection::kStd) {
+    const at::Tensor flat = free.flatten(-instance_dims);
+    at::Tensor norm = at::linalg_vector_norm(flat, 2, {-1}, /*keepdim=*/true);
+    norm = norm.clamp_min(ops::smallest_normal(theta));
+    for (int64_t d = 1; d < instance_dims; ++d) norm = norm.unsqueeze(-1);
+    free = free.div(norm);
+  }
+  return at::where(keep, free, theta);
 }
 
 LayerOptions thresholds(SolverSpec solver, NoiseKind noise) {
@@ -159,9 +163,10 @@ LayerOptions thresholds(SolverSpec solver, NoiseKind noise) {
 }
 
 Layer::Layer(LayerOptions options) : options_(std::move(options)) {
+  validate(options_);
   if (const auto* target = std::get_if<AdaptiveTarget>(&options_.target)) {
     state_ = {{"alpha", scalar(start_of(*target, options_.initial_alpha))},
-              {"gbar", scalar(1.0)},
+              {"gbar", scalar(options_.initial_gbar)},
               {"updates", at::zeros({}, at::kLong)}};
     if (target->momentum != 0.0) state_["velocity"] = scalar(0.0);
   }
@@ -183,7 +188,7 @@ at::Tensor Layer::operator()(const at::Tensor& theta, const LayerCall& given) co
   } else if (kind == NoiseKind::kNone) {
     key = at::zeros({2}, theta.options().dtype(at::kLong).requires_grad(false));
   } else {
-    key = call("aimle::draw_key", {theta, options_.generator, int64_t{0}})[0].toTensor();
+    key = draw_key(theta, options_.generator);
   }
   const auto tensor = [](const std::map<std::string, at::Tensor>& from, const char* key_name) {
     const auto found = from.find(key_name);
@@ -195,12 +200,11 @@ at::Tensor Layer::operator()(const at::Tensor& theta, const LayerCall& given) co
       stack, theta, key, given.mask, given.k, tensor(constants_, "table"), tensor(state_, "alpha"),
       tensor(state_, "gbar"), tensor(state_, "updates"), tensor(state_, "velocity"),
       tensor(constants_, "layer_stats"), options_.solver.name, options_.solver.args,
-      std::string(aimle::name(kind)),
-      moments(options_.noise.kind, options_.noise.k, options_.noise.iterations).stddev,
+      ops::word_of(kind, ops::kNoises), noise_stddev(options_.noise),
       noisy ? options_.nb_samples : int64_t{1},
       std::vector<double>{temperature, options_.target_noise_temperature.value_or(temperature)},
-      std::string(name(options_.sense.value_or(options_.solver.sense))), options_.output,
-      std::string(name(options_.difference)));
+      ops::word_of(options_.sense.value_or(options_.solver.sense), ops::kSenses), options_.output,
+      ops::word_of(options_.difference, ops::kDifferences));
   push_target(stack, options_.target);
   torch::jit::push(stack, training_, int64_t{1});
   return call("aimle::perturbed_map", std::move(stack))[0].toTensor();

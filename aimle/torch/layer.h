@@ -26,6 +26,9 @@ struct SolverSpec {
   std::string name;
   std::vector<int64_t> args;
   Sense sense = Sense::kMax;
+
+  /// How many trailing dimensions of theta belong to one instance.
+  int64_t instance_dims() const { return name == "grid_path" ? 2 : 1; }
 };
 
 SolverSpec argmax();
@@ -49,6 +52,7 @@ struct LayerOptions {
   std::optional<double> target_noise_temperature = std::nullopt;  // none: the same as theta's
   Target target = AdaptiveTarget{};
   std::optional<double> initial_alpha = std::nullopt;  // none: 0, or 1 (multiplicative rule)
+  double initial_gbar = 1.0;
   Difference difference = Difference::kCentral;
   std::optional<Sense> sense = std::nullopt;  // none: the solver's own
   std::string output = "samples";             // or "flat", "mean"
@@ -62,11 +66,15 @@ LayerOptions imle(SolverSpec solver, double lambda);
 LayerOptions ste(SolverSpec solver);
 LayerOptions dbb(SolverSpec solver, double lambda);
 LayerOptions thresholds(SolverSpec solver, NoiseKind noise = NoiseKind::kGumbel);
-/// To be called on `standardise(theta, ...)`, the projection of its paper.
+/// To be called on `project(theta)`, the projection of its paper.
 LayerOptions identity(SolverSpec solver);
 
-/// theta minus its mean, divided by its norm, over the last `instance_dims` dimensions.
-at::Tensor standardise(const at::Tensor& theta, int64_t instance_dims = 1);
+/// kMean: theta minus its mean; kNorm: divided by its norm; kStd: both; kNone: neither. Each over
+/// the entries of an instance, the last `instance_dims` dimensions, that are finite and not masked;
+/// the others stay as they are.
+enum class Projection { kStd, kMean, kNorm, kNone };
+at::Tensor project(const at::Tensor& theta, Projection projection = Projection::kStd,
+                   int64_t instance_dims = 1, const std::optional<at::Tensor>& mask = std::nullopt);
 
 /// What one call may add to theta; see the `perturbed_map` op.
 struct LayerCall {

@@ -9,65 +9,20 @@
 #include "aimle/noise/quantile_table.h"
 #include "aimle/torch/dtype.h"
 #include "aimle/torch/layer_schema.h"
+#include "aimle/torch/setting_names.h"
 #include "aimle/torch/solvers.h"
 #include "aimle/torch/value_error.h"
 
 namespace aimle::ops {
 namespace {
 
-/// The value that `name` stands for, or a ValueError that lists what is allowed.
-template <class Value, size_t count>
-Value parse(std::string_view argument, std::string_view name,
-            const std::array<std::pair<std::string_view, Value>, count>& allowed) {
-  for (const auto& [known, value] : allowed) {
-    if (known == name) return value;
-  }
-  std::string names;
-  for (const auto& [known, value] : allowed) {
-    names += (names.empty() ? "\"" : ", \"") + std::string(known) + "\"";
-  }
-  TORCH_CHECK_VALUE(false, "[aimle::perturbed_map] expected ", argument, " to be one of ", names,
-                    " but got \"", name, "\"");
+constexpr Words<size_t, 5> kSolverArguments = {
+    {{"argmax", 0}, {"topk", 1}, {"spanning_tree", 1}, {"grid_path", 6}, {"callable", 2}}};
+
+template <class Table>
+auto parse(std::string_view argument, std::string_view word, const Table& allowed) {
+  return parse_word("perturbed_map", argument, word, allowed);
 }
-
-using namespace std::string_view_literals;
-
-constexpr std::array<std::pair<std::string_view, NoiseKind>, 5> kNoises = {
-    {{"none"sv, NoiseKind::kNone},
-     {"gumbel"sv, NoiseKind::kGumbel},
-     {"normal"sv, NoiseKind::kNormal},
-     {"logistic"sv, NoiseKind::kLogistic},
-     {"sum_of_gamma"sv, NoiseKind::kSumOfGamma}}};
-constexpr std::array<std::pair<std::string_view, Sense>, 2> kSenses = {
-    {{"max"sv, Sense::kMax}, {"min"sv, Sense::kMin}}};
-constexpr std::array<std::pair<std::string_view, Output>, 3> kOutputs = {
-    {{"samples"sv, Output::kSamples}, {"flat"sv, Output::kSamples}, {"mean"sv, Output::kMean}}};
-constexpr std::array<std::pair<std::string_view, Difference>, 4> kDifferences = {
-    {{"central"sv, Difference::kCentral},
-     {"forward"sv, Difference::kForward},
-     {"straight_through"sv, Difference::kStraightThrough},
-     {"thresholds"sv, Difference::kThresholds}}};
-constexpr std::array<std::pair<std::string_view, ThresholdTarget::Order>, 2> kOrders = {
-    {{"first"sv, ThresholdTarget::Order::kFirst},
-     {"trapezoid"sv, ThresholdTarget::Order::kTrapezoid}}};
-using Adaptive = AdaptiveTarget;
-constexpr std::array<std::pair<std::string_view, Adaptive::Scope>, 3> kScopes = {
-    {{"example"sv, Adaptive::Scope::kExample},
-     {"sample"sv, Adaptive::Scope::kSample},
-     {"batch"sv, Adaptive::Scope::kBatch}}};
-constexpr std::array<std::pair<std::string_view, Adaptive::Scale>, 2> kScales = {
-    {{"theta"sv, Adaptive::Scale::kTheta}, {"noise"sv, Adaptive::Scale::kNoise}}};
-constexpr std::array<std::pair<std::string_view, Adaptive::Rule>, 2> kRules = {
-    {{"additive"sv, Adaptive::Rule::kAdditive},
-     {"multiplicative"sv, Adaptive::Rule::kMultiplicative}}};
-constexpr std::array<std::pair<std::string_view, bool>, 2> kVariants = {
-    {{"paper"sv, false}, {"reference"sv, true}}};
-constexpr std::array<std::pair<std::string_view, size_t>, 5> kSolverArguments = {
-    {{"argmax"sv, 0},
-     {"topk"sv, 1},
-     {"spanning_tree"sv, 1},
-     {"grid_path"sv, 6},
-     {"callable"sv, 2}}};
 
 void check_count(std::string_view argument, size_t got, size_t expected) {
   TORCH_CHECK_VALUE(got == expected, "[aimle::perturbed_map] expected ", expected, " values in ",

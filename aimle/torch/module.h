@@ -1,8 +1,11 @@
-// The layer as a torch::nn::Module: moved, saved and switched to eval with the model it is part of.
+// The layer and the estimators as torch::nn::Modules: moved, saved and switched to eval with the
+// model they are part of.
 //
 //   struct Net : torch::nn::Module {
 //     aimle::PerturbedMap choose = register_module(
 //         "choose", aimle::PerturbedMap(aimle::aimle(aimle::topk(10))));
+//     aimle::EstimatorModule pick = register_module(
+//         "pick", aimle::EstimatorModule("sst", aimle::topk(10), aimle::EstimatorOptions{}));
 //   };
 //
 // Header-only, since <torch/nn/module.h> is heavy and the library itself has no use for it.
@@ -11,46 +14,82 @@
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "aimle/torch/estimator.h"
 #include "aimle/torch/layer.h"
 
 namespace aimle {
 
-class PerturbedMapImpl : public torch::nn::Module {
+/// Holds what has `state()`, `constants()`, `stats()`, `train(on)` and a call operator. The state
+/// is saved; it keeps its types whatever the model's, and only its device follows.
+template <class Held>
+class HoldingModule : public torch::nn::Module {
  public:
-  explicit PerturbedMapImpl(LayerOptions options) : layer_(std::move(options)) {
-    for (const auto& [name, tensor] : layer_.state()) register_buffer(name, tensor);
+  explicit HoldingModule(std::unique_ptr<Held> held) : held_(std::move(held)) {
+    for (const auto& [name, tensor] : held_->state()) register_buffer(name, tensor);
   }
 
   at::Tensor forward(const at::Tensor& theta, const LayerCall& call = {}) {
-    return layer_(theta, call);
+    return (*held_)(theta, call);
   }
 
   void train(bool on = true) override {
     torch::nn::Module::train(on);
-    layer_.train(on);
+    held_->train(on);
   }
 
-  // The state keeps its float64 and int64 whatever the model's type; only the device follows.
   void to(torch::Device device, torch::Dtype, bool non_blocking = false) override {
     move(device, non_blocking);
   }
   void to(torch::Dtype, bool = false) override {}
   void to(torch::Device device, bool non_blocking = false) override { move(device, non_blocking); }
 
-  const Layer& layer() const { return layer_; }
-  std::map<std::string, at::Tensor> stats() const { return layer_.stats(); }
+  std::map<std::string, at::Tensor> stats() const { return held_->stats(); }
+
+ protected:
+  Held& held() { return *held_; }
+  const Held& held() const { return *held_; }
 
  private:
   void move(torch::Device device, bool non_blocking) {
-    for (const auto* tensors : {&layer_.state(), &layer_.constants()}) {
+    for (const auto* tensors : {&held_->state(), &held_->constants()}) {
       for (const auto& [name, tensor] : *tensors) {
         tensor.set_data(tensor.to(device, tensor.scalar_type(), non_blocking));
       }
     }
   }
 
-  Layer layer_;
+  std::unique_ptr<Held> held_;
+};
+
+class PerturbedMapImpl : public HoldingModule<Layer> {
+ public:
+  explicit PerturbedMapImpl(LayerOptions options)
+      : HoldingModule(std::make_unique<Layer>(std::move(options))) {}
+
+  const Layer& layer() const { return held(); }
 };
 TORCH_MODULE(PerturbedMap);
+
+class EstimatorModuleImpl : public HoldingModule<Estimator> {
+ public:
+  EstimatorModuleImpl(const std::string& name, SolverSpec solver,
+                      const EstimatorOptions& options = {})
+      : HoldingModule(::aimle::estimator(name, std::move(solver), options)) {}
+
+  /// The losses with theta's gradient; see Estimator::surrogate.
+  at::Tensor surrogate(const at::Tensor& theta, const at::Tensor& z, const at::Tensor& losses,
+                       const LayerCall& call = {}) const {
+    return held().surrogate(theta, z, losses, call);
+  }
+
+  Estimator& estimator() { return held(); }
+  const Estimator& estimator() const { return held(); }
+};
+TORCH_MODULE(EstimatorModule);
 
 }  // namespace aimle

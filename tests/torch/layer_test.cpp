@@ -94,14 +94,14 @@ TEST(Layer, ThresholdsFavourTheEntryThatGainsAndSumToZero) {
 TEST(Layer, IdentityIsStraightThroughAfterItsProjection) {
   const Layer layer(identity(topk(2)));
   const at::Tensor theta = leaf({3, 5});
-  const at::Tensor projected = standardise(theta);
+  const at::Tensor projected = project(theta);
   EXPECT_TRUE(projected.square().sum(-1).allclose(at::ones({3})));
   const at::Tensor dy = at::arange(15, at::kFloat).view({3, 5});
   layer(projected).backward(dy);
   const at::Tensor copy = theta.detach().clone().requires_grad_(true);
-  standardise(copy).backward(dy);
+  project(copy).backward(dy);
   EXPECT_TRUE(theta.grad().equal(copy.grad()));
-  EXPECT_THROW(standardise(theta, 3), c10::ValueError);
+  EXPECT_THROW(project(theta, Projection::kStd, 3), c10::ValueError);
 }
 
 TEST(Layer, AlphaStartsWhereItsRuleStarts) {

@@ -1,0 +1,20 @@
+// One function per estimator; the table of names in switchboard.cpp calls them.
+#pragma once
+
+#include <memory>
+
+#include "aimle/torch/estimator.h"
+
+namespace aimle {
+
+using Builder = std::unique_ptr<Estimator>(const EstimatorInfo& info, SolverSpec solver,
+                                           const EstimatorOptions& options);
+
+// perturbed_map.cpp: the layer by its names.
+Builder build_aimle, build_aimle_forward, build_aimle_noise, build_imle, build_imle_central,
+    build_ste, build_dbb, build_identity, build_thresholds;
+
+/// The layer's options for an adaptive target; aimle_covariance takes them as well.
+LayerOptions aimle_options(SolverSpec solver, const EstimatorOptions& options);
+
+}  // namespace aimle

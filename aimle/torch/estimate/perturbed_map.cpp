@@ -1,0 +1,186 @@
+// Estimators that are a perturb-and-MAP layer (layer.h) and nothing else:
+//
+//   aimle, aimle_forward, aimle_noise   Minervini, Franceschi, Niepert, AAAI 2023
+//   imle, imle_central                  Niepert, Minervini, Franceschi, NeurIPS 2021
+//   dbb                                 Vlastelica, Paulus, Musil, Martius, Rolinek, ICLR 2020
+//   ste                                 Bengio, Leonard, Courville, 2013
+//   identity                            Sahoo et al., ICLR 2023
+//   thresholds                          aimle/estimate/thresholds.h
+#include <limits>
+#include <utility>
+
+#include "aimle/torch/estimate/builders.h"
+#include "aimle/torch/setting_names.h"
+
+namespace aimle {
+namespace {
+
+constexpr ops::Words<Projection, 4> kProjections = {{{"std", Projection::kStd},
+                                                     {"mean", Projection::kMean},
+                                                     {"norm", Projection::kNorm},
+                                                     {"none", Projection::kNone}}};
+
+class LayerEstimator : public Estimator {
+ public:
+  LayerEstimator(const EstimatorInfo& info, LayerOptions options)
+      : Estimator(info), layer_(std::move(options)) {}
+
+  at::Tensor forward(const at::Tensor& theta, const LayerCall& call) const override {
+    return layer_(theta, call);
+  }
+  void train(bool on) override {
+    Estimator::train(on);
+    layer_.train(on);
+  }
+  const Tensors& state() const override { return layer_.state(); }
+  const Tensors& constants() const override { return layer_.constants(); }
+  Tensors stats() const override { return layer_.stats(); }
+
+ private:
+  Layer layer_;
+};
+
+class Identity final : public LayerEstimator {
+ public:
+  Identity(const EstimatorInfo& info, const LayerOptions& options, Projection projection)
+      : LayerEstimator(info, options),
+        projection_(projection),
+        instance_dims_(options.solver.instance_dims()) {}
+
+  at::Tensor forward(const at::Tensor& theta, const LayerCall& call) const override {
+    return LayerEstimator::forward(project(theta, projection_, instance_dims_, call.mask), call);
+  }
+
+ private:
+  Projection projection_;
+  int64_t instance_dims_;
+};
+
+/// What all layers may be given, over what the named one starts from.
+LayerOptions with_common(LayerOptions layer, const EstimatorOptions& options) {
+  if (options.noise) layer.noise = *options.noise;
+  layer.nb_samples = options.nb_samples.value_or(layer.nb_samples);
+  layer.theta_noise_temperature =
+      options.theta_noise_temperature.value_or(layer.theta_noise_temperature);
+  layer.target_noise_temperature = options.target_noise_temperature;
+  if (options.sense) {
+    layer.sense = ops::parse_word("estimator", "sense", *options.sense, ops::kSenses);
+  }
+  layer.output = options.output.value_or(layer.output);
+  layer.noise_in_eval = options.noise_in_eval.value_or(false);
+  layer.generator = options.generator;
+  return layer;
+}
+
+AdaptiveTarget adaptive_target(const EstimatorOptions& options) {
+  AdaptiveTarget target;
+  target.step = options.step.value_or(target.step);
+  target.target_norm = options.target_norm.value_or(target.target_norm);
+  target.decay = options.decay.value_or(target.decay);
+  target.factor = options.factor.value_or(target.factor);
+  target.momentum = options.momentum.value_or(target.momentum);
+  target.reference = options.reference.value_or(false);
+  const std::string scope = options.scope.value_or(target.reference ? "batch" : "example");
+  target.scope = ops::parse_word("estimator", "scope", scope, ops::kScopes);
+  target.scale =
+      ops::parse_word("estimator", "scale", options.scale.value_or("theta"), ops::kScales);
+  target.rule =
+      ops::parse_word("estimator", "rule", options.rule.value_or("additive"), ops::kRules);
+  constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+  const bool additive = target.rule == AdaptiveTarget::Rule::kAdditive;
+  const auto [low, high] =
+      options.alpha_range.value_or(additive ? std::pair(0.0, kUnbounded) : std::pair(1.0, 1000.0));
+  TORCH_CHECK_VALUE(high > 0.0,
+                    "[aimle::estimator] expected alpha_range with an upper end > 0 but "
+                    "got (",
+                    low, ", ", high, ")");
+  target.alpha_min = low;
+  target.alpha_max = high == kUnbounded ? 0.0 : high;
+  return target;
+}
+
+LayerOptions imle_options(SolverSpec solver, const EstimatorOptions& options) {
+  return with_common(imle(std::move(solver), options.lambda.value_or(1.0)), options);
+}
+
+std::unique_ptr<Estimator> layer_estimator(const EstimatorInfo& info, LayerOptions options) {
+  return std::make_unique<LayerEstimator>(info, std::move(options));
+}
+
+}  // namespace
+
+LayerOptions aimle_options(SolverSpec solver, const EstimatorOptions& options) {
+  LayerOptions layer = with_common(aimle(std::move(solver)), options);
+  layer.target = adaptive_target(options);
+  layer.initial_alpha = options.initial_alpha;
+  layer.initial_gbar = options.initial_gbar.value_or(layer.initial_gbar);
+  layer.difference =
+      options.symmetric_perturbation.value_or(true) ? Difference::kCentral : Difference::kForward;
+  return layer;
+}
+
+std::unique_ptr<Estimator> build_aimle(const EstimatorInfo& info, SolverSpec solver,
+                                       const EstimatorOptions& options) {
+  return layer_estimator(info, aimle_options(std::move(solver), options));
+}
+
+std::unique_ptr<Estimator> build_aimle_forward(const EstimatorInfo& info, SolverSpec solver,
+                                               const EstimatorOptions& options) {
+  LayerOptions layer = aimle_options(std::move(solver), options);
+  layer.difference = Difference::kForward;
+  return layer_estimator(info, std::move(layer));
+}
+
+std::unique_ptr<Estimator> build_aimle_noise(const EstimatorInfo& info, SolverSpec solver,
+                                             const EstimatorOptions& options) {
+  EstimatorOptions changed = options;
+  changed.scale = options.scale.value_or("noise");
+  changed.rule = options.rule.value_or("multiplicative");
+  return layer_estimator(info, aimle_options(std::move(solver), changed));
+}
+
+std::unique_ptr<Estimator> build_imle(const EstimatorInfo& info, SolverSpec solver,
+                                      const EstimatorOptions& options) {
+  LayerOptions layer = imle_options(std::move(solver), options);
+  if (options.symmetric_perturbation.value_or(false)) layer.difference = Difference::kCentral;
+  return layer_estimator(info, std::move(layer));
+}
+
+std::unique_ptr<Estimator> build_imle_central(const EstimatorInfo& info, SolverSpec solver,
+                                              const EstimatorOptions& options) {
+  LayerOptions layer = imle_options(std::move(solver), options);
+  layer.difference = Difference::kCentral;
+  return layer_estimator(info, std::move(layer));
+}
+
+std::unique_ptr<Estimator> build_ste(const EstimatorInfo& info, SolverSpec solver,
+                                     const EstimatorOptions& options) {
+  return layer_estimator(info, with_common(ste(std::move(solver)), options));
+}
+
+std::unique_ptr<Estimator> build_dbb(const EstimatorInfo& info, SolverSpec solver,
+                                     const EstimatorOptions& options) {
+  return layer_estimator(
+      info, with_common(dbb(std::move(solver), options.lambda.value_or(1.0)), options));
+}
+
+std::unique_ptr<Estimator> build_identity(const EstimatorInfo& info, SolverSpec solver,
+                                          const EstimatorOptions& options) {
+  const std::string projection = options.projection.value_or("std");
+  return std::make_unique<Identity>(
+      info, with_common(identity(std::move(solver)), options),
+      ops::parse_word("estimator", "projection", projection, kProjections));
+}
+
+std::unique_ptr<Estimator> build_thresholds(const EstimatorInfo& info, SolverSpec solver,
+                                            const EstimatorOptions& options) {
+  LayerOptions layer = with_common(thresholds(std::move(solver)), options);
+  layer.target =
+      ThresholdTarget{.density = layer.noise.kind,
+                      .order = ops::parse_word("estimator", "order",
+                                               options.order.value_or("trapezoid"), ops::kOrders),
+                      .max_weight = options.max_weight.value_or(ThresholdTarget{}.max_weight)};
+  return layer_estimator(info, std::move(layer));
+}
+
+}  // namespace aimle

@@ -1,0 +1,161 @@
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+
+#include "aimle/base/nearest.h"
+#include "aimle/torch/estimate/builders.h"
+#include "aimle/torch/estimator.h"
+
+namespace aimle {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+Strings join(std::initializer_list<Strings> parts) {
+  Strings result;
+  for (const Strings& part : parts) result.insert(result.end(), part.begin(), part.end());
+  return result;
+}
+
+std::string listed(const Strings& names) {
+  std::string result;
+  for (const std::string& name : names) result += (result.empty() ? "" : ", ") + name;
+  return result;
+}
+
+struct Entry {
+  EstimatorInfo info;
+  Builder* build;
+};
+
+const std::vector<Entry>& table() {
+  const Strings any = {"argmax", "topk", "spanning_tree", "grid_path"};
+  const Strings closed_form = {"argmax", "topk", "spanning_tree"};
+
+  const Strings samples = {"nb_samples", "output", "noise_in_eval"};
+  const Strings perturbed = join({samples, {"noise", "theta_noise_temperature", "sense"}});
+  const Strings stepped = join({perturbed, {"target_noise_temperature"}});
+  const Strings adaptive =
+      join({stepped,
+            {"initial_alpha", "step", "target_norm", "decay", "scope", "scale", "rule", "factor",
+             "alpha_range", "momentum", "initial_gbar", "reference"}});
+  const Strings central = {"symmetric_perturbation"};
+  const Strings fixed = {"lambda"};
+
+  const std::string of_aimle = "Minervini, Franceschi, Niepert, AAAI 2023";
+  const std::string of_imle = "Niepert, Minervini, Franceschi, NeurIPS 2021";
+
+  static const std::vector<Entry> entries = {
+      {{.name = "aimle",
+        .summary = "central difference of solutions, with a step that adapts itself",
+        .paper = of_aimle,
+        .structures = any,
+        .settings = join({adaptive, central})},
+       build_aimle},
+      {{.name = "aimle_forward",
+        .summary = "aimle with the forward difference: one solve less",
+        .paper = of_aimle,
+        .structures = any,
+        .settings = adaptive},
+       build_aimle_forward},
+      {{.name = "aimle_noise",
+        .summary = "aimle with the step scaled by the noise and adapted multiplicatively",
+        .paper = of_aimle,
+        .structures = any,
+        .settings = join({adaptive, central})},
+       build_aimle_noise},
+      {{.name = "imle",
+        .summary = "forward difference of solutions, with a fixed step",
+        .paper = of_imle,
+        .structures = any,
+        .settings = join({stepped, fixed, central})},
+       build_imle},
+      {{.name = "imle_central",
+        .summary = "imle with the central difference",
+        .paper = of_imle,
+        .structures = any,
+        .settings = join({stepped, fixed})},
+       build_imle_central},
+      {{.name = "ste",
+        .summary = "straight-through: the gradient of z is passed on as it is",
+        .paper = "Bengio, Leonard, Courville, 2013",
+        .structures = any,
+        .settings = perturbed},
+       build_ste},
+      {{.name = "dbb",
+        .summary = "blackbox differentiation: forward difference without noise",
+        .paper = "Vlastelica, Paulus, Musil, Martius, Rolinek, ICLR 2020",
+        .structures = any,
+        .settings = join({fixed, {"sense", "output"}})},
+       build_dbb},
+      {{.name = "identity",
+        .summary = "straight-through without noise, after a projection of theta",
+        .paper = "Sahoo, Paulus, Vlastelica, Musil, Kuleshov, Martius, ICLR 2023",
+        .structures = any,
+        .settings = join({perturbed, {"projection"}})},
+       build_identity},
+      {{.name = "thresholds",
+        .summary = "every entry against its partner, by the noise's density; one solve, no step",
+        .paper = "aimle/estimate/thresholds.h",
+        .structures = closed_form,
+        .settings = join({perturbed, {"order", "max_weight"}})},
+       build_thresholds},
+  };
+  return entries;
+}
+
+const Entry& find(const std::string& name) {
+  Strings names;
+  for (const Entry& entry : table()) {
+    if (entry.info.name == name) return entry;
+    names.push_back(entry.info.name);
+  }
+  TORCH_CHECK_VALUE(false, "[aimle::estimator] expected one of ", listed(names), " but got \"",
+                    name, "\"", did_you_mean(name, names));
+}
+
+bool contains(const Strings& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+bool EstimatorInfo::applies_to(const SolverSpec& solver) const {
+  return contains(structures, solver.name);
+}
+
+bool EstimatorInfo::takes(const std::string& setting) const { return contains(settings, setting); }
+
+const std::vector<EstimatorInfo>& estimators() {
+  static const std::vector<EstimatorInfo> infos = [] {
+    std::vector<EstimatorInfo> result;
+    for (const Entry& entry : table()) result.push_back(entry.info);
+    return result;
+  }();
+  return infos;
+}
+
+const EstimatorInfo& estimator_info(const std::string& name) { return find(name).info; }
+
+std::unique_ptr<Estimator> estimator(const std::string& name, SolverSpec solver,
+                                     const EstimatorOptions& options) {
+  const auto& [info, build] = find(name);
+  TORCH_CHECK_TYPE(info.applies_to(solver), "[aimle::estimator] ", name, " applies to ",
+                   listed(info.structures), " but got ", solver.name);
+  for (const std::string& given : given_options(options)) {
+    TORCH_CHECK_VALUE(info.takes(given), "[aimle::estimator] ", name, " takes no ", given,
+                      "; it takes ", listed(info.settings));
+  }
+  return build(info, std::move(solver), options);
+}
+
+at::Tensor Estimator::surrogate(const at::Tensor&, const at::Tensor&, const at::Tensor& losses,
+                                const LayerCall&) const {
+  return losses;
+}
+
+void Estimator::set_temperature(double) {
+  TORCH_CHECK_VALUE(false, "[aimle::estimator] ", name(), " has no temperature to set");
+}
+
+}  // namespace aimle

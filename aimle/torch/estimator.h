@@ -1,0 +1,158 @@
+// The switchboard: every estimator by name, for LibTorch programs.
+//
+//   auto layer = aimle::estimator("imle", aimle::topk(10), {.nb_samples = 5, .lambda = 10.0});
+//   at::Tensor z = (*layer)(theta);                              // [*batch, S, n]
+//   at::Tensor losses = layer->surrogate(theta, z, loss(z));     // [*batch, S]
+//   losses.mean().backward();                                    // theta has a gradient
+//
+// The names, settings, defaults and formulas are those of `aimle.estimator` in Python: the same key
+// gives the same z and the same gradient. `estimators()` lists them with their papers and the
+// structures to which they apply. For a submodule of a torch::nn::Module see aimle/torch/module.h.
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "aimle/torch/layer.h"
+
+namespace aimle {
+
+/// What an estimator may be given. Unset means its own default; a setting that it does not take is
+/// a ValueError which says what it takes. Values are checked by `estimator`.
+struct EstimatorOptions {
+  std::optional<int64_t> nb_samples = std::nullopt;  // S
+  std::optional<NoiseSpec> noise = std::nullopt;
+  std::optional<double> theta_noise_temperature = std::nullopt;
+  std::optional<double> target_noise_temperature = std::nullopt;
+
+  // Fixed targets: imle, imle_central, dbb.
+  std::optional<double> lambda = std::nullopt;
+  // Adaptive targets: aimle and those named after it; see AdaptiveTarget.
+  std::optional<bool> symmetric_perturbation = std::nullopt;  // also imle; central if true
+  std::optional<double> initial_alpha = std::nullopt;
+  std::optional<double> step = std::nullopt;
+  std::optional<double> target_norm = std::nullopt;
+  std::optional<double> decay = std::nullopt;
+  std::optional<std::string> scope = std::nullopt;  // "example", "sample", "batch"
+  std::optional<std::string> scale = std::nullopt;  // "theta", "noise"
+  std::optional<std::string> rule = std::nullopt;   // "additive", "multiplicative"
+  std::optional<double> factor = std::nullopt;
+  std::optional<std::pair<double, double>> alpha_range = std::nullopt;
+  std::optional<double> momentum = std::nullopt;
+  std::optional<double> initial_gbar = std::nullopt;
+  std::optional<bool> reference = std::nullopt;  // the authors' code: scope "batch" unless given
+
+  std::optional<double> share = std::nullopt;            // aimle_covariance: of the covariance
+  std::optional<std::string> order = std::nullopt;       // thresholds: "trapezoid", "first"
+  std::optional<double> max_weight = std::nullopt;       // thresholds
+  std::optional<std::string> projection = std::nullopt;  // identity: "std", "mean", "norm", "none"
+  std::optional<std::string> baseline = std::nullopt;    // sfe: "none", "leave_one_out"
+  std::optional<double> temperature = std::nullopt;      // relaxations, dpo
+  std::optional<bool> hard = std::nullopt;               // relaxations: straight-through
+  std::optional<std::string> variance_reduction = std::nullopt;  // dpo: "leave_one_out", "none"
+
+  std::optional<std::string> sense = std::nullopt;   // "max", "min"; unset: the solver's own
+  std::optional<std::string> output = std::nullopt;  // "samples", "flat", "mean"
+  std::optional<bool> noise_in_eval = std::nullopt;
+  std::optional<at::Generator> generator = std::nullopt;
+};
+
+/// A setting as the command line shows it.
+struct SettingInfo {
+  std::string name;
+  std::string takes;    // "a number > 0", "samples, flat or mean", ...
+  std::string meaning;  // one line
+};
+
+/// Every setting that can be written as text; all of EstimatorOptions but the generator.
+const std::vector<SettingInfo>& estimator_settings();
+
+/// Sets the option of this name ('-' is '_') from text: `set_option(options, "lambda", "10")`.
+/// A ValueError names an unknown option with the nearest known one, or a value that is none of its
+/// kind with what it takes. Noises: none, gumbel, normal, logistic, sum_of_gamma:K[:ITERATIONS].
+void set_option(EstimatorOptions& options, const std::string& name, const std::string& value);
+
+/// The names of the options that are set.
+std::vector<std::string> given_options(const EstimatorOptions& options);
+
+struct EstimatorInfo {
+  std::string name;
+  std::string summary;                  // one line
+  std::string paper;                    // authors, venue, year
+  std::vector<std::string> structures;  // names of SolverSpec
+  std::vector<std::string> settings;    // names of EstimatorOptions
+  bool needs_losses = false;            // theta's gradient comes (also) from `surrogate`
+  bool soft = false;                    // z has values between 0 and 1 in training, unless `hard`
+
+  bool applies_to(const SolverSpec& solver) const;
+  bool takes(const std::string& setting) const;
+};
+
+/// Every estimator, in the order of the documentation.
+const std::vector<EstimatorInfo>& estimators();
+/// The one of this name; a ValueError suggests the nearest otherwise.
+const EstimatorInfo& estimator_info(const std::string& name);
+
+/// theta [*batch, *instance] -> z with a gradient: [*batch, S, *instance] ("samples"),
+/// [B S, *instance] ("flat") or [*batch, *instance] ("mean"). In eval mode z is the noise-free
+/// solution (S = 1, unless noise_in_eval) and the state rests.
+class Estimator {
+ public:
+  explicit Estimator(const EstimatorInfo& info) : info_(&info) {}
+  Estimator(const Estimator&) = delete;
+  Estimator& operator=(const Estimator&) = delete;
+  virtual ~Estimator() = default;
+
+  virtual at::Tensor forward(const at::Tensor& theta, const LayerCall& call = {}) const = 0;
+  at::Tensor operator()(const at::Tensor& theta, const LayerCall& call = {}) const {
+    return forward(theta, call);
+  }
+
+  /// Whether theta's gradient comes (also) from the losses of the samples, through `surrogate`.
+  bool needs_losses() const { return info_->needs_losses; }
+  /// The losses, one for every sample, with the part of theta's gradient that needs them; mask and
+  /// k as in the call that gave z. Just the losses for estimators that do not need them.
+  virtual at::Tensor surrogate(const at::Tensor& theta, const at::Tensor& z,
+                               const at::Tensor& losses, const LayerCall& call = {}) const;
+
+  /// Relaxations: the temperature from now on, a ValueError for the others. See `anneal`.
+  virtual void set_temperature(double temperature);
+
+  virtual void train(bool on = true) { training_ = on; }
+  bool is_training() const { return training_; }
+
+  using Tensors = std::map<std::string, at::Tensor>;
+  /// What a checkpoint saves: alpha, gbar, updates (adaptive targets), temperature (relaxations).
+  virtual const Tensors& state() const { return state_; }
+  /// Tensors that must be on theta's device but need no saving.
+  virtual const Tensors& constants() const { return constants_; }
+  /// What the last backward pass saw, as for Layer; empty where nothing is recorded.
+  virtual Tensors stats() const { return {}; }
+
+  const EstimatorInfo& info() const { return *info_; }
+  const std::string& name() const { return info_->name; }
+
+ protected:
+  Tensors state_;
+  Tensors constants_;
+
+ private:
+  const EstimatorInfo* info_;
+  bool training_ = true;
+};
+
+/// The estimator of this name around a solver. ValueError for an unknown name (with the nearest
+/// one), a setting it does not take or a value out of range; TypeError for a structure to which it
+/// does not apply.
+std::unique_ptr<Estimator> estimator(const std::string& name, SolverSpec solver,
+                                     const EstimatorOptions& options = {});
+
+}  // namespace aimle

@@ -1,0 +1,100 @@
+#include "aimle/torch/functions.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <ATen/ops/zeros.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "aimle/torch/setting_names.h"
+
+namespace aimle {
+namespace {
+
+at::Tensor call(const std::string& op, torch::jit::Stack stack) {
+  c10::Dispatcher::singleton().findSchemaOrThrow(("aimle::" + op).c_str(), "").callBoxed(stack);
+  return stack[0].toTensor();
+}
+
+constexpr int64_t kDefaultCheck = 1;
+
+/// The arguments that all ops of exact distributions end with.
+void push_exact(torch::jit::Stack& stack, const SolverSpec& solver, const RowLimits& rows) {
+  torch::jit::push(stack, solver.name, solver.args, rows.mask, rows.k, kDefaultCheck);
+}
+
+}  // namespace
+
+at::Tensor solve(const SolverSpec& solver, const at::Tensor& scores, const RowLimits& rows) {
+  TORCH_CHECK_TYPE(!rows.k || solver.name == "topk", "[aimle::solve] \"", solver.name,
+                   "\" takes no k; only \"topk\" does");
+  const std::vector<int64_t>& args = solver.args;
+  torch::jit::Stack stack{scores};
+  if (solver.name == "grid_path") {
+    torch::jit::push(stack, args[0], std::vector<int64_t>{args[1], args[2]},
+                     std::vector<int64_t>{args[3], args[4]},
+                     std::string(args[5] != 0 ? "error" : "clip"));
+  } else {
+    for (const int64_t arg : args) torch::jit::push(stack, arg);
+  }
+  torch::jit::push(stack, rows.mask);
+  if (solver.name == "topk") torch::jit::push(stack, rows.k);
+  torch::jit::push(stack, kDefaultCheck);
+  return call(solver.name, std::move(stack));
+}
+
+at::Tensor draw_key(const at::Tensor& like, const std::optional<at::Generator>& generator) {
+  return call("draw_key", {like, generator, int64_t{0}});
+}
+
+at::Tensor sample_noise(const NoiseSpec& noise, const at::Tensor& key, at::IntArrayRef batch,
+                        int64_t samples, at::IntArrayRef instance) {
+  if (noise.kind == NoiseKind::kNone) {
+    std::vector<int64_t> sizes = batch.vec();
+    sizes.push_back(samples);
+    sizes.insert(sizes.end(), instance.begin(), instance.end());
+    return at::zeros(sizes, key.options().dtype(at::kFloat));
+  }
+  torch::jit::Stack stack;
+  torch::jit::push(stack, key, batch.vec(), samples, instance.vec());
+  if (noise.kind == NoiseKind::kSumOfGamma) {
+    torch::jit::push(stack, call("sum_of_gamma_table", {noise.k, noise.iterations, key.device()}));
+  }
+  return call(ops::word_of(noise.kind, ops::kNoises), std::move(stack));
+}
+
+at::Tensor log_partition(const SolverSpec& solver, const at::Tensor& scores,
+                         const RowLimits& rows) {
+  torch::jit::Stack stack{scores};
+  push_exact(stack, solver, rows);
+  return call("log_partition", std::move(stack));
+}
+
+at::Tensor marginals(const SolverSpec& solver, const at::Tensor& scores, const RowLimits& rows) {
+  torch::jit::Stack stack{scores};
+  push_exact(stack, solver, rows);
+  return call("marginals", std::move(stack));
+}
+
+at::Tensor covariance(const SolverSpec& solver, const at::Tensor& scores, const at::Tensor& v,
+                      const RowLimits& rows) {
+  torch::jit::Stack stack{scores, v};
+  push_exact(stack, solver, rows);
+  return call("covariance", std::move(stack));
+}
+
+at::Tensor exact_sample(const SolverSpec& solver, const at::Tensor& scores, const at::Tensor& key,
+                        int64_t samples, const RowLimits& rows) {
+  torch::jit::Stack stack{scores, key, samples};
+  push_exact(stack, solver, rows);
+  return call("exact_sample", std::move(stack));
+}
+
+at::Tensor structures(const SolverSpec& solver, at::IntArrayRef instance,
+                      std::optional<at::Device> device) {
+  return call("structures", {solver.name, solver.args, instance.vec(), device});
+}
+
+}  // namespace aimle

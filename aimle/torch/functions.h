@@ -1,0 +1,56 @@
+// The operators as functions for LibTorch programs: solvers, noise, keys and exact distributions by
+// the specifications of layer.h. They are calls of torch.ops.aimle and nothing more, so that what
+// holds for the ops (devices, gradients, errors) holds here.
+//
+//   const at::Tensor key = aimle::draw_key(theta);
+//   const at::Tensor z = aimle::exact_sample(aimle::topk(5), theta, key, 100);  // [*batch, 100, n]
+//   const at::Tensor mu = aimle::marginals(aimle::topk(5), theta);              // E z
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "aimle/torch/layer.h"
+
+namespace aimle {
+
+/// Which entries may be chosen and, for top-k, how many of each row.
+struct RowLimits {
+  std::optional<at::Tensor> mask = std::nullopt;  // bool, broadcastable to the scores
+  std::optional<at::Tensor> k = std::nullopt;     // int64, broadcastable to *batch
+};
+
+/// The best structure of every instance, of the shape of scores; no gradient. Costs for a grid.
+at::Tensor solve(const SolverSpec& solver, const at::Tensor& scores, const RowLimits& rows = {});
+
+/// A fresh key, int64 [2] on the device of like, from PyTorch's generator.
+at::Tensor draw_key(const at::Tensor& like,
+                    const std::optional<at::Generator>& generator = std::nullopt);
+
+/// Noise for scores of these sizes, [*batch, samples, *instance] on the device of key: float32.
+/// Zeros for NoiseKind::kNone.
+at::Tensor sample_noise(const NoiseSpec& noise, const at::Tensor& key, at::IntArrayRef batch,
+                        int64_t samples, at::IntArrayRef instance);
+
+// The distribution p(z) ~ exp<scores, z> over the structures of argmax, topk and spanning_tree.
+
+/// log sum_z exp<scores, z>: [*batch]. Differentiable twice.
+at::Tensor log_partition(const SolverSpec& solver, const at::Tensor& scores,
+                         const RowLimits& rows = {});
+/// E z, like scores. Differentiable once.
+at::Tensor marginals(const SolverSpec& solver, const at::Tensor& scores,
+                     const RowLimits& rows = {});
+/// Cov(z) v, like scores: the gradient of <marginals, v>. Differentiable in v.
+at::Tensor covariance(const SolverSpec& solver, const at::Tensor& scores, const at::Tensor& v,
+                      const RowLimits& rows = {});
+/// Independent draws of z: [*batch, samples, n]. No gradient. Do not draw noise under the same key.
+at::Tensor exact_sample(const SolverSpec& solver, const at::Tensor& scores, const at::Tensor& key,
+                        int64_t samples, const RowLimits& rows = {});
+/// Every structure, of any solver, for instances of these sizes: uint8 [N, *instance].
+at::Tensor structures(const SolverSpec& solver, at::IntArrayRef instance,
+                      std::optional<at::Device> device = std::nullopt);
+
+}  // namespace aimle
