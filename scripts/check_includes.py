@@ -14,7 +14,8 @@ MAY_INCLUDE = {
     "map": {"base", "map"},
     "estimate": {"base", "noise", "map", "estimate"},
     "exact": {"base", "noise", "map", "exact"},
-    "torch": {"base", "noise", "map", "estimate", "exact", "torch"},
+    "cuda": {"base", "noise", "map", "estimate", "exact", "cuda"},
+    "torch": {"base", "noise", "map", "estimate", "exact", "cuda", "torch"},
 }
 MAY_INCLUDE_TORCH = {"torch"}
 

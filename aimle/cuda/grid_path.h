@@ -1,0 +1,255 @@
+// GridPath by a group of threads: distances by sweeps over all cells, then the walk back
+// (map/grid_path.h has the problem and the tie rule).
+//
+// The distances are the one solution of d(v) = min over neighbours u of fl(d(u) + c(v)),
+// d(source) = c(source), in which every d is the rounded sum along some path. A sweep replaces
+// every d(v) by the right-hand side where that is less. Rounding is monotone: a <= b gives fl(a +
+// c) <= fl(b + c), so after t sweeps d(v) is the least rounded sum along paths of up to t steps,
+// whatever the order of the sweep, and since c >= 0 makes no sum smaller than its parts, the fixed
+// point is what Dijkstra computes on the CPU, bit for bit. A sweep whose changes all lie beyond the
+// target's distance is the last: what follows from them lies beyond it too.
+//
+// Each thread reads one array and writes another, so that a sweep needs one barrier; some
+// longest-path-in-cells sweeps of O(HW / threads).
+//
+// The walk is thread 0's. At the first cell with several tight predecessors all threads count the
+// cells from the source over tight steps, level by level, and the walk goes on by those counts.
+#pragma once
+
+#include <cstdint>
+
+#include "aimle/cuda/group.h"
+#include "aimle/map/grid_path.h"
+
+namespace aimle::cuda {
+
+/// A grid with a border of walls, as detail::PaddedGrid (map/grid_walk.h): cell (r, c) lies at
+/// (r + 1) * pitch + c + 1, pitch = width + 1.
+struct GridShape {
+  int32_t height;
+  int32_t width;
+  int32_t pitch;
+  int32_t padded;  // entries of a padded array
+  int32_t source;  // padded, as is the next
+  int32_t target;
+  int32_t raster_target;
+  bool straight;  // 4 neighbours
+  bool refuse_negative;
+};
+
+inline GridShape grid_shape(const GridPath& solver) {
+  const auto height = static_cast<int32_t>(solver.height);
+  const auto width = static_cast<int32_t>(solver.width);
+  const auto padded = [&](int64_t cell) {
+    const auto at = static_cast<int32_t>(cell);
+    return (at / width + 1) * (width + 1) + at % width + 1;
+  };
+  return {.height = height,
+          .width = width,
+          .pitch = width + 1,
+          .padded = (height + 2) * (width + 1) + 1,
+          .source = padded(solver.source_cell()),
+          .target = padded(solver.target_cell()),
+          .raster_target = static_cast<int32_t>(solver.target_cell()),
+          .straight = solver.neighbourhood == 4,
+          .refuse_negative = solver.negative == GridPath::Negative::kError};
+}
+
+/// Memory of one row, all arrays padded: cost and two distances, then the counts of cells.
+template <class T>
+struct GridScratch {
+  T* cost;
+  T* distance;
+  T* other;
+  int32_t* cells;
+
+  static int64_t bytes(int64_t padded) {
+    const int64_t size = padded * static_cast<int64_t>(3 * sizeof(T) + sizeof(int32_t));
+    return (size + 15) / 16 * 16;
+  }
+  AIMLE_DEVICE static GridScratch at(void* memory, int64_t padded) {
+    T* cost = static_cast<T*>(memory);
+    return {cost, cost + padded, cost + 2 * padded, reinterpret_cast<int32_t*>(cost + 3 * padded)};
+  }
+};
+
+namespace detail {
+
+template <class T>
+AIMLE_DEVICE T infinity() {
+  return static_cast<T>(__builtin_huge_val());
+}
+
+template <class T>
+AIMLE_DEVICE T lesser(T a, T b) {
+  return a < b ? a : b;
+}
+
+/// Calls visit(u, raster step) for the neighbours of v in raster order, until it returns true.
+template <bool kStraight, class Visit>
+AIMLE_DEVICE bool any_neighbour(const GridShape& grid, int32_t v, Visit visit) {
+  for (int32_t r = -1; r <= 1; ++r) {
+    for (int32_t c = -1; c <= 1; ++c) {
+      if ((r == 0 && c == 0) || (kStraight && r != 0 && c != 0)) continue;
+      if (visit(v + r * grid.pitch + c, r * grid.width + c)) return true;
+    }
+  }
+  return false;
+}
+
+/// The least distance of a neighbour.
+template <bool kStraight, class T>
+AIMLE_DEVICE T nearest(const GridShape& grid, const T* distance, int32_t v) {
+  const T* above = distance + v - grid.pitch;
+  const T* here = distance + v;
+  const T* below = distance + v + grid.pitch;
+  T least = lesser(lesser(above[0], below[0]), lesser(here[-1], here[1]));
+  if constexpr (!kStraight) {
+    least = lesser(least, lesser(above[-1], above[1]));
+    least = lesser(least, lesser(below[-1], below[1]));
+  }
+  return least;
+}
+
+/// Padded cells with walls and border, as loops over them run: from the first cell to the last.
+AIMLE_DEVICE int32_t first_cell(const GridShape& grid) { return grid.pitch + 1; }
+AIMLE_DEVICE int32_t end_of_cells(const GridShape& grid) { return (grid.height + 1) * grid.pitch; }
+
+template <class T, class Group, class Scores>
+AIMLE_DEVICE Status read_costs(Group& group, const GridShape& grid, const Scores& scores,
+                               const bool* mask, const GridScratch<T>& scratch) {
+  const T inf = infinity<T>();
+  for (int32_t v = group.rank(); v < grid.padded; v += group.size()) {
+    const int32_t row = v / grid.pitch - 1, column = v % grid.pitch - 1;
+    scratch.distance[v] = scratch.other[v] = inf;
+    if (row < 0 || row >= grid.height || column < 0) scratch.cost[v] = inf;
+  }
+  uint32_t worst = 0;
+  scores.for_each(group.rank(), group.size(), [&](int64_t at, T x) {
+    const auto cell = static_cast<int32_t>(at);
+    const int32_t row = cell / grid.width;
+    if (mask != nullptr && !mask[cell]) x = inf;
+    if (x < 0) worst = worst > 1 ? worst : 1;
+    if (x != x) worst = 2;
+    scratch.cost[(row + 1) * grid.pitch + cell - row * grid.width + 1] = x > 0 ? x : T{0};
+  });
+  worst = group.max(worst);
+  if (worst == 2) return Status::kNaN;
+  return worst == 1 && grid.refuse_negative ? Status::kNegativeCost : Status::kOk;
+}
+
+/// Fills `scratch.distance`; `scratch.other` is free afterwards.
+template <bool kStraight, class T, class Group>
+AIMLE_DEVICE void fill_distances(Group& group, const GridShape& grid, GridScratch<T>& scratch) {
+  if (group.rank() == 0) scratch.distance[grid.source] = scratch.cost[grid.source];
+  group.sync();
+  bool again = true;
+  while (again) {
+    const T limit = scratch.distance[grid.target];
+    bool changed = false;
+    for (int32_t v = first_cell(grid) + group.rank(); v < end_of_cells(grid); v += group.size()) {
+      const T through = nearest<kStraight>(grid, scratch.distance, v) + scratch.cost[v];
+      const T before = scratch.distance[v];
+      changed |= through < before && through <= limit;
+      scratch.other[v] = lesser(through, before);
+    }
+    again = group.any(changed);
+    T* const swept = scratch.other;
+    scratch.other = scratch.distance;
+    scratch.distance = swept;
+  }
+}
+
+/// cells(v) over tight steps from the source, up to the target's; 0 where not reached. In
+/// `scratch.cells`, which may change places with `scratch.other`.
+template <bool kStraight, class T, class Group>
+AIMLE_DEVICE void count_cells(Group& group, const GridShape& grid, GridScratch<T>& scratch) {
+  const T* const distance = scratch.distance;
+  int32_t* from = scratch.cells;
+  auto* to = reinterpret_cast<int32_t*>(scratch.other);
+  for (int32_t v = group.rank(); v < grid.padded; v += group.size()) {
+    from[v] = v == grid.source ? 1 : 0;
+    to[v] = 0;
+  }
+  group.sync();
+  for (int32_t level = 2; from[grid.target] == 0; ++level) {
+    for (int32_t v = first_cell(grid) + group.rank(); v < end_of_cells(grid); v += group.size()) {
+      int32_t count = from[v];
+      if (count == 0 && distance[v] < infinity<T>()) {
+        const T cost = scratch.cost[v];
+        const bool reached = any_neighbour<kStraight>(grid, v, [&](int32_t u, int32_t) {
+          return from[u] != 0 && distance[u] + cost == distance[v];
+        });
+        if (reached) count = level;
+      }
+      to[v] = count;
+    }
+    group.sync();
+    int32_t* const swept = to;
+    to = from;
+    from = swept;
+  }
+  scratch.cells = from;
+}
+
+/// Walks back from `at` while the way is clear, calling chosen for the cells it comes to; returns
+/// where it stopped.
+template <bool kStraight, bool kCounted, class T, class Chosen>
+AIMLE_DEVICE int32_t walk(const GridShape& grid, const GridScratch<T>& scratch, int32_t at,
+                          Chosen chosen) {
+  int32_t raster = (at / grid.pitch - 1) * grid.width + at % grid.pitch - 1;
+  while (at != grid.source) {
+    const T cost = scratch.cost[at], distance = scratch.distance[at];
+    int32_t next = -1, next_raster = 0, ways = 0;
+    any_neighbour<kStraight>(grid, at, [&](int32_t u, int32_t step) {
+      bool tight = scratch.distance[u] + cost == distance;
+      if constexpr (kCounted) tight = tight && scratch.cells[u] + 1 == scratch.cells[at];
+      if (tight && ways++ == 0) {
+        next = u;
+        next_raster = raster + step;
+      }
+      return kCounted && ways > 0;
+    });
+    if (!kCounted && ways > 1) break;
+    at = next;
+    raster = next_raster;
+    chosen(raster);
+  }
+  return at;
+}
+
+template <bool kStraight, class T, class Group, class Scores, class Chosen>
+AIMLE_DEVICE Status solve_grid(Group& group, const GridShape& grid, const Scores& scores,
+                               const bool* mask, GridScratch<T> scratch, Chosen chosen) {
+  const Status status = read_costs(group, grid, scores, mask, scratch);
+  if (status != Status::kOk) return status;
+  fill_distances<kStraight>(group, grid, scratch);
+  if (scratch.distance[grid.target] == infinity<T>()) return Status::kDisconnected;
+  uint32_t stopped = 0;
+  if (group.rank() == 0) {
+    chosen(grid.raster_target);
+    stopped = static_cast<uint32_t>(walk<kStraight, false>(grid, scratch, grid.target, chosen));
+  }
+  const auto at = static_cast<int32_t>(group.max(stopped));
+  if (at == grid.source) return Status::kOk;
+  count_cells<kStraight>(group, grid, scratch);
+  if (group.rank() == 0) walk<kStraight, true>(grid, scratch, at, chosen);
+  group.sync();
+  return Status::kOk;
+}
+
+}  // namespace detail
+
+/// The path of one row. `scores.for_each(rank, threads, body)` calls body(cell, cost) for a
+/// thread's share of the cells; `mask` is the row's or null; `chosen(cell)` is called once for
+/// every cell of the path, by thread 0. Ends with a sync.
+template <class T, class Group, class Scores, class Chosen>
+AIMLE_DEVICE Status solve_grid(Group& group, const GridShape& grid, const Scores& scores,
+                               const bool* mask, GridScratch<T> scratch, Chosen chosen) {
+  if (grid.straight) {
+    return detail::solve_grid<true>(group, grid, scores, mask, scratch, chosen);
+  }
+  return detail::solve_grid<false>(group, grid, scores, mask, scratch, chosen);
+}
+
+}  // namespace aimle::cuda

@@ -1,0 +1,160 @@
+// The device algorithms of the solvers, by threads in lockstep, give what the CPU's solvers give.
+#include <gtest/gtest.h>
+
+#include "aimle/cuda/grid_path.h"
+#include "aimle/cuda/spanning_tree.h"
+#include "tests/cuda/lockstep.h"
+#include "tests/map/conformance.h"
+#include "tests/map/grid_path_instances.h"
+#include "tests/map/spanning_tree_instances.h"
+
+namespace aimle::conformance {
+namespace {
+
+using cuda::Lockstep;
+
+/// What kernels do around a row: zeros before, NaN after a refusal.
+template <class T, class Solve>
+void solve_row_in_lockstep(int threads, uint64_t seed, int64_t size, T* z, Status* status,
+                           const Solve& solve) {
+  std::fill_n(z, size, T{0});
+  std::vector<Status> outcomes(static_cast<size_t>(threads), Status(77));
+  cuda::run_in_lockstep(threads, seed, [&](Lockstep& group) {
+    outcomes[static_cast<size_t>(group.rank())] = solve(group, [z](int64_t j) {
+      EXPECT_EQ(z[j], T{0}) << "entry " << j << " is chosen twice";
+      z[j] = 1;
+    });
+  });
+  for (const Status outcome : outcomes) EXPECT_EQ(outcome, outcomes[0]) << "threads disagree";
+  *status = outcomes[0];
+  if (*status != Status::kOk) std::fill_n(z, size, std::numeric_limits<T>::quiet_NaN());
+}
+
+/// A row as GridPath reads it.
+template <class T>
+struct RowInMemory {
+  const T* scores;
+  int64_t n;
+
+  template <class Body>
+  void for_each(int rank, int threads, const Body& body) const {
+    for (int64_t j = rank; j < n; j += threads) body(j, scores[j]);
+  }
+};
+
+template <class T, bool kDirected, class Word, class Group, class Chosen>
+Status solve_one(const SpanningTree& solver, Group& group, const Instance<T>& row, bool registers,
+                 std::vector<cuda::Joining<T, Word>>& memory, const Chosen& chosen) {
+  const auto scores = [&](auto j) { return row.scores[j]; };
+  const auto n = static_cast<int>(solver.vertices);
+  if (registers) {
+    return cuda::solve_tree<Word, T, kDirected>(group, n, scores, row.mask,
+                                                cuda::OneVertex<T, Word>{}, chosen);
+  }
+  return cuda::solve_tree<Word, T, kDirected>(group, n, scores, row.mask,
+                                              cuda::ManyVertices<T, Word>{memory.data()}, chosen);
+}
+
+template <class Word, class T>
+Solved<T> solve_in_lockstep(const SpanningTree& solver, const Batch<T>& batch, Rng& rng) {
+  const bool directed = solver.layout == SpanningTree::Layout::kDirected;
+  Solved<T> solved{.z = std::vector<T>(batch.scores.size()),
+                   .status = std::vector<Status>(static_cast<size_t>(batch.count))};
+  for (int64_t i = 0; i < batch.count; ++i) {
+    const auto threads = static_cast<int>(one_in(rng, 3) ? uniform(rng, 1, 40) : 32);
+    const bool registers = solver.vertices <= threads && !one_in(rng, 3);
+    std::vector<cuda::Joining<T, Word>> memory(static_cast<size_t>(solver.vertices));
+    const Instance<T> row = batch.instance(i);
+    solve_row_in_lockstep(
+        threads, rng(), batch.size, solved.z.data() + i * batch.size,
+        &solved.status[static_cast<size_t>(i)], [&](Lockstep& group, const auto& chosen) {
+          if (directed) {
+            return solve_one<T, true, Word>(solver, group, row, registers, memory, chosen);
+          }
+          return solve_one<T, false, Word>(solver, group, row, registers, memory, chosen);
+        });
+  }
+  return solved;
+}
+
+template <class Word, class T>
+Solved<T> solve_in_lockstep(const GridPath& solver, const Batch<T>& batch, Rng& rng) {
+  const cuda::GridShape grid = cuda::grid_shape(solver);
+  Solved<T> solved{.z = std::vector<T>(batch.scores.size()),
+                   .status = std::vector<Status>(static_cast<size_t>(batch.count))};
+  for (int64_t i = 0; i < batch.count; ++i) {
+    const auto threads = static_cast<int>(one_in(rng, 3) ? uniform(rng, 1, 70) : 32);
+    std::vector<T> memory(
+        static_cast<size_t>(cuda::GridScratch<T>::bytes(grid.padded)) / sizeof(T) + 1, T(-77));
+    const Instance<T> row = batch.instance(i);
+    solve_row_in_lockstep(
+        threads, rng(), batch.size, solved.z.data() + i * batch.size,
+        &solved.status[static_cast<size_t>(i)], [&](Lockstep& group, const auto& chosen) {
+          return cuda::solve_grid(group, grid, RowInMemory<T>{row.scores, batch.size}, row.mask,
+                                  cuda::GridScratch<T>::at(memory.data(), grid.padded), chosen);
+        });
+  }
+  return solved;
+}
+
+template <Conforming S_, class T_, class Word_ = uint32_t>
+struct Case {
+  using S = S_;
+  using T = T_;
+  using Word = Word_;
+};
+
+using Cases =
+    testing::Types<Case<SpanningTree, float>, Case<SpanningTree, double>,
+                   Case<SpanningTree, float, uint64_t>, Case<SpanningTree, double, uint64_t>,
+                   Case<GridPath, float>, Case<GridPath, double>>;
+
+struct CaseName {
+  template <class C>
+  static std::string GetName(int) {
+    return std::string(C::S::kName) + (sizeof(typename C::T) == 4 ? "_float" : "_double") +
+           (sizeof(typename C::Word) == 8 ? "_wide" : "");
+  }
+};
+
+template <class C>
+class InLockstep : public testing::Test {};
+
+TYPED_TEST_SUITE(InLockstep, Cases, CaseName);
+
+TYPED_TEST(InLockstep, GivesTheSolutionsOfTheCpu) {
+  using S = typename TypeParam::S;
+  using T = typename TypeParam::T;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    Rng rng(seed);
+    const S solver = one_in(rng, 4) ? Instances<S>::draw_small(rng) : Instances<S>::draw_any(rng);
+    for (const Draw draw : {Draw::kExact, Draw::kTied, Draw::kExtreme}) {
+      const auto batch =
+          draw_batch<T>(solver, {.count = 3, .draw = draw, .mask = one_in(rng, 2)}, rng);
+      const auto expected = solve_batch(solver, batch);
+      expect_same(solver, batch, solve_in_lockstep<typename TypeParam::Word>(solver, batch, rng),
+                  expected);
+      if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
+    }
+  }
+}
+
+TEST(Lockstep, SeesAMissingSync) {
+  EXPECT_THROW(cuda::run_in_lockstep(4, 1,
+                                     [](Lockstep& group) {
+                                       if (group.rank() != 2) group.sync();
+                                     }),
+               std::logic_error);
+  int wrong = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    std::vector<int> memory(8, 0);
+    cuda::run_in_lockstep(8, seed, [&](Lockstep& group) {
+      memory[static_cast<size_t>(group.rank())] = 1;
+      wrong += memory[static_cast<size_t>((group.rank() + 1) % 8)] != 1;
+    });
+  }
+  EXPECT_GT(wrong, 0);
+}
+
+}  // namespace
+}  // namespace aimle::conformance
