@@ -16,6 +16,7 @@
 
 #include <cstdint>
 
+#include "aimle/base/host_device.h"
 #include "aimle/base/parallel.h"
 #include "aimle/estimate/controller.h"
 #include "aimle/estimate/settings.h"
@@ -35,7 +36,7 @@ struct ForwardPass {
   uint8_t* bits = nullptr;  // [B, S, bytes_per_row(n)]: z packed, or null
 };
 
-inline int64_t bytes_per_row(int64_t n) { return (n + 7) / 8; }
+AIMLE_HD int64_t bytes_per_row(int64_t n) { return (n + 7) / 8; }
 
 template <class T>
 Failure forward(const EstimatorSettings& settings, const Solver& solver,

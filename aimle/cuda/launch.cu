@@ -1,0 +1,12 @@
+#include "aimle/cuda/launch.cuh"
+
+namespace aimle::cuda {
+
+int64_t shared_memory_limit() {
+  int device = 0, bytes = 0;
+  check(cudaGetDevice(&device), "cuda");
+  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cuda");
+  return bytes - 2048;  // room for what kernels declare themselves
+}
+
+}  // namespace aimle::cuda

@@ -1,0 +1,178 @@
+// One row of scores on the device, made as they are asked for.
+//
+// Philox gives four words at a time, so scores come in quads: entries 4q ... 4q + 3. The formulas
+// are those of the host (aimle/noise, aimle/estimate/perturb.h) and so are the bits.
+#pragma once
+
+#include <cstdint>
+
+#include "aimle/cuda/rows.h"
+#include "aimle/noise/gumbel.h"
+#include "aimle/noise/logistic.h"
+#include "aimle/noise/normal.h"
+#include "aimle/noise/philox.h"
+#include "aimle/noise/quantile_table.h"
+
+namespace aimle::cuda {
+
+template <NoiseKind kind>
+__device__ __forceinline__ float noise_of(const float* table, uint32_t word) {
+  if constexpr (kind == NoiseKind::kGumbel) return gumbel(word);
+  if constexpr (kind == NoiseKind::kNormal) return normal(word);
+  if constexpr (kind == NoiseKind::kLogistic) return logistic(word);
+  if constexpr (kind == NoiseKind::kSumOfGamma) {
+    // look_up_quantile with one load for the four coefficients.
+    const QuantileCell cell = quantile_cell(word);
+    const float4 c = __ldg(reinterpret_cast<const float4*>(table) + cell.index);
+    return fma(fma(fma(c.w, cell.t, c.z), cell.t, c.y), cell.t, c.x);
+  }
+  return 0.0f;
+}
+
+/// Calls body(std::integral_constant<NoiseKind, kind>).
+template <class Body>
+__device__ __forceinline__ void with_noise_kind(NoiseKind kind, Body body) {
+  using K = NoiseKind;
+  switch (kind) {
+    case K::kNone:
+      return body(std::integral_constant<K, K::kNone>{});
+    case K::kGumbel:
+      return body(std::integral_constant<K, K::kGumbel>{});
+    case K::kNormal:
+      return body(std::integral_constant<K, K::kNormal>{});
+    case K::kLogistic:
+      return body(std::integral_constant<K, K::kLogistic>{});
+    case K::kSumOfGamma:
+      return body(std::integral_constant<K, K::kSumOfGamma>{});
+  }
+}
+
+__device__ __forceinline__ Key load_key(const int64_t* key) {
+  return {.seed = static_cast<uint64_t>(__ldg(reinterpret_cast<const long long*>(key))),
+          .stream = static_cast<uint64_t>(__ldg(reinterpret_cast<const long long*>(key) + 1))};
+}
+
+/// a / b and a % b, in 32 bits where both fit, which is several times as fast.
+struct Split {
+  int64_t quotient;
+  int64_t rest;
+};
+__device__ __forceinline__ Split split(int64_t a, int64_t b) {
+  if (((a | b) >> 32) == 0) {
+    const auto x = static_cast<uint32_t>(a), y = static_cast<uint32_t>(b);
+    return {x / y, x % y};
+  }
+  return {a / b, a % b};
+}
+
+template <class T>
+__device__ __forceinline__ bool is_infinite(T x) {
+  return x == static_cast<T>(INFINITY) || x == -static_cast<T>(INFINITY);
+}
+
+/// Entries 4q ... 4q + 3 of a row of n; zeros beyond its end.
+template <class T>
+__device__ __forceinline__ void load_quad(const T* row, int64_t q, int64_t n, T (&out)[4]) {
+  const T* at = row + 4 * q;
+  if (4 * q + 4 <= n && reinterpret_cast<uintptr_t>(at) % 16 == 0) {
+    if constexpr (sizeof(T) == 4) {
+      const float4 v = __ldg(reinterpret_cast<const float4*>(at));
+      out[0] = v.x, out[1] = v.y, out[2] = v.z, out[3] = v.w;
+    } else {
+      const double2 v = __ldg(reinterpret_cast<const double2*>(at));
+      const double2 w = __ldg(reinterpret_cast<const double2*>(at) + 1);
+      out[0] = v.x, out[1] = v.y, out[2] = w.x, out[3] = w.y;
+    }
+    return;
+  }
+#pragma unroll
+  for (int c = 0; c < 4; ++c) out[c] = 4 * q + c < n ? __ldg(at + c) : T(0);
+}
+
+template <class T>
+class Row {
+ public:
+  __device__ Row(const RowSource<T>& source, int64_t r) : source_(source) {
+    const DeviceExamples<T>& examples = source.examples;
+    const int64_t per_side = examples.count * source.samples;
+    const int side = r >= per_side;
+    const Split place = split(r - side * per_side, source.samples);
+    b_ = place.quotient;
+    s_ = place.rest;
+    theta_ = examples.theta + b_ * examples.n;
+    if (source.noise.kind != NoiseKind::kNone) key_ = load_key(examples.key);
+    if (source.dy == nullptr) return;
+    const int64_t g = source.gradients == 1 ? 0 : s_;
+    d_ = source.dy + (b_ * source.gradients + g) * examples.n;
+    const int scale = source.side_scale[side];
+    if (scale != 0) lambda_ = scale * source.lambda[b_ * (source.gradients + 2) + g];
+  }
+
+  __device__ int64_t n() const { return source_.examples.n; }
+  __device__ int64_t example() const { return b_; }
+
+  /// May entry j be chosen, as far as the mask knows?
+  __device__ bool allowed(int64_t j) const {
+    return source_.examples.mask == nullptr || source_.examples.mask[b_ * n() + j];
+  }
+  __device__ bool has_mask() const { return source_.examples.mask != nullptr; }
+  /// The row's own k, or else `k`.
+  __device__ int64_t k(int64_t k) const {
+    return source_.examples.k == nullptr ? k : source_.examples.k[b_];
+  }
+
+  /// The scores of entries 4q ... 4q + 3; anything beyond the end of the row.
+  __device__ __forceinline__ void quad(int64_t q, T (&x)[4]) const {
+    with_noise_kind(source_.noise.kind, [&](auto kind) { this->quad<kind.value>(q, x); });
+  }
+
+  /// The scores of quads first, first + stride, ..., kQuads of them, into registers.
+  template <int kQuads>
+  __device__ __forceinline__ void quads(int64_t first, int64_t stride, T (&x)[4 * kQuads]) const {
+    with_noise_kind(source_.noise.kind, [&](auto kind) {
+#pragma unroll
+      for (int i = 0; i < kQuads; ++i) {
+        const int64_t q = first + i * stride;
+        T four[4] = {};
+        if (4 * q < n()) this->quad<kind.value>(q, four);
+#pragma unroll
+        for (int c = 0; c < 4; ++c) x[4 * i + c] = four[c];
+      }
+    });
+  }
+
+ private:
+  template <NoiseKind kind>
+  __device__ __forceinline__ void quad(int64_t q, T (&x)[4]) const {
+    PhiloxWords words{};
+    if constexpr (kind != NoiseKind::kNone) {
+      words = noise_words(key_, static_cast<uint32_t>(b_), static_cast<uint32_t>(s_),
+                          static_cast<uint32_t>(q));
+    }
+    T theta[4];
+    load_quad(theta_, q, n(), theta);
+    T d[4] = {};
+    if (d_ != nullptr) load_quad(d_, q, n(), d);
+    const T tau = static_cast<T>(source_.tau);
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+      const float eps = noise_of<kind>(source_.noise.table, words.w[c]);
+      if (d_ == nullptr) {
+        x[c] = perturbed(theta[c], eps, tau, source_.sign);
+      } else {
+        const T moving = is_infinite(theta[c]) ? T(0) : d[c];
+        x[c] = stepped(theta[c], moving, lambda_, eps, tau, source_.sign);
+      }
+    }
+  }
+
+  const RowSource<T>& source_;
+  int64_t b_;
+  int64_t s_;
+  const T* theta_;
+  const T* d_ = nullptr;
+  double lambda_ = 0.0;
+  Key key_;
+};
+
+}  // namespace aimle::cuda

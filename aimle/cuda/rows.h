@@ -1,0 +1,95 @@
+// Rows on their way through the GPU: where scores come from, and where solutions go.
+//
+// Row r of a batch is side r / (B S), example b and sample s, example-major. Its scores are never
+// in memory: a kernel draws the noise, adds it to theta and, in backward, steps along d, entry by
+// entry, as the solver asks for them (row.cuh). Solutions leave as numbers (z), or as one bit per
+// entry.
+//
+// Plain C++: kernels take these structs, raw pointers to device memory and a stream, and no header
+// of Torch or CUDA is needed to call them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "aimle/base/function_ref.h"
+#include "aimle/estimate/perturb.h"
+#include "aimle/map/solver.h"
+#include "aimle/noise/noise.h"
+
+namespace aimle::cuda {
+
+/// Where a kernel runs and where it finds room. Nothing waits for the device. A launch that fails
+/// throws std::runtime_error that names the op.
+struct Context {
+  void* stream = nullptr;  // a cudaStream_t
+  /// Device memory, aligned to 256 bytes, for as long as the call's kernels run.
+  FunctionRef<void*(size_t bytes)> allocate;
+
+  template <class T>
+  T* array(int64_t count) const {
+    return static_cast<T*>(allocate(static_cast<size_t>(count > 0 ? count : 1) * sizeof(T)));
+  }
+};
+
+/// One call's inputs, as aimle::Examples, with everything on the device.
+template <class T>
+struct DeviceExamples {
+  int64_t count = 0;
+  int64_t n = 0;
+  const T* theta = nullptr;      // [count, n]
+  const bool* mask = nullptr;    // [count, n] or null
+  const int64_t* k = nullptr;    // [count] or null
+  const int64_t* key = nullptr;  // [2]; read only where there is noise
+};
+
+/// The scores of `rows()` rows.
+template <class T>
+struct RowSource {
+  DeviceExamples<T> examples;
+  int64_t samples = 1;
+  NoiseSource noise;  // its table on the device
+  double tau = 1.0;   // temperature of the noise
+  Signs sign;
+
+  /// A step of `side_scale[side] * lambda` along dy; null: no step.
+  const T* dy = nullptr;           // [count, gradients, n]
+  int64_t gradients = 1;           // S, or 1 where all samples share one
+  const double* lambda = nullptr;  // [count, gradients + 2], see step_sizes.h
+  int sides = 1;
+  int side_scale[2] = {1, -1};  // -1, 0 or 1
+
+  int64_t rows() const { return sides * examples.count * samples; }
+};
+
+/// Where solutions go; null for what is not wanted.
+template <class T>
+struct RowSink {
+  T* z = nullptr;             // [rows, n]; NaN where the status is not kOk
+  uint8_t* bits = nullptr;    // [rows, bytes_per_row(n)]; zeros where the status is not kOk
+  uint8_t* status = nullptr;  // [rows], a Status each
+};
+
+// Solves every row: one overload per solver, in the file of that name.
+template <class T>
+void map_rows(const Argmax& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context);
+template <class T>
+void map_rows(const TopK& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context);
+template <class T>
+void map_rows(const SpanningTree& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context);
+template <class T>
+void map_rows(const GridPath& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context);
+
+/// noise(key, b, s, j) as float32 [count, samples, n].
+void fill_noise(const NoiseSource& source, const int64_t* key, const NoiseRows& rows, float* out,
+                const Context& context);
+
+/// x [rows, n]: the scores themselves, for solvers that are not ours.
+template <class T>
+void write_scores(const RowSource<T>& source, T* x, const Context& context);
+
+}  // namespace aimle::cuda
