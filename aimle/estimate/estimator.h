@@ -15,10 +15,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "aimle/base/host_device.h"
 #include "aimle/base/parallel.h"
 #include "aimle/estimate/controller.h"
+#include "aimle/estimate/gradient_rows.h"
 #include "aimle/estimate/settings.h"
 #include "aimle/map/solver.h"
 
@@ -34,6 +36,11 @@ template <class T>
 struct ForwardPass {
   T* z = nullptr;           // [B, S, n], or [B, n] for Output::kMean
   uint8_t* bits = nullptr;  // [B, S, bytes_per_row(n)]: z packed, or null
+
+  /// For kSamples in place of z, where it is to become another type: `store` writes `count`
+  /// entries, the first of them being entry `first` of [B, S, n], to `stored`.
+  void* stored = nullptr;
+  void (*store)(const T* z, int64_t first, int64_t count, void* stored) = nullptr;
 };
 
 AIMLE_HD int64_t bytes_per_row(int64_t n) { return (n + 7) / 8; }
@@ -49,6 +56,11 @@ struct BackwardPass {
                                   // need it
   double alpha = 0.0;             // read for adaptive targets
   T* dtheta = nullptr;            // [B, n], written
+  std::optional<GradientRows<T>> dy_rows = {};  // in place of dy, where it is not [B, R, n] of T
+
+  GradientRows<T> rows(const EstimatorSettings& settings, int64_t n) const {
+    return dy_rows ? *dy_rows : GradientRows<T>::packed(dy, gradient_rows(settings), n);
+  }
 };
 
 /// lambda over the examples that had a gradient (NaN if none had), what changed, and the first row
@@ -94,7 +106,7 @@ BackwardReport difference(const EstimatorSettings& settings, const Examples<T>& 
 
 /// dtheta [B, n] = sum over samples of dy (kSamples), or dy (kMean), with the sense's sign.
 template <class T>
-void straight_through(const EstimatorSettings& settings, const Examples<T>& examples, const T* dy,
-                      T* dtheta, const Executor& executor);
+void straight_through(const EstimatorSettings& settings, const Examples<T>& examples,
+                      const GradientRows<T>& dy, T* dtheta, const Executor& executor);
 
 }  // namespace aimle

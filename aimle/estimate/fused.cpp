@@ -50,6 +50,7 @@ Failure forward_with(const EstimatorSettings& settings, const S& solver,
   const int64_t n = examples.n, samples = settings.samples;
   const Signs sign = signs(settings.sense, S::kSense);
   const bool mean = settings.output == Output::kMean;
+  const bool own_z = mean || pass.store != nullptr;
   const double noise_ns = settings.noise.kind == NoiseKind::kNone ? 0.0 : kNoiseNs;
   const double ns = static_cast<double>(samples) *
                     (solver.work_ns() + (noise_ns + kPerturbNs) * static_cast<double>(n));
@@ -57,12 +58,13 @@ Failure forward_with(const EstimatorSettings& settings, const S& solver,
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
     Block<T> block(settings, examples, (end - begin) * settings.samples);
     const auto size = static_cast<size_t>(block.capacity() * n);
-    std::vector<T> x(size), z_block(mean ? size : 0);
+    std::vector<T> x(size), z_block(own_z ? size : 0);
     std::vector<double> sum(mean ? static_cast<size_t>(n) : 0);
     for_each_block(block, settings, begin, end, [&](Block<T>& rows) {
-      T* z = mean ? z_block.data() : pass.z + rows.first() * n;
+      T* z = own_z ? z_block.data() : pass.z + rows.first() * n;
       rows.perturb(sign, x.data());
       rows.solve(solver, x.data(), z);
+      if (pass.store != nullptr) pass.store(z, rows.first() * n, rows.count() * n, pass.stored);
       for (int64_t i = 0; i < rows.count(); ++i) {
         const int64_t row = rows.first() + i;
         if (rows.status(i) != Status::kOk) failure.add(row, rows.status(i));
@@ -89,7 +91,8 @@ BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
   const Signs sign = signs(settings.sense, S::kSense);
   const bool central = settings.difference == Difference::kCentral;
   const bool kept = keeps_solution(settings) && pass.bits != nullptr;
-  const StepSizes<T> sizes(settings, examples, pass.dy, pass.alpha, executor);
+  const GradientRows<T> dy = pass.rows(settings, n);
+  const StepSizes<T> sizes(settings, examples, dy, pass.alpha, executor);
   const int64_t gradients = sizes.rows_per_example();
   const double solves = kept ? 1.0 : 2.0;
   const double noise_ns = settings.noise.kind == NoiseKind::kNone ? 0.0 : kNoiseNs;
@@ -111,6 +114,7 @@ BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
     Block<T> block(settings, examples, (end - begin) * settings.samples);
     const auto size = static_cast<size_t>(block.capacity() * n);
     std::vector<T> x_left(size), x_right(size), z_left(size), z_right(size);
+    std::vector<T> widened(static_cast<size_t>(n));
     // A block may hold the end of one example and the start of others.
     std::vector<ExampleStep> steps(static_cast<size_t>(block.capacity()) + 1);
     DifferenceSum<T> sum(settings, examples);
@@ -130,7 +134,7 @@ BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
           report.set_lambda(b, step.reported);
         }
         const int64_t g = gradients == 1 ? 0 : s;
-        const T* d = pass.dy + (b * gradients + g) * n;
+        const T* d = dy.row(b, g, n, widened.data());
         const double lambda = step.sample[static_cast<size_t>(g)];
         if (!kept) {
           rows.step_row(i, sign, step.all_free, d, central ? lambda : 0.0, x_left.data() + i * n);
@@ -178,7 +182,7 @@ BackwardReport backward(const EstimatorSettings& settings, const Solver& solver,
                         const Executor& executor) {
   settings.validate();
   if (settings.difference == Difference::kStraightThrough) {
-    straight_through(settings, examples, pass.dy, pass.dtheta, executor);
+    straight_through(settings, examples, pass.rows(settings, examples.n), pass.dtheta, executor);
     return ReportBuilder(0).build();
   }
   if (settings.difference == Difference::kThresholds) {

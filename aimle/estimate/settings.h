@@ -42,6 +42,11 @@ struct EstimatorSettings {
   void validate() const;
 };
 
+/// R, the rows of dy per example: one per sample, or one for all.
+inline int64_t gradient_rows(const EstimatorSettings& settings) {
+  return settings.output == Output::kMean ? 1 : settings.samples;
+}
+
 /// One call's inputs, contiguous: an example is one solver instance.
 template <class T>
 struct Examples {

@@ -23,7 +23,8 @@ void step(const EstimatorSettings& settings, Sense solver_sense, const Examples<
           const T* dy, double alpha, T* x_left, T* x_right, double* lambda, uint8_t* counted,
           const Executor& executor) {
   const Signs sign = signs(settings.sense, solver_sense);
-  const StepSizes<T> sizes(settings, examples, dy, alpha, executor);
+  const auto rows_of_dy = GradientRows<T>::packed(dy, gradient_rows(settings), examples.n);
+  const StepSizes<T> sizes(settings, examples, rows_of_dy, alpha, executor);
   const int64_t n = examples.n, gradients = sizes.rows_per_example();
   const bool central = settings.difference == Difference::kCentral;
   const double ns = 5.0 * static_cast<double>(settings.samples * n);
@@ -57,7 +58,7 @@ BackwardReport difference(const EstimatorSettings& settings, const Examples<T>& 
                           const T* z_left, const T* z_right, const double* lambda,
                           const uint8_t* counted, T* dtheta, const Executor& executor) {
   const int64_t n = examples.n, samples = settings.samples;
-  const int64_t gradients = settings.output == Output::kMean ? 1 : samples;
+  const int64_t gradients = gradient_rows(settings);
   ReportBuilder report(examples.count);
   const double ns = 1.0 * static_cast<double>(samples * n);
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
@@ -82,20 +83,23 @@ BackwardReport difference(const EstimatorSettings& settings, const Examples<T>& 
 }
 
 template <class T>
-void straight_through(const EstimatorSettings& settings, const Examples<T>& examples, const T* dy,
-                      T* dtheta, const Executor& executor) {
-  const int64_t n = examples.n;
-  const int64_t gradients = settings.output == Output::kMean ? 1 : settings.samples;
+void straight_through(const EstimatorSettings& settings, const Examples<T>& examples,
+                      const GradientRows<T>& dy, T* dtheta, const Executor& executor) {
+  const int64_t n = examples.n, gradients = gradient_rows(settings);
   const double sign = settings.sense == Sense::kMin ? -1.0 : 1.0;
   const double ns = 1.0 * static_cast<double>(gradients * n);
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
+    std::vector<double> sum(static_cast<size_t>(n));
+    std::vector<T> widened(static_cast<size_t>(n));
     for (int64_t b = begin; b < end; ++b) {
+      std::fill(sum.begin(), sum.end(), 0.0);
+      for (int64_t s = 0; s < gradients; ++s) {
+        const T* d = dy.row(b, s, n, widened.data());
+        for (int64_t j = 0; j < n; ++j) sum[static_cast<size_t>(j)] += static_cast<double>(d[j]);
+      }
       for (int64_t j = 0; j < n; ++j) {
-        double sum = 0.0;
-        for (int64_t s = 0; s < gradients; ++s) {
-          sum += static_cast<double>(dy[(b * gradients + s) * n + j]);
-        }
-        dtheta[b * n + j] = is_free(examples, b, j) ? static_cast<T>(sign * sum) : T(0);
+        const double total = sign * sum[static_cast<size_t>(j)];
+        dtheta[b * n + j] = is_free(examples, b, j) ? static_cast<T>(total) : T(0);
       }
     }
   });
@@ -115,9 +119,9 @@ template BackwardReport difference(const EstimatorSettings&, const Examples<floa
 template BackwardReport difference(const EstimatorSettings&, const Examples<double>&, const double*,
                                    const double*, const double*, const uint8_t*, double*,
                                    const Executor&);
-template void straight_through(const EstimatorSettings&, const Examples<float>&, const float*,
-                               float*, const Executor&);
-template void straight_through(const EstimatorSettings&, const Examples<double>&, const double*,
-                               double*, const Executor&);
+template void straight_through(const EstimatorSettings&, const Examples<float>&,
+                               const GradientRows<float>&, float*, const Executor&);
+template void straight_through(const EstimatorSettings&, const Examples<double>&,
+                               const GradientRows<double>&, double*, const Executor&);
 
 }  // namespace aimle

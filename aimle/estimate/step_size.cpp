@@ -26,14 +26,14 @@ const AdaptiveTarget* adaptive(const EstimatorSettings& settings) {
 }  // namespace
 
 template <class T>
-StepSizes<T>::StepSizes(const EstimatorSettings& settings, const Examples<T>& examples, const T* dy,
-                        double alpha, const Executor& executor)
+StepSizes<T>::StepSizes(const EstimatorSettings& settings, const Examples<T>& examples,
+                        const GradientRows<T>& dy, double alpha, const Executor& executor)
     : settings_(settings),
       examples_(examples),
       dy_(dy),
       kernels_(row_kernels<T>()),
       alpha_(alpha),
-      rows_(settings.output == Output::kMean ? 1 : settings.samples) {
+      rows_(gradient_rows(settings)) {
   const AdaptiveTarget* target = adaptive(settings);
   if (target == nullptr || target->scope != AdaptiveTarget::Scope::kBatch) return;
 
@@ -79,7 +79,15 @@ void StepSizes<T>::move_to(int64_t b, NormWindow& window) const {
   window.d.resize(static_cast<size_t>(count * rows_));
   const int64_t n = examples_.n;
   kernels_.norms(examples_.theta + b * n, count, n, window.theta.data());
-  kernels_.norms(dy_ + b * rows_ * n, count * rows_, n, window.d.data());
+  if (dy_.is_packed(rows_, n)) {
+    kernels_.norms(dy_.row(b, 0, n, nullptr), count * rows_, n, window.d.data());
+    return;
+  }
+  std::vector<T> buffer(static_cast<size_t>(n));
+  for (int64_t i = 0; i < count * rows_; ++i) {
+    const T* d = dy_.row(b + i / rows_, i % rows_, n, buffer.data());
+    kernels_.norms(d, 1, n, window.d.data() + i);
+  }
 }
 
 template <class T>
@@ -98,9 +106,10 @@ typename StepSizes<T>::Norms StepSizes<T>::norms(int64_t b, NormWindow& window,
   result.theta = std::sqrt(sum_of_free_squares(examples_, b, examples_.theta + b * n));
   for (int64_t j = 0; j < n; ++j) result.free += is_free(examples_, b, j);
   d.resize(static_cast<size_t>(rows_));
+  std::vector<T> buffer(static_cast<size_t>(n));
   for (int64_t s = 0; s < rows_; ++s) {
     d[static_cast<size_t>(s)] =
-        std::sqrt(sum_of_free_squares(examples_, b, dy_ + (b * rows_ + s) * n));
+        std::sqrt(sum_of_free_squares(examples_, b, dy_.row(b, s, n, buffer.data())));
   }
   return result;
 }

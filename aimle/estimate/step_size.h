@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "aimle/base/parallel.h"
+#include "aimle/estimate/gradient_rows.h"
 #include "aimle/estimate/row_kernels.h"
 #include "aimle/estimate/settings.h"
 
@@ -41,8 +42,8 @@ template <class T>
 class StepSizes {
  public:
   /// Looks at the whole batch only if the scope asks for it.
-  StepSizes(const EstimatorSettings& settings, const Examples<T>& examples, const T* dy,
-            double alpha, const Executor& executor);
+  StepSizes(const EstimatorSettings& settings, const Examples<T>& examples,
+            const GradientRows<T>& dy, double alpha, const Executor& executor);
 
   /// Fills `step` for example b. Examples are best asked for in order.
   void compute(int64_t b, NormWindow& window, ExampleStep& step) const;
@@ -62,7 +63,7 @@ class StepSizes {
 
   const EstimatorSettings& settings_;
   const Examples<T>& examples_;
-  const T* dy_;
+  GradientRows<T> dy_;
   const RowKernels<T>& kernels_;
   double alpha_;
   int64_t rows_;

@@ -325,7 +325,8 @@ BackwardReport threshold_backward(const EstimatorSettings& settings, const Solve
                                   const Examples<T>& examples, const BackwardPass<T>& pass,
                                   const Executor& executor) {
   const int64_t n = examples.n, samples = settings.samples;
-  const int64_t gradients = settings.output == Output::kMean ? 1 : samples;
+  const int64_t gradients = gradient_rows(settings);
+  const GradientRows<T> dy = pass.rows(settings, n);
   const Signs sign = signs(settings.sense, Sense::kMax);
   const ThresholdFinder<T> supported(solver);  // throws here rather than on a thread
   const double ns = 20.0 * static_cast<double>(samples * n);
@@ -333,14 +334,14 @@ BackwardReport threshold_backward(const EstimatorSettings& settings, const Solve
   ReportBuilder report(0);
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
     Block<T> block(settings, examples, (end - begin) * samples);
-    std::vector<T> x(static_cast<size_t>(block.capacity() * n));
+    std::vector<T> x(static_cast<size_t>(block.capacity() * n)), widened(static_cast<size_t>(n));
     ThresholdSum<T> sum(settings, solver, examples);
     for_each_block(block, settings, begin, end, [&](Block<T>& rows) {
       rows.perturb(sign, x.data());
       for (int64_t i = 0; i < rows.count(); ++i) {
         const int64_t b = rows.example(i), g = gradients == 1 ? 0 : rows.sample(i);
         sum.add(b, x.data() + i * n, pass.bits + (rows.first() + i) * bytes_per_row(n),
-                pass.dy + (b * gradients + g) * n);
+                dy.row(b, g, n, widened.data()));
         if (rows.sample(i) + 1 == samples) {
           capped[static_cast<size_t>(b)] = sum.finish(b, pass.dtheta + b * n);
         }

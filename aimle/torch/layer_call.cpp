@@ -171,9 +171,7 @@ c10::SymInt example_count(const LayerInput& input, const LayerSettings& settings
   return count;
 }
 
-int64_t gradient_rows(const LayerSettings& settings) {
-  return settings.mean() ? 1 : settings.samples();
-}
+int64_t gradient_rows(const LayerSettings& settings) { return gradient_rows(settings.estimator); }
 
 SolverInput solver_input(const LayerInput& input, const LayerSettings& settings) {
   return {.op = "perturbed_map",

@@ -2,9 +2,11 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "aimle/torch/dtype.h"
 #include "aimle/torch/executor.h"
+#include "aimle/torch/gradient_layout.h"
 #include "aimle/torch/layer_ops.h"
 #include "aimle/torch/solvers.h"
 #include "aimle/torch/value_error.h"
@@ -86,23 +88,40 @@ std::vector<int64_t> known(const std::vector<c10::SymInt>& sizes) {
   return result;
 }
 
+template <class Narrow>
+void narrow(const float* z, int64_t first, int64_t count, void* stored) {
+  Narrow* out = static_cast<Narrow*>(stored) + first;
+  for (int64_t j = 0; j < count; ++j) out[j] = static_cast<Narrow>(z[j]);
+}
+
+/// Where forward writes: z itself, or its entries narrowed one block after the other.
+template <class T>
+ForwardPass<T> forward_pass(const at::Tensor& z, const at::Tensor& bits, bool keep_bits) {
+  ForwardPass<T> pass{.bits = keep_bits ? bits.mutable_data_ptr<uint8_t>() : nullptr};
+  if (z.scalar_type() == c10::CppTypeToScalarType<T>::value) {
+    pass.z = z.mutable_data_ptr<T>();
+  } else if constexpr (std::is_same_v<T, float>) {
+    pass.stored = z.mutable_data_ptr();
+    pass.store = z.scalar_type() == at::kHalf ? narrow<at::Half> : narrow<at::BFloat16>;
+  }
+  return pass;
+}
+
 Two forward_cpu(ArgumentReader& reader) {
   const LayerInput input = reader.input();
   LayerSettings settings = reader.settings();
   check_layer(input, settings);
   const Solver solver = make_solver(input, settings);
   const PreparedInput prepared(input, settings);
-  const at::Tensor z = at::empty(known(result_sizes(input, settings)), prepared.options());
+  const at::ScalarType type = settings.mean() ? prepared.type() : input.theta.scalar_type();
+  const at::Tensor z =
+      at::empty(known(result_sizes(input, settings)), prepared.options().dtype(type));
   const at::Tensor bits =
       at::empty(known(bits_sizes(input, settings)), prepared.options().dtype(at::kByte));
   const Failure failure = with_type(prepared.type(), [&]<class T>(T) {
     return with_value_errors([&] {
       return forward(settings.estimator, solver, prepared.examples<T>(),
-                     ForwardPass<T>{.z = z.mutable_data_ptr<T>(),
-                                    .bits = keeps_solution(settings.estimator)
-                                                ? bits.mutable_data_ptr<uint8_t>()
-                                                : nullptr},
-                     torch_threads());
+                     forward_pass<T>(z, bits, keeps_solution(settings.estimator)), torch_threads());
     });
   });
   raise_for_failure(failure, input, settings);
@@ -160,17 +179,17 @@ at::Tensor backward_cpu(ArgumentReader& reader) {
   check_handed("bits", bits, at::kByte, bits_sizes(input, settings), input);
   const Solver solver = make_solver(input, settings);
   const PreparedInput prepared(input, settings);
-  const at::Tensor gradient = dy.to(prepared.type()).contiguous();
+  const GradientLayout gradient(dy, settings);
   const at::Tensor dtheta = at::empty(input.theta.sizes(), prepared.options());
   const BackwardReport report = with_type(prepared.type(), [&]<class T>(T) {
     return with_value_errors([&] {
       return backward(
           settings.estimator, solver, prepared.examples<T>(),
           BackwardPass<T>{
-              .dy = gradient.const_data_ptr<T>(),
               .bits = keeps_solution(settings.estimator) ? bits.const_data_ptr<uint8_t>() : nullptr,
               .alpha = alpha_of(settings, state.alpha),
-              .dtheta = dtheta.mutable_data_ptr<T>()},
+              .dtheta = dtheta.mutable_data_ptr<T>(),
+              .dy_rows = gradient.rows<T>()},
           torch_threads());
     });
   });
@@ -268,10 +287,10 @@ at::Tensor straight_through_cpu(ArgumentReader& reader) {
   check_layer(input, settings);
   check_gradient(dy, input, settings);
   const PreparedInput prepared(input, settings);
-  const at::Tensor gradient = dy.to(prepared.type()).contiguous();
+  const GradientLayout gradient(dy, settings);
   const at::Tensor dtheta = at::empty(input.theta.sizes(), prepared.options());
   with_type(prepared.type(), [&]<class T>(T) {
-    straight_through(settings.estimator, prepared.examples<T>(), gradient.const_data_ptr<T>(),
+    straight_through(settings.estimator, prepared.examples<T>(), gradient.rows<T>(),
                      dtheta.mutable_data_ptr<T>(), torch_threads());
   });
   return dtheta.to(input.theta.scalar_type());

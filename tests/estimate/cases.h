@@ -310,7 +310,8 @@ Outcome<T> run_staged(const Case<T>& call, const Executor& executor = sequential
   result.z = shape_output(call, z);
   result.dtheta.resize(static_cast<size_t>(call.count * call.n()));
   if (settings.difference == Difference::kStraightThrough) {
-    straight_through(settings, examples, call.dy.data(), result.dtheta.data(), executor);
+    const auto dy = GradientRows<T>::packed(call.dy.data(), call.rows(), call.n());
+    straight_through(settings, examples, dy, result.dtheta.data(), executor);
     constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
     result.report = {.lambda_mean = kNaN, .lambda_min = kNaN, .lambda_max = kNaN, .changes = {}};
     return result;

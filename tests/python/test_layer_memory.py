@@ -75,6 +75,39 @@ def test_backward_allocates_the_same_for_any_number_of_samples(
     assert THETA_BYTES <= peaks[1] <= THETA_BYTES + 4096
 
 
+GRADIENTS = {
+    "sum": lambda z: torch.ones(()).to(z.dtype).expand(z.shape),
+    "mean over samples": lambda z: torch.randn(B, 1, N).to(z.dtype).expand(z.shape),
+    "samples first": lambda z: torch.randn(z.shape[1], B, N).to(z.dtype).transpose(0, 1),
+    "plain": lambda z: torch.randn(z.shape).to(z.dtype),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("layout", GRADIENTS)
+def test_backward_copies_no_gradient_of_all_samples(
+    layout: str, dtype: torch.dtype, tmp_path: Path
+):
+    peaks = []
+    for samples in (1, 1000):
+        layer = aimle.AIMLE(aimle.TopK(5), nb_samples=samples, target=aimle.AdaptiveTarget(0.5))
+        theta = torch.randn(B, N).to(dtype).requires_grad_()
+        z = layer(theta)
+        dy = GRADIENTS[layout](z)
+        peaks.append(
+            peak_of(lambda z=z, theta=theta, dy=dy: torch.autograd.grad(z, theta, dy), tmp_path)
+        )
+    assert peaks[0] == peaks[1] <= 3 * THETA_BYTES + 4096
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_forward_in_half_precision_makes_no_wider_result(dtype: torch.dtype, tmp_path: Path):
+    layer = aimle.AIMLE(aimle.TopK(5), nb_samples=1000)
+    theta = torch.randn(B, N).to(dtype)
+    result = 1000 * THETA_BYTES // 2
+    assert result <= peak_of(lambda: layer(theta), tmp_path) <= result + 2 * THETA_BYTES + 4096
+
+
 @pytest.mark.parametrize("symmetric", [True, False], ids=["central", "forward"])
 def test_forward_allocates_its_result_and_one_bit_an_entry(symmetric: bool, tmp_path: Path):
     for output, size in (("samples", 1000), ("flat", 1000), ("mean", 1)):
