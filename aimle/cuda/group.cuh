@@ -1,7 +1,10 @@
-// The threads that work on one row together: a warp, or a whole block.
+// The threads that work on one row together: a warp, or a whole block. See group.h.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
+
+#include "aimle/cuda/group.h"
 
 namespace aimle::cuda {
 
@@ -12,6 +15,7 @@ struct Group {
   static_assert(kThreads % 32 == 0 && kThreads > 0);
 
   __device__ static int rank() { return static_cast<int>(threadIdx.x) % kThreads; }
+  __device__ static constexpr int size() { return kThreads; }
   __device__ static void sync() {
     if constexpr (kThreads == 32) {
       __syncwarp();
@@ -24,6 +28,7 @@ struct Group {
   /// commutative.
   template <class Value, class Combine>
   __device__ static Value reduce(Value value, Combine combine) {
+    if constexpr (kThreads == 32) __syncwarp();
 #pragma unroll
     for (int half = 16; half > 0; half /= 2) {
       value = combine(value, __shfl_xor_sync(kAllLanes, value, half));
@@ -37,7 +42,10 @@ struct Group {
 
   template <class Value>
   __device__ static Value max(Value value) {
-    return reduce(value, [](Value a, Value b) { return a > b ? a : b; });
+    const auto larger = [](Value a, Value b) { return a > b ? a : b; };
+    if constexpr (!std::is_unsigned_v<Value> || sizeof(Value) < 4) return reduce(value, larger);
+    if constexpr (kThreads == 32) __syncwarp();
+    return across_warps(max_of_warp(value), larger);
   }
   template <class Value>
   __device__ static Value min(Value value) {
@@ -45,6 +53,7 @@ struct Group {
   }
   __device__ static bool any(bool value) {
     if constexpr (kThreads == 32) {
+      __syncwarp();
       return __any_sync(kAllLanes, value);
     } else {
       return __syncthreads_or(value);
@@ -52,6 +61,19 @@ struct Group {
   }
 
  private:
+  /// In one or two instructions.
+  template <class Word>
+  __device__ static Word max_of_warp(Word word) {
+    if constexpr (sizeof(Word) == 4) {
+      return __reduce_max_sync(kAllLanes, word);
+    } else {
+      const auto high = static_cast<uint32_t>(word >> 32);
+      const uint32_t highest = __reduce_max_sync(kAllLanes, high);
+      const auto low = high == highest ? static_cast<uint32_t>(word) : 0u;
+      return static_cast<Word>(highest) << 32 | __reduce_max_sync(kAllLanes, low);
+    }
+  }
+
   /// From one value per warp to one for all.
   template <class Value, class Combine>
   __device__ static Value across_warps(Value value, Combine combine) {

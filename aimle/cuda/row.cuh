@@ -116,6 +116,10 @@ class Row {
     return source_.examples.mask == nullptr || source_.examples.mask[b_ * n() + j];
   }
   __device__ bool has_mask() const { return source_.examples.mask != nullptr; }
+  /// The row's mask [n], or null.
+  __device__ const bool* mask() const {
+    return has_mask() ? source_.examples.mask + b_ * n() : nullptr;
+  }
   /// The row's own k, or else `k`.
   __device__ int64_t k(int64_t k) const {
     return source_.examples.k == nullptr ? k : source_.examples.k[b_];

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <random>
@@ -32,6 +33,8 @@ class Lockstep {
   bool any(bool mine) { return max(static_cast<uint32_t>(mine)) != 0; }
   uint32_t max(uint32_t mine) { return static_cast<uint32_t>(max(static_cast<uint64_t>(mine))); }
   uint64_t max(uint64_t mine);
+  template <class Value, class Combine>
+  Value reduce(Value mine, Combine combine);
 
  private:
   LockstepRun& run_;
@@ -113,6 +116,21 @@ inline uint64_t Lockstep::max(uint64_t mine) {
   const uint64_t largest = *std::max_element(run_.slots().begin(), run_.slots().end());
   run_.yield();
   return largest;
+}
+
+template <class Value, class Combine>
+Value Lockstep::reduce(Value mine, Combine combine) {
+  static_assert(sizeof(Value) == sizeof(uint64_t));
+  std::memcpy(&run_.slots()[static_cast<size_t>(rank_)], &mine, sizeof mine);
+  run_.yield();
+  Value result{};
+  for (int other = 0; other < size(); ++other) {
+    Value value;
+    std::memcpy(&value, &run_.slots()[static_cast<size_t>(other)], sizeof value);
+    result = other == 0 ? value : combine(result, value);
+  }
+  run_.yield();
+  return result;
 }
 
 inline void run_in_lockstep(int threads, uint64_t seed, std::function<void(Lockstep&)> body) {
