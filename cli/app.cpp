@@ -9,15 +9,13 @@
 #include <cstdlib>
 #include <thread>
 
+#include "aimle/base/nearest.h"
 #include "experiments/run/failure.h"
-#include "experiments/run/nearest_name.h"
 #include "experiments/run/output_folder.h"
 #include "experiments/run/progress.h"
 
 namespace aimle::cli {
 namespace {
-
-using experiments::nearest_name;
 
 constexpr int kUsage = 2;
 
@@ -54,18 +52,23 @@ std::vector<std::string> names_of_commands(const CLI::App& app) {
   return names;
 }
 
+std::string unknown(const std::string& kind, const std::string& given,
+                    const std::vector<std::string>& known) {
+  std::string listed;
+  for (const std::string& name : known) listed += (listed.empty() ? "" : ", ") + name;
+  return "unknown " + kind + " '" + given + "'" + did_you_mean(given, known) + " (" + listed + ")";
+}
+
 std::string unexpected(const CLI::App& app, std::string given) {
   const std::string command = path_of(app);
   const std::string help = " (see " + command + " --help)";
   if (given.starts_with("-")) {
     given = given.substr(0, given.find('='));
-    const std::string near = nearest_name(given, names_of_options(app));
-    return command + " has no option " + given +
-           (near.empty() ? "" : ": did you mean " + near + "?") + help;
+    return command + " has no option " + given + did_you_mean(given, names_of_options(app)) + help;
   }
   const std::vector<std::string> commands = names_of_commands(app);
   if (commands.empty()) return command + " does not take '" + given + "'" + help;
-  return experiments::unknown_name("command", given, commands);
+  return unknown("command", given, commands);
 }
 
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
@@ -133,14 +136,15 @@ void add_common_options(CLI::App& command, CommonOptions& options, const std::st
       ->capture_default_str();
 }
 
-void apply(const CommonOptions& options) {
+int64_t apply(const CommonOptions& options) {
   experiments::set_quiet(options.quiet);
-  const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
-  at::set_num_threads(
-      static_cast<int>(std::max<int64_t>(1, options.threads > 0 ? options.threads : cores)));
   experiments::prepare_output_folder(options.out, options.force
                                                       ? experiments::IfNotEmpty::kKeepFiles
                                                       : experiments::IfNotEmpty::kRefuse);
+  const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
+  const int64_t threads = std::max<int64_t>(1, options.threads > 0 ? options.threads : cores);
+  at::set_num_threads(static_cast<int>(threads));
+  return threads;
 }
 
 CLI::Validator one_of(const std::string& kind, std::vector<std::string> names) {
@@ -149,7 +153,7 @@ CLI::Validator one_of(const std::string& kind, std::vector<std::string> names) {
   return CLI::Validator(
       [kind, names = std::move(names)](std::string& given) {
         const bool known = std::find(names.begin(), names.end(), given) != names.end();
-        return known ? std::string() : experiments::unknown_name(kind, given, names);
+        return known ? std::string() : unknown(kind, given, names);
       },
       listed);
 }

@@ -27,8 +27,8 @@ struct CommonOptions {
   int64_t threads = 0;  // 0: as many as there are cores
 };
 void add_common_options(CLI::App& command, CommonOptions& options, const std::string& default_out);
-/// Obeys --quiet, --threads and --out; called by a command before it works.
-void apply(const CommonOptions& options);
+/// Obeys --quiet, --threads and --out; called by a command before it works. The number of threads.
+int64_t apply(const CommonOptions& options);
 
 /// For `option->check(...)`: one of the names, or an error that suggests the nearest.
 CLI::Validator one_of(const std::string& kind, std::vector<std::string> names);

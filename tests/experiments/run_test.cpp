@@ -1,0 +1,149 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "experiments/run/atomic_file.h"
+#include "experiments/run/failure.h"
+#include "experiments/run/interrupt.h"
+#include "experiments/run/output_folder.h"
+#include "experiments/run/progress.h"
+#include "experiments/run/random_state.h"
+#include "experiments/run/statistics.h"
+#include "experiments/run/workers.h"
+
+namespace aimle::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Folder : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "aimle_run_test_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    path_ = name;
+  }
+  void TearDown() override { fs::remove_all(path_); }
+
+  static std::string read(const fs::path& file) {
+    std::ostringstream text;
+    text << std::ifstream(file).rdbuf();
+    return text.str();
+  }
+  static std::string failure(const std::function<void()>& act) {
+    try {
+      act();
+    } catch (const Failure& found) {
+      return found.what();
+    }
+    return "";
+  }
+
+  fs::path path_;
+};
+
+using AtomicFile = Folder;
+using OutputFolder = Folder;
+
+TEST_F(AtomicFile, ReplacesTheWholeFileAndLeavesNothingElse) {
+  const fs::path file = path_ / "results.jsonl";
+  write_atomically(file, std::string(100'000, 'a'));
+  write_atomically(file, "b\n");
+  EXPECT_EQ(read(file), "b\n");
+  write_atomically(file, [](std::ostream& out) { out << "c" << 3; });
+  EXPECT_EQ(read(file), "c3");
+  EXPECT_EQ(std::distance(fs::directory_iterator(path_), fs::directory_iterator()), 1);
+}
+
+TEST_F(AtomicFile, AFailureKeepsTheOldFileAndNamesPathAndReason) {
+  EXPECT_EQ(failure([&] { write_atomically(path_ / "no" / "file", "x"); }),
+            "cannot write " + (path_ / "no" / "file").string() + ": No such file or directory");
+  const fs::path file = path_ / "kept";
+  write_atomically(file, "old");
+  EXPECT_THROW(write_atomically(file, [](std::ostream&) { throw std::runtime_error("no"); }),
+               std::runtime_error);
+  EXPECT_EQ(read(file), "old");
+}
+
+TEST_F(OutputFolder, IsMadeAndIsRefusedIfItHoldsAnything) {
+  const fs::path folder = path_ / "a" / "b";
+  prepare_output_folder(folder, IfNotEmpty::kRefuse);
+  EXPECT_TRUE(fs::is_directory(folder));
+  prepare_output_folder(folder, IfNotEmpty::kRefuse);
+  write_atomically(folder / "file", "x");
+  EXPECT_NE(failure([&] { prepare_output_folder(folder, IfNotEmpty::kRefuse); }).find("not empty"),
+            std::string::npos);
+  prepare_output_folder(folder, IfNotEmpty::kKeepFiles);
+  EXPECT_EQ(read(folder / "file"), "x");
+  EXPECT_NE(failure([&] {
+              prepare_output_folder(folder / "file", IfNotEmpty::kRefuse);
+            }).find("it is a file"),
+            std::string::npos);
+}
+
+TEST(Interrupt, IsAFlagWhileTheHandlerLives) {
+  const InterruptHandler handler;
+  EXPECT_EQ(interrupt_signal(), 0);
+  std::raise(SIGTERM);
+  EXPECT_EQ(interrupt_signal(), SIGTERM);
+}
+
+TEST(Workers, DoEveryTaskOnceAndRethrow) {
+  const InterruptHandler handler;  // clears the flag
+  std::vector<std::atomic<int>> done(200);
+  run_tasks(200, 3, [&](int64_t i) { ++done[static_cast<size_t>(i)]; });
+  for (const auto& count : done) EXPECT_EQ(count, 1);
+  std::atomic<int> begun = 0;
+  EXPECT_THROW(run_tasks(200, 2,
+                         [&](int64_t) {
+                           ++begun;
+                           throw std::invalid_argument("task");
+                         }),
+               std::invalid_argument);
+  EXPECT_LE(begun, 2);
+}
+
+TEST(Workers, BeginNothingAfterAnInterrupt) {
+  const InterruptHandler handler;
+  std::atomic<int> begun = 0;
+  run_tasks(200, 2, [&](int64_t) {
+    ++begun;
+    std::raise(SIGINT);
+  });
+  EXPECT_LE(begun, 2);
+}
+
+TEST(Moments, AreThoseOfTheNumbers) {
+  Moments moments;
+  for (const double value : {1.0, 2.0, 4.0}) moments.add(value);
+  EXPECT_DOUBLE_EQ(moments.mean(), 7.0 / 3.0);
+  EXPECT_DOUBLE_EQ(moments.variance(), 7.0 / 3.0);
+  EXPECT_DOUBLE_EQ(moments.standard_error(), std::sqrt(7.0) / 3.0);
+}
+
+TEST(SpellSeconds, InTheUnitsOfAReader) {
+  EXPECT_EQ(spell_seconds(0.4), "0 s");
+  EXPECT_EQ(spell_seconds(75), "1 min 15 s");
+  EXPECT_EQ(spell_seconds(7260), "2 h 1 min");
+}
+
+// Golden values printed by NumPy 2.4.
+TEST(RandomState, IsNumpys) {
+  const std::vector<double> normal = RandomState(0).randn(3);
+  EXPECT_EQ(normal,
+            (std::vector<double>{1.764052345967664, 0.4001572083672233, 0.9787379841057392}));
+  EXPECT_EQ(RandomState(0).permutation(10), (std::vector<int64_t>{2, 8, 4, 9, 1, 6, 7, 3, 0, 5}));
+  RandomState random(123);
+  EXPECT_EQ(random.rand(), 0.6964691855978616);
+  EXPECT_EQ(random.randn(), -0.9520972068613222);
+  EXPECT_EQ(random.randn(), -0.7454410594826583);
+}
+
+}  // namespace
+}  // namespace aimle::experiments
