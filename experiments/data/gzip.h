@@ -1,0 +1,48 @@
+// Lines of text files, plain or gzipped, told apart by their first two bytes.
+//
+//   aimle::experiments::data::LineReader reader(path);
+//   std::string line;
+//   while (reader.next(line)) ...   // without the newline; reader.number() is 1 for the first
+//
+// A gzip stream that breaks off or is damaged, a line longer than `max_line` bytes, and a zero byte
+// in the text are errors that name the file and the line.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace aimle::experiments::data {
+
+class LineReader {
+ public:
+  explicit LineReader(const std::filesystem::path& path, size_t max_line = size_t{1} << 24);
+  ~LineReader();
+  LineReader(LineReader&&) noexcept;
+
+  bool next(std::string& line);
+  int64_t number() const { return number_; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  bool fill();
+
+  struct Stream;
+  std::filesystem::path path_;
+  size_t max_line_;
+  std::unique_ptr<Stream> stream_;
+  std::vector<char> buffer_;
+  size_t begin_ = 0;
+  size_t end_ = 0;
+  int64_t number_ = 0;
+};
+
+/// The whole file, unpacked if it is gzipped; an error beyond `max_bytes`.
+std::string read_text(const std::filesystem::path& path, size_t max_bytes = size_t{1} << 31);
+
+/// `path` if it exists, otherwise `path.gz`; an error naming both if neither does.
+std::filesystem::path plain_or_gz(const std::filesystem::path& path);
+
+}  // namespace aimle::experiments::data

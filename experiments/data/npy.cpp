@@ -1,0 +1,185 @@
+#include "experiments/data/npy.h"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <type_traits>
+
+#include "experiments/data/file_error.h"
+#include "experiments/data/npy_header.h"
+#include "experiments/data/zip.h"
+#include "experiments/run/atomic_file.h"
+
+namespace aimle::experiments::data {
+namespace {
+
+using Path = std::filesystem::path;
+constexpr size_t kChunkBytes = size_t{1} << 18;
+
+double half_to_double(uint16_t bits) {
+  const int exponent = (bits >> 10) & 31;
+  const double fraction = bits & 1023;
+  double size = 0;
+  if (exponent == 31) {
+    size = fraction == 0 ? std::numeric_limits<double>::infinity()
+                         : std::numeric_limits<double>::quiet_NaN();
+  } else if (exponent == 0) {
+    size = std::ldexp(fraction, -24);
+  } else {
+    size = std::ldexp(fraction + 1024, exponent - 25);
+  }
+  return bits >> 15 ? -size : size;
+}
+
+template <class T>
+bool holds(double value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return !std::isfinite(value) || std::fabs(value) <= std::numeric_limits<T>::max();
+  } else {
+    return value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max() &&
+           value == std::floor(value);
+  }
+}
+
+template <class From, class To>
+void convert(const Path& path, const char* bytes, size_t first, size_t count, To* out) {
+  for (size_t i = 0; i < count; ++i) {
+    std::conditional_t<std::is_same_v<From, Half>, uint16_t, From> stored;
+    std::memcpy(&stored, bytes + i * sizeof stored, sizeof stored);
+    if constexpr (std::is_same_v<From, To>) {
+      out[i] = stored;
+    } else {
+      double value = 0;
+      if constexpr (std::is_same_v<From, Half>) {
+        value = half_to_double(stored);
+      } else {
+        value = static_cast<double>(stored);
+      }
+      if (!holds<To>(value)) {
+        fail(path, "expected ",
+             std::is_floating_point_v<To> ? "a number that fits" : "a whole number in [0, 255]",
+             " but entry ", first + i, " is ", value);
+      }
+      out[i] = static_cast<To>(value);
+    }
+  }
+}
+
+/// `read(out, n)` gives the next n bytes of an array of `size` bytes in all.
+template <class T, class Read>
+Array<T> read_array(const Path& path, size_t size, const Read& read) {
+  const NpyHeader header = read_npy_header(path, size, read);
+  Array<T> array{.shape = header.shape, .values = {}};
+  array.values.resize(header.count);
+  visit_type(header.type, [&]<class From>() {
+    constexpr size_t width = sizeof(std::conditional_t<std::is_same_v<From, Half>, uint16_t, From>);
+    if constexpr (std::is_same_v<From, T>) {
+      read(reinterpret_cast<char*>(array.values.data()), header.count * width);
+    } else {
+      std::vector<char> chunk(kChunkBytes);
+      for (size_t done = 0; done < header.count;) {
+        const size_t count = std::min(kChunkBytes / width, header.count - done);
+        read(chunk.data(), count * width);
+        convert<From>(path, chunk.data(), done, count, array.values.data() + done);
+        done += count;
+      }
+    }
+  });
+  return array;
+}
+
+}  // namespace
+
+std::string to_string(std::span<const int64_t> shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+template <class T>
+Array<T> read_npy(const Path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file || !std::filesystem::is_regular_file(path)) fail(path, "cannot open, or not a file");
+  const size_t size = std::filesystem::file_size(path);
+  return read_array<T>(path, size, [&](char* out, size_t count) {
+    if (!file.read(out, static_cast<std::streamsize>(count))) {
+      fail(path, "breaks off: expected ", count, " more bytes but got ", file.gcount());
+    }
+  });
+}
+
+template <class T>
+Array<T> read_npy_parts(const Path& name) {
+  const auto with = [&](const std::string& ending) {
+    Path path = name;
+    path += ending + ".npy";
+    return path;
+  };
+  if (std::filesystem::exists(with(""))) return read_npy<T>(with(""));
+  if (!std::filesystem::exists(with("_part0"))) {
+    fail(with(""), "not there, and neither is ", with("_part0").filename().string());
+  }
+  Array<T> joined;
+  for (int part = 0; std::filesystem::exists(with("_part" + std::to_string(part))); ++part) {
+    const Path path = with("_part" + std::to_string(part));
+    Array<T> next = read_npy<T>(path);
+    if (part == 0) {
+      joined = std::move(next);
+      if (joined.shape.empty()) fail(path, "expected an array but got a single number");
+      continue;
+    }
+    std::vector<int64_t> expected = joined.shape;
+    if (!next.shape.empty()) expected[0] = next.shape[0];
+    if (next.shape != expected) {
+      fail(path, "expected a shape like ", to_string(expected), ", as in part 0, but got ",
+           to_string(next.shape));
+    }
+    joined.shape[0] += next.shape[0];
+    joined.values.insert(joined.values.end(), next.values.begin(), next.values.end());
+  }
+  return joined;
+}
+
+template <class T>
+Array<T> read_npz(const Path& archive, const std::string& name) {
+  const std::vector<char> bytes = read_zip_member(archive, name + ".npy");
+  size_t at = 0;
+  return read_array<T>(archive / (name + ".npy"), bytes.size(), [&](char* out, size_t count) {
+    if (count > 0) std::memcpy(out, bytes.data() + at, count);
+    at += count;
+  });
+}
+
+template <class T>
+void write_npy(const Path& path, std::span<const int64_t> shape, std::span<const T> values) {
+  size_t count = 1;
+  for (const int64_t extent : shape) count *= static_cast<size_t>(extent);
+  if (count != values.size()) {
+    fail(path, "expected ", count, " values for shape ", to_string(shape), " but got ",
+         values.size());
+  }
+  const std::string header = npy_header_text<T>(shape);
+  write_atomically(path, [&](std::ostream& out) {
+    out.write(header.data(), static_cast<std::streamsize>(header.size()));
+    out.write(reinterpret_cast<const char*>(values.data()),
+              static_cast<std::streamsize>(values.size_bytes()));
+  });
+}
+
+template Array<uint8_t> read_npy(const Path&);
+template Array<float> read_npy(const Path&);
+template Array<double> read_npy(const Path&);
+template Array<uint8_t> read_npy_parts(const Path&);
+template Array<float> read_npy_parts(const Path&);
+template Array<double> read_npy_parts(const Path&);
+template Array<uint8_t> read_npz(const Path&, const std::string&);
+template Array<float> read_npz(const Path&, const std::string&);
+template Array<double> read_npz(const Path&, const std::string&);
+template void write_npy(const Path&, std::span<const int64_t>, std::span<const uint8_t>);
+template void write_npy(const Path&, std::span<const int64_t>, std::span<const float>);
+template void write_npy(const Path&, std::span<const int64_t>, std::span<const double>);
+
+}  // namespace aimle::experiments::data
