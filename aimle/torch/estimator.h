@@ -155,4 +155,32 @@ class Estimator {
 std::unique_ptr<Estimator> estimator(const std::string& name, SolverSpec solver,
                                      const EstimatorOptions& options = {});
 
+/// A temperature that falls with training: max(start exp(-rate step), floor), changing only where
+/// step is a multiple of every. `layer->set_temperature(aimle::anneal(step))`
+struct Annealing {
+  double start = 1.0;
+  double rate = 3e-5;
+  double floor = 0.5;
+  int64_t every = 1000;
+};
+double anneal(int64_t step, const Annealing& annealing = {});
+
+/// How `perturbed_fenchel_young_loss` draws its solutions.
+struct PerturbationOptions {
+  NoiseSpec noise = {.kind = NoiseKind::kNormal};
+  int64_t nb_samples = 1;
+  double temperature = 1.0;                   // of the noise, tau > 0
+  std::optional<Sense> sense = std::nullopt;  // none: the solver's own
+};
+
+/// E max_z <theta + tau eps, z> - <theta, target>, one value per example: [*batch]. Convex in
+/// theta; its gradient is the mean of nb_samples perturbed solutions minus the target (sense kMin:
+/// its opposite), and no Jacobian is needed. target: a structure, or a mean of structures, of the
+/// shape of theta. Where target structures are known, this trains better than any loss on z.
+/// Berthet, Blondel, Teboul, Cuturi, Vert, Bach, NeurIPS 2020.
+at::Tensor perturbed_fenchel_young_loss(const at::Tensor& theta, const at::Tensor& target,
+                                        const SolverSpec& solver,
+                                        const PerturbationOptions& options = {},
+                                        const LayerCall& call = {});
+
 }  // namespace aimle

@@ -69,6 +69,11 @@ TEST(Estimators, SettingsAreKnownByTheirNames) {
           << info.name << " " << setting;
     }
   }
+  for (const SettingInfo& setting : known) {
+    EXPECT_TRUE(std::any_of(estimators().begin(), estimators().end(),
+                            [&](const auto& info) { return info.takes(setting.name); }))
+        << setting.name << " is taken by none";
+  }
 }
 
 TEST(Estimators, UnknownNamesSuggestTheNearest) {

@@ -14,6 +14,17 @@ using Builder = std::unique_ptr<Estimator>(const EstimatorInfo& info, SolverSpec
 Builder build_aimle, build_aimle_forward, build_aimle_noise, build_imle, build_imle_central,
     build_ste, build_dbb, build_identity, build_thresholds;
 
+// score.cpp
+Builder build_aimle_covariance, build_sfe;
+// relaxed.cpp
+Builder build_gumbel_softmax, build_softsub, build_l2x;
+// marginal.cpp
+Builder build_sst, build_exact;
+// perturbed.cpp
+Builder build_dpo;
+// reinmax.cpp
+Builder build_reinmax;
+
 /// The layer's options for an adaptive target; aimle_covariance takes them as well.
 LayerOptions aimle_options(SolverSpec solver, const EstimatorOptions& options);
 

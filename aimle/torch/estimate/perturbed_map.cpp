@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "aimle/torch/estimate/builders.h"
+#include "aimle/torch/estimate/layer_estimator.h"
 #include "aimle/torch/setting_names.h"
 
 namespace aimle {
@@ -19,26 +20,6 @@ constexpr ops::Words<Projection, 4> kProjections = {{{"std", Projection::kStd},
                                                      {"mean", Projection::kMean},
                                                      {"norm", Projection::kNorm},
                                                      {"none", Projection::kNone}}};
-
-class LayerEstimator : public Estimator {
- public:
-  LayerEstimator(const EstimatorInfo& info, LayerOptions options)
-      : Estimator(info), layer_(std::move(options)) {}
-
-  at::Tensor forward(const at::Tensor& theta, const LayerCall& call) const override {
-    return layer_(theta, call);
-  }
-  void train(bool on) override {
-    Estimator::train(on);
-    layer_.train(on);
-  }
-  const Tensors& state() const override { return layer_.state(); }
-  const Tensors& constants() const override { return layer_.constants(); }
-  Tensors stats() const override { return layer_.stats(); }
-
- private:
-  Layer layer_;
-};
 
 class Identity final : public LayerEstimator {
  public:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from aimle import exact
 from aimle.estimate.relaxed import Relaxation
-from aimle.estimate.sampled import SampledEstimator, hide, per_sample, straight_through
+from aimle.estimate.sampled import SampledEstimator, per_sample, straight_through
 from aimle.exact import _CLOSED_FORM
 
 
@@ -26,24 +26,14 @@ class ExactMarginals(SampledEstimator):
 
     applies_to = _CLOSED_FORM
 
-    def forward(
-        self,
-        theta: Tensor,
-        *,
-        mask: Tensor | None = None,
-        k: Tensor | int | None = None,
-        key: Tensor | None = None,
-    ) -> Tensor:
-        """theta [*batch, n], mask broadcastable to it, k int or int64 [*batch], key int64 [2]."""
-        self._check(theta)
-        shown = hide(theta, mask)
-        soft = exact.marginals(self.solver, shown, k=k).unsqueeze(-2)
-        fixed = shown.detach()
+    def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
+        soft = exact.marginals(self.solver, scores, k=k).unsqueeze(-2)
+        fixed = scores.detach()
         if self.noisy:
-            z = exact.sample(self.solver, fixed, self._key(theta, key), self.nb_samples, k=k)
+            z = exact.sample(self.solver, fixed, self._key(scores, key), self.nb_samples, k=k)
         else:
-            z = self.solver.solve_rows(fixed, k=k)[0].unsqueeze(-2)
-        return self._shaped(straight_through(z, soft))
+            z = self._solved(fixed.unsqueeze(-2), k)
+        return straight_through(z, soft)
 
 
 class SST(Relaxation):
@@ -51,18 +41,8 @@ class SST(Relaxation):
 
     applies_to = _CLOSED_FORM
 
-    def forward(
-        self,
-        theta: Tensor,
-        *,
-        mask: Tensor | None = None,
-        k: Tensor | int | None = None,
-        key: Tensor | None = None,
-    ) -> Tensor:
-        """theta [*batch, n], mask broadcastable to it, k int or int64 [*batch], key int64 [2]."""
-        x = self._perturbed(theta, mask, key)
-        soft = exact.marginals(self.solver, x / self.temperature, k=per_sample(k))
-        if not self.hard and self.noisy:
-            return self._shaped(soft)
-        hard = self.solver.solve_rows(x.detach(), k=per_sample(k))[0]
-        return self._shaped(straight_through(hard, soft))
+    def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
+        x = self._perturbed(scores, key)
+        return self._shown(
+            x, exact.marginals(self.solver, x / self.temperature, k=per_sample(k)), k
+        )

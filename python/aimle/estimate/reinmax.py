@@ -14,8 +14,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from aimle.estimate.sampled import SampledEstimator, straight_through
-from aimle.noise import Gumbel
+from aimle.estimate.sampled import SampledEstimator, hide, straight_through
 from aimle.solvers import Argmax
 
 
@@ -24,18 +23,13 @@ class ReinMax(SampledEstimator):
 
     applies_to = (Argmax,)
 
-    def forward(
-        self, theta: Tensor, *, mask: Tensor | None = None, key: Tensor | None = None
-    ) -> Tensor:
-        """theta [*batch, n], mask broadcastable to it, key int64 [2]."""
-        self._check(theta)
-        allowed = torch.isfinite(theta) if mask is None else mask & torch.isfinite(theta)
-        free = torch.where(allowed, theta, 0.0).unsqueeze(-2)
-        shown = theta.detach().masked_fill(~allowed, -torch.inf).unsqueeze(-2)
-        z = self.solver(shown + self._noise(Gumbel(), theta, key))
-        pi = torch.softmax(shown, -1)
+    def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
+        free = torch.where(torch.isfinite(scores), scores, 0.0).unsqueeze(-2)
+        fixed = hide(scores.detach(), torch.isfinite(scores))
+        z = self._solved(self._perturbed(fixed, key), k)
+        pi = torch.softmax(fixed.unsqueeze(-2), -1)
         soft = 2 * _jacobian((pi + z) / 2, free) - _jacobian(pi, free) / 2
-        return self._shaped(straight_through(z, soft))
+        return straight_through(z, soft)
 
 
 def _jacobian(p: Tensor, theta: Tensor) -> Tensor:

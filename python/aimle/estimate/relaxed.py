@@ -12,6 +12,10 @@ t is the temperature of the relaxation: as it falls, the samples become discrete
 noisy. All are biased for the gradient of E f(z) of the discrete z, since they give the gradient of
 another expectation; f must take soft values in (0, 1), unless ``hard``, which shows f the discrete
 sample and gives it the soft one's gradient. In eval mode z is the hard solution of theta.
+
+softsub and l2x do something k times. A k per row may be smaller than the solver's, which is the
+number of rounds or draws, so that no value is read on the host and the module compiles as one
+graph; rows with a larger k are an error on the CPU, and NaN on a GPU or in compiled code.
 """
 
 from __future__ import annotations
@@ -21,8 +25,8 @@ import math
 import torch
 from torch import Tensor
 
-from aimle.estimate.sampled import SampledEstimator, hide, per_sample, straight_through
-from aimle.noise import Gumbel
+from aimle._settings import check_int
+from aimle.estimate.sampled import SampledEstimator, straight_through
 from aimle.solvers import Argmax, Solver, TopK
 
 
@@ -67,73 +71,83 @@ class Relaxation(SampledEstimator):
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, temperature={self.temperature.item():g}, hard={self.hard}"
 
+    def _shown(self, x: Tensor, soft: Tensor, k: Tensor | int | None) -> Tensor:
+        """soft, or the hard solution of x [*batch, S, n] with its gradient: if ``hard``, or where
+        no samples are drawn."""
+        return straight_through(self._solved(x, k), soft) if self.hard or not self.noisy else soft
+
 
 class GumbelSoftmax(Relaxation):
     """softmax((theta + G) / t), one of n."""
 
     applies_to = (Argmax,)
 
-    def forward(
-        self, theta: Tensor, *, mask: Tensor | None = None, key: Tensor | None = None
-    ) -> Tensor:
-        """theta [*batch, n], mask broadcastable to it, key int64 [2]."""
-        x = self._perturbed(theta, mask, key)
-        soft = torch.softmax(x / self.temperature, -1)
-        if not self.hard and self.noisy:
-            return self._shaped(soft)
-        return self._shaped(straight_through(self.solver(x.detach()), soft))
+    def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
+        x = self._perturbed(scores, key)
+        return self._shown(x, torch.softmax(x / self.temperature, -1), k)
 
 
-class SoftSub(Relaxation):
+class _Rounds(Relaxation):
+    """Relaxations of top-k that do something k times."""
+
+    applies_to = (TopK,)
+
+    def _rounds(self, k: Tensor | int | None) -> tuple[int, Tensor | None]:
+        """How many rounds, and of how many of them each row makes use: [*batch, 1]."""
+        if not isinstance(k, Tensor):
+            rounds = self.solver.k if k is None else k
+            check_int(type(self).__name__, "k", rounds, 0)
+            return rounds, None
+        if k.device.type == "cpu" and not torch.compiler.is_compiling():
+            bad = k[(k < 0) | (k > self.solver.k)]
+            if bad.numel():
+                raise ValueError(
+                    f"[aimle.{type(self).__name__}] expected 0 <= k <= {self.solver.k}, the "
+                    f"solver's k, in every row but got {bad[0]}"
+                )
+        return self.solver.k, k.unsqueeze(-1)
+
+    def _refused(self, soft: Tensor, each: Tensor | None) -> Tensor:
+        """soft, with rows whose k is out of range NaN."""
+        if each is None:
+            return soft
+        bad = (each < 0) | (each > self.solver.k)
+        return soft.masked_fill(bad.unsqueeze(-1), torch.nan)
+
+
+class SoftSub(_Rounds):
     """k rounds of softmax over theta + G, each round added up: entries in (0, 1) that sum to k.
 
     Round i takes a_i = softmax(w_i / t) and leaves w_{i+1} = w_i + log(1 - a_i), so that what was
     taken in any earlier round stays down.
     """
 
-    applies_to = (TopK,)
-
-    def forward(
-        self,
-        theta: Tensor,
-        *,
-        mask: Tensor | None = None,
-        k: Tensor | int | None = None,
-        key: Tensor | None = None,
-    ) -> Tensor:
-        """theta [*batch, n], mask broadcastable to it, k int or int64 [*batch], key int64 [2]."""
-        x = self._perturbed(theta, mask, key)
-        each = per_sample(self.solver.k if k is None else k)
-        rounds = int(each.max()) if isinstance(each, Tensor) else each
+    def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
+        rounds, each = self._rounds(k)
+        x = self._perturbed(scores, key)
         w, soft = x, torch.zeros_like(x)
         tiny = torch.finfo(x.dtype).tiny
         for i in range(rounds):
             taken = torch.softmax(w / self.temperature, -1)
-            more = (each > i).unsqueeze(-1) if isinstance(each, Tensor) else True
-            soft = soft + taken * more
+            soft = soft + (taken if each is None else taken * (each > i).unsqueeze(-1))
             w = w + torch.log((1 - taken).clamp_min(tiny))
-        if not self.hard and self.noisy:
-            return self._shaped(soft)
-        return self._shaped(straight_through(self.solver(x.detach(), k=per_sample(k)), soft))
+        return self._shown(x, self._refused(soft, each), k)
 
 
-class L2X(Relaxation):
+class L2X(_Rounds):
     """The entry-wise maximum of k concrete draws: soft only, sums to at most k."""
-
-    applies_to = (TopK,)
 
     def __init__(self, solver: Solver, *, temperature: float = 1.0, **settings) -> None:
         super().__init__(solver, temperature=temperature, hard=False, **settings)
 
-    def forward(
-        self, theta: Tensor, *, mask: Tensor | None = None, key: Tensor | None = None
-    ) -> Tensor:
-        """theta [*batch, n], mask broadcastable to it, key int64 [2]."""
-        self._check(theta)
-        shown = hide(theta, mask)
-        eps = self._noise(Gumbel(), theta, key, draws=self.solver.k)
-        draws = torch.softmax((shown[..., None, None, :] + eps) / self.temperature, -1)
-        soft = draws.amax(-2)
-        if self.noisy:
-            return self._shaped(soft)
-        return self._shaped(straight_through(self.solver(shown.detach().unsqueeze(-2)), soft))
+    def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
+        rounds, each = self._rounds(k)
+        rows = scores.unsqueeze(-2)
+        if rounds == 0:
+            return self._shown(rows, torch.zeros_like(self._perturbed(scores, key)), k)
+        x = rows.unsqueeze(-2) + self._gumbel(scores, key, draws=rounds)
+        draws = torch.softmax(x / self.temperature, -1)
+        if each is not None:
+            used = each.unsqueeze(-1) > torch.arange(rounds, device=each.device)
+            draws = torch.where(used.unsqueeze(-1), draws, 0.0)
+        return self._shown(rows, self._refused(draws.amax(-2), each), k)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar
 
 import torch
@@ -10,8 +11,8 @@ from torch import Generator, Tensor, nn
 from aimle._settings import check_choice, check_int, check_tensor
 from aimle.functional import draw_key, sample_noise
 from aimle.layers import Output
-from aimle.noise import Gumbel, Noise
-from aimle.solvers import Solver
+from aimle.noise import Gumbel
+from aimle.solvers import Solver, TopK
 
 
 class SampledEstimator(nn.Module):
@@ -52,6 +53,38 @@ class SampledEstimator(nn.Module):
         self.noise_in_eval = noise_in_eval
         self.generator = generator
 
+    def forward(
+        self,
+        theta: Tensor,
+        *,
+        mask: Tensor | None = None,
+        k: Tensor | int | None = None,
+        key: Tensor | None = None,
+    ) -> Tensor:
+        """Samples for theta [*batch, n], of the shape that ``output`` says.
+
+        Args:
+            mask: bool, broadcastable to theta; entries that are False are never chosen and get no
+                gradient.
+            k: with TopK, an int or int64 broadcastable to *batch, in place of the solver's k.
+            key: int64 [2] on theta's device; drawn from PyTorch's generator if not given.
+        """
+        owner = type(self).__name__
+        check_tensor(owner, "theta", theta)
+        if not theta.is_floating_point():
+            raise TypeError(
+                f"[aimle.{owner}] expected theta of a floating-point type but got {theta.dtype}"
+            )
+        if k is not None and not isinstance(self.solver, TopK):
+            raise TypeError(
+                f"[aimle.{owner}] takes k with aimle.TopK only: {type(self.solver).__name__} has "
+                "no number of entries to choose"
+            )
+        z = self._samples(hide(theta, mask), k, key)
+        if self.output == "mean":
+            return z.mean(-2)
+        return z.reshape(-1, z.shape[-1]) if self.output == "flat" else z
+
     @property
     def noisy(self) -> bool:
         """Whether a call now draws samples."""
@@ -60,38 +93,35 @@ class SampledEstimator(nn.Module):
     def extra_repr(self) -> str:
         return f"{self.solver}, nb_samples={self.nb_samples}, output={self.output!r}"
 
-    def _check(self, theta: Tensor) -> None:
-        check_tensor(type(self).__name__, "theta", theta)
-        if not theta.is_floating_point():
-            raise TypeError(
-                f"[aimle.{type(self).__name__}] expected theta of a floating-point type but got "
-                f"{theta.dtype}"
-            )
+    @abstractmethod
+    def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
+        """z [*batch, S, n] for scores [*batch, n], theta with masked entries -inf."""
 
     def _key(self, theta: Tensor, key: Tensor | None) -> Tensor:
         return draw_key(theta, generator=self.generator) if key is None else key
 
-    def _noise(self, noise: Noise, theta: Tensor, key: Tensor | None, draws: int = 0) -> Tensor:
+    def _gumbel(self, scores: Tensor, key: Tensor | None, draws: int | None = None) -> Tensor:
         """[*batch, S, n], or [*batch, S, draws, n]: zeros, S = 1, where nothing is sampled."""
-        shape = (*theta.shape[:-1], *([draws] if draws else []), theta.shape[-1])
-        dims = 2 if draws else 1
+        *batch, n = scores.shape
+        instance = (n,) if draws is None else (draws, n)
         if not self.noisy:
-            return theta.new_zeros(*shape[:-dims], 1, *shape[-dims:])
+            return scores.new_zeros(*batch, 1, *instance)
         drawn = sample_noise(
-            noise, shape, self._key(theta, key), instance_dims=dims, nb_samples=self.nb_samples
+            Gumbel(),
+            (*batch, *instance),
+            self._key(scores, key),
+            instance_dims=len(instance),
+            nb_samples=self.nb_samples,
         )
-        return drawn.to(theta.dtype)
+        return drawn.to(scores.dtype)
 
-    def _perturbed(self, theta: Tensor, mask: Tensor | None, key: Tensor | None) -> Tensor:
-        """theta + Gumbel noise [*batch, S, n], masked entries -inf."""
-        self._check(theta)
-        return hide(theta, mask).unsqueeze(-2) + self._noise(Gumbel(), theta, key)
+    def _perturbed(self, scores: Tensor, key: Tensor | None) -> Tensor:
+        """scores + Gumbel noise [*batch, S, n]."""
+        return scores.unsqueeze(-2) + self._gumbel(scores, key)
 
-    def _shaped(self, z: Tensor) -> Tensor:
-        """z [*batch, S, n] as ``output`` says."""
-        if self.output == "mean":
-            return z.mean(-2)
-        return z.reshape(-1, z.shape[-1]) if self.output == "flat" else z
+    def _solved(self, x: Tensor, k: Tensor | int | None) -> Tensor:
+        """The hard solution of x [*batch, S, n]."""
+        return self.solver.solve_rows(x.detach(), k=per_sample(k))[0]
 
 
 def hide(theta: Tensor, mask: Tensor | None) -> Tensor:

@@ -62,22 +62,11 @@ class SFE(SampledEstimator):
             )
         self.baseline = baseline
 
-    def forward(
-        self,
-        theta: Tensor,
-        *,
-        mask: Tensor | None = None,
-        k: Tensor | int | None = None,
-        key: Tensor | None = None,
-    ) -> Tensor:
-        """theta [*batch, n], mask broadcastable to it, k int or int64 [*batch], key int64 [2]."""
-        self._check(theta)
-        shown = hide(theta.detach(), mask)
+    def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
+        fixed = scores.detach()
         if not self.noisy:
-            return self._shaped(self.solver.solve_rows(shown, k=k)[0].unsqueeze(-2))
-        return self._shaped(
-            exact.sample(self.solver, shown, self._key(theta, key), self.nb_samples, k=k)
-        )
+            return self._solved(fixed.unsqueeze(-2), k)
+        return exact.sample(self.solver, fixed, self._key(scores, key), self.nb_samples, k=k)
 
     def surrogate(
         self,
@@ -89,11 +78,10 @@ class SFE(SampledEstimator):
         k: Tensor | int | None = None,
     ) -> Tensor:
         """losses, one per sample, with the gradient of theta; mask and k as for z."""
-        shown = hide(theta, mask)
+        scores = hide(theta, mask)
         by_example = z.detach().reshape(*theta.shape[:-1], -1, theta.shape[-1])
-        score = _inner(shown, by_example) - exact.log_partition(self.solver, shown, k=k).unsqueeze(
-            -1
-        )
+        log_z = exact.log_partition(self.solver, scores, k=k).unsqueeze(-1)
+        score = _inner(scores, by_example) - log_z
         f = _by_sample("SFE", losses, by_example).detach()
         if self.baseline == "leave_one_out" and f.shape[-1] > 1:
             f = (f - f.mean(-1, keepdim=True)) * (f.shape[-1] / (f.shape[-1] - 1))

@@ -1,0 +1,155 @@
+// Perturbed optimisers, and their loss.
+//
+// Berthet, Blondel, Teboul, Cuturi, Vert, Bach, "Learning with Differentiable Perturbed
+// Optimizers", NeurIPS 2020. Noise of density exp(-nu(eps)) makes the mean solution smooth in
+// theta:
+//
+//   y(theta) = E MAP(theta + tau eps),    dy/dtheta = E[ z nu'(eps)' ] / tau
+//
+//   dpo   (1/S) sum_s z_s forward, and backward g = (1/S) sum_s <d, z_s - b_s> nu'(eps_s) / tau
+//   with
+//         b_s = 0 or the mean of the other samples (leave-one-out), which keeps it unbiased for the
+//         Jacobian of y and cuts its variance. Any solver; no second solve. Normal: nu' = eps;
+//         Gumbel: 1 - e^-eps; Logistic: tanh(eps / 2).
+#include <ATen/ops/rsub.h>
+#include <ATen/ops/where.h>
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+#include "aimle/torch/estimate/builders.h"
+#include "aimle/torch/estimate/sampled.h"
+#include "aimle/torch/estimator.h"
+#include "aimle/torch/setting_names.h"
+
+namespace aimle {
+namespace {
+
+std::vector<int64_t> trailing(int64_t dims) {
+  std::vector<int64_t> result;
+  for (int64_t d = -dims; d < 0; ++d) result.push_back(d);
+  return result;
+}
+
+double sign(Sense sense) { return sense == Sense::kMin ? -1.0 : 1.0; }
+
+/// Solutions of x [..., *instance], costs where sense is kMin.
+at::Tensor solve_in(Sense sense, const SolverSpec& solver, const at::Tensor& x,
+                    const LayerCall& call) {
+  return solve(solver, solver.sense == sense ? x : x.neg(), {.mask = call.mask, .k = call.k});
+}
+
+/// eps and z, [S, *batch, *instance].
+struct Perturbed {
+  at::Tensor eps;
+  at::Tensor z;
+};
+
+Perturbed perturb(const at::Tensor& theta, const SolverSpec& solver,
+                  const PerturbationOptions& options, const LayerCall& call,
+                  const std::optional<at::Generator>& generator) {
+  const Sense sense = options.sense.value_or(solver.sense);
+  const at::Tensor key = call.key ? *call.key : draw_key(theta, generator);
+  const int64_t split = theta.dim() - solver.instance_dims();
+  const at::IntArrayRef sizes = theta.sizes();
+  const at::Tensor eps = sample_noise(options.noise, key, sizes.slice(0, split), options.nb_samples,
+                                      sizes.slice(split))
+                             .movedim(split, 0)
+                             .to(theta.scalar_type());
+  const at::Tensor x = theta.detach().add(eps.mul(sign(sense) * options.temperature));
+  return {.eps = eps, .z = solve_in(sense, solver, x, call)};
+}
+
+/// theta where it is finite and not masked, zero elsewhere.
+at::Tensor free_entries(const at::Tensor& theta, const LayerCall& call) {
+  const at::Tensor finite = theta.isfinite();
+  return at::where(call.mask ? finite.logical_and(*call.mask) : finite, theta, 0.0);
+}
+
+/// nu'(eps).
+at::Tensor score(NoiseKind noise, const at::Tensor& eps) {
+  if (noise == NoiseKind::kNormal) return eps;
+  return noise == NoiseKind::kGumbel ? at::rsub(eps.neg().exp(), 1) : eps.div(2).tanh();
+}
+
+void check_dims(const std::string& name, const at::Tensor& theta, const SolverSpec& solver) {
+  check_theta(name, theta);
+  TORCH_CHECK_VALUE(theta.dim() >= solver.instance_dims(), "[aimle::", name,
+                    "] expected theta [*batch, *instance] with ", solver.instance_dims(),
+                    " dimensions of an instance but got shape ", theta.sizes());
+}
+
+class Dpo final : public Estimator {
+ public:
+  Dpo(const EstimatorInfo& info, SolverSpec solver, const EstimatorOptions& options)
+      : Estimator(info),
+        solver_(std::move(solver)),
+        perturbation_{.noise = options.noise.value_or(NoiseSpec{.kind = NoiseKind::kNormal}),
+                      .nb_samples = options.nb_samples.value_or(10),
+                      .temperature = options.temperature.value_or(1.0),
+                      .sense = solver_.sense},
+        noise_in_eval_(options.noise_in_eval.value_or(false)),
+        generator_(options.generator) {
+    if (options.sense) {
+      perturbation_.sense = ops::parse_word("dpo", "sense", *options.sense, ops::kSenses);
+    }
+    const std::string reduction = options.variance_reduction.value_or("leave_one_out");
+    check_word("dpo", "variance_reduction", reduction, {"leave_one_out", "none"});
+    leave_one_out_ = reduction == "leave_one_out";
+    check_word("dpo", "output", options.output.value_or("mean"), {"mean"});
+    check_samples("dpo", perturbation_.nb_samples, leave_one_out_ ? 2 : 1);
+    check_temperature("dpo", perturbation_.temperature);
+    const NoiseKind kind = perturbation_.noise.kind;
+    TORCH_CHECK_VALUE(
+        kind == NoiseKind::kNormal || kind == NoiseKind::kGumbel || kind == NoiseKind::kLogistic,
+        "[aimle::dpo] expected a noise with a density in closed form, normal, gumbel "
+        "or logistic, but got ",
+        ops::word_of(kind, ops::kNoises));
+  }
+
+  at::Tensor forward(const at::Tensor& theta, const LayerCall& call) const override {
+    check_dims("dpo", theta, solver_);
+    const Sense sense = *perturbation_.sense;
+    if (!is_training() && !noise_in_eval_) return solve_in(sense, solver_, theta.detach(), call);
+    const auto [eps, z] = perturb(theta, solver_, perturbation_, call, generator_);
+    const at::Tensor mean = z.mean(0);
+    const auto count = static_cast<double>(perturbation_.nb_samples);
+    const at::Tensor centred = leave_one_out_ ? z.sub(mean).mul(count / (count - 1)) : z;
+    const at::Tensor weights =
+        score(perturbation_.noise.kind, eps).mul(sign(sense) / perturbation_.temperature);
+    const at::Tensor inner = weights.mul(free_entries(theta, call))
+                                 .sum(trailing(solver_.instance_dims()), /*keepdim=*/true);
+    return straight_through(mean, centred.mul(inner).mean(0));
+  }
+
+ private:
+  SolverSpec solver_;
+  PerturbationOptions perturbation_;
+  bool leave_one_out_;
+  bool noise_in_eval_;
+  std::optional<at::Generator> generator_;
+};
+
+}  // namespace
+
+std::unique_ptr<Estimator> build_dpo(const EstimatorInfo& info, SolverSpec solver,
+                                     const EstimatorOptions& options) {
+  return std::make_unique<Dpo>(info, std::move(solver), options);
+}
+
+at::Tensor perturbed_fenchel_young_loss(const at::Tensor& theta, const at::Tensor& target,
+                                        const SolverSpec& solver,
+                                        const PerturbationOptions& options, const LayerCall& call) {
+  const std::string name = "perturbed_fenchel_young_loss";
+  check_dims(name, theta, solver);
+  check_samples(name, options.nb_samples, 1);
+  check_temperature(name, options.temperature);
+  const auto [eps, z] = perturb(theta, solver, options, call, std::nullopt);
+  const bool minimised = options.sense.value_or(solver.sense) == Sense::kMin;
+  const at::Tensor scores = free_entries(minimised ? theta.neg() : theta, call);
+  const at::Tensor values =
+      scores.add(eps.mul(options.temperature)).mul(z).mean(0).sub(scores.mul(target));
+  return values.sum(trailing(solver.instance_dims()));
+}
+
+}  // namespace aimle

@@ -1,0 +1,24 @@
+// A soft sample at a temperature.
+#pragma once
+
+#include "aimle/torch/estimate/sampled.h"
+
+namespace aimle {
+
+class Relaxation : public Sampled {
+ public:
+  Relaxation(const EstimatorInfo& info, SolverSpec solver, const EstimatorOptions& options);
+
+  void set_temperature(double temperature) override;
+
+ protected:
+  const at::Tensor& temperature() const { return state_.at("temperature"); }
+  /// soft, or the hard solution of x [*batch, S, n] with its gradient: if `hard`, or where no
+  /// samples are drawn.
+  at::Tensor shown(const at::Tensor& x, const at::Tensor& soft, const LayerCall& call) const;
+
+ private:
+  bool hard_;
+};
+
+}  // namespace aimle

@@ -1,0 +1,153 @@
+// Estimators that see the losses of the samples, not only their gradients.
+//
+//   sfe               score function (Williams, "Simple statistical gradient-following algorithms",
+//                     1992): mean_s (f_s - b_s) (z_s - mu), z_s exact samples of
+//                     p(z) = exp(<theta, z> - A(theta)) and mu its exact marginals. Unbiased for
+//                     any f. b_s: none, or the mean of the other samples' losses (leave-one-out:
+//                     Kool, van Hoof, Welling, 2019), which needs S >= 2.
+//   aimle_covariance  (1 - share) times AIMLE plus share times Cov(f, z) / tau, the covariance of
+//                     losses and solutions over the S >= 2 perturbed samples. Under Gumbel noise
+//                     the covariance is unbiased for argmax, and close to it for others.
+#include <ATen/ops/where.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <utility>
+
+#include "aimle/torch/estimate/builders.h"
+#include "aimle/torch/estimate/layer_estimator.h"
+#include "aimle/torch/estimate/sampled.h"
+
+namespace aimle {
+namespace {
+
+/// <theta, z> over the finite entries of theta [*batch, n], for z [*batch, S, n].
+at::Tensor inner_product(const at::Tensor& theta, const at::Tensor& z) {
+  return at::where(theta.isfinite(), theta, 0.0).unsqueeze(-2).mul(z).sum(-1);
+}
+
+/// Zero, with the gradient of x.
+at::Tensor gradient_only(const at::Tensor& x) { return x.sub(x.detach()); }
+
+/// z of any output but the mean as [*batch, S, n], for theta [*batch, n].
+at::Tensor by_example(const at::Tensor& theta, const at::Tensor& z) {
+  std::vector<int64_t> sizes = theta.sizes().vec();
+  sizes.insert(sizes.end() - 1, -1);
+  return z.detach().reshape(sizes);
+}
+
+/// The losses' values as [*batch, S].
+at::Tensor by_sample(const std::string& name, const at::Tensor& losses, const at::Tensor& z) {
+  const at::IntArrayRef sizes = z.sizes().slice(0, z.dim() - 1);
+  TORCH_CHECK_VALUE(losses.numel() == c10::multiply_integers(sizes), "[aimle::", name,
+                    "] expected a loss for every sample, ", sizes, ", but got shape ",
+                    losses.sizes());
+  return losses.detach().reshape(sizes);
+}
+
+void refuse_mean(const std::string& name, const EstimatorOptions& options) {
+  TORCH_CHECK_VALUE(options.output.value_or("samples") != "mean", "[aimle::", name,
+                    "] expected output to be \"samples\" or \"flat\" but got \"mean\": it needs "
+                    "the loss of every sample");
+}
+
+class Sfe final : public Sampled {
+ public:
+  Sfe(const EstimatorInfo& info, SolverSpec solver, const EstimatorOptions& options)
+      : Sampled(info, std::move(solver), options) {
+    const std::string baseline = options.baseline.value_or("none");
+    check_word(name(), "baseline", baseline, {"none", "leave_one_out"});
+    refuse_mean(name(), options);
+    leave_one_out_ = baseline == "leave_one_out";
+    check_samples(name(), nb_samples(), leave_one_out_ ? 2 : 1);
+  }
+
+  at::Tensor surrogate(const at::Tensor& theta, const at::Tensor& z, const at::Tensor& losses,
+                       const LayerCall& call) const override {
+    const at::Tensor scores = hide(theta, call.mask);
+    const at::Tensor rows = by_example(theta, z);
+    const at::Tensor log_z = log_partition(solver(), scores, {.k = call.k}).unsqueeze(-1);
+    at::Tensor f = by_sample(name(), losses, rows);
+    const auto count = static_cast<double>(f.size(-1));
+    if (leave_one_out_ && count > 1) {
+      f = f.sub(f.mean(-1, /*keepdim=*/true)).mul(count / (count - 1));
+    }
+    const at::Tensor score = inner_product(scores, rows).sub(log_z);
+    return losses.add(gradient_only(f.mul(score)).reshape(losses.sizes()));
+  }
+
+ private:
+  at::Tensor samples(const at::Tensor& scores, const LayerCall& call) const override {
+    const at::Tensor fixed = scores.detach();
+    if (!noisy()) return solved(fixed.unsqueeze(-2), call);
+    return exact_sample(solver(), fixed, key(scores, call), nb_samples(), {.k = call.k});
+  }
+
+  bool leave_one_out_;
+};
+
+/// x, with its gradient scaled.
+struct ScaleGradient : torch::autograd::Function<ScaleGradient> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
+                            double scale) {
+    context->saved_data["scale"] = scale;
+    return x.view_as(x);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& gradients) {
+    return {gradients[0].mul(context->saved_data["scale"].toDouble()), at::Tensor()};
+  }
+};
+
+class CovarianceAimle final : public LayerEstimator {
+ public:
+  CovarianceAimle(const EstimatorInfo& info, LayerOptions layer, const EstimatorOptions& options)
+      : LayerEstimator(info, std::move(layer)), share_(options.share.value_or(0.5)) {
+    refuse_mean(name(), options);
+    TORCH_CHECK_VALUE(0.0 <= share_ && share_ <= 1.0,
+                      "[aimle::aimle_covariance] expected 0 <= share <= 1 but got ", share_);
+    check_samples(name(), this->options().nb_samples, 2);
+    TORCH_CHECK_VALUE(this->options().noise.kind != NoiseKind::kNone &&
+                          this->options().theta_noise_temperature > 0.0,
+                      "[aimle::aimle_covariance] needs noise: all samples would be the same");
+  }
+
+  at::Tensor forward(const at::Tensor& theta, const LayerCall& call) const override {
+    return LayerEstimator::forward(ScaleGradient::apply(theta, 1.0 - share_), call);
+  }
+
+  at::Tensor surrogate(const at::Tensor& theta, const at::Tensor& z, const at::Tensor& losses,
+                       const LayerCall&) const override {
+    const SolverSpec& solver = options().solver;
+    const at::Tensor rows = theta.flatten(-solver.instance_dims());
+    const at::Tensor solutions = by_example(rows, z);
+    const auto count = static_cast<double>(solutions.size(-2));
+    if (count < 2) return losses;
+    const at::Tensor f = by_sample(name(), losses, solutions);
+    double scale = share_ * count / ((count - 1) * options().theta_noise_temperature);
+    if (options().sense.value_or(solver.sense) == Sense::kMin) scale = -scale;
+    const at::Tensor centred = f.sub(f.mean(-1, /*keepdim=*/true));
+    const at::Tensor term = centred.mul(scale).mul(inner_product(rows, solutions));
+    return losses.add(gradient_only(term).reshape(losses.sizes()));
+  }
+
+ private:
+  double share_;
+};
+
+}  // namespace
+
+std::unique_ptr<Estimator> build_sfe(const EstimatorInfo& info, SolverSpec solver,
+                                     const EstimatorOptions& options) {
+  return std::make_unique<Sfe>(info, std::move(solver), options);
+}
+
+std::unique_ptr<Estimator> build_aimle_covariance(const EstimatorInfo& info, SolverSpec solver,
+                                                  const EstimatorOptions& options) {
+  EstimatorOptions changed = options;
+  changed.nb_samples = options.nb_samples.value_or(2);
+  return std::make_unique<CovarianceAimle>(info, aimle_options(std::move(solver), changed),
+                                           changed);
+}
+
+}  // namespace aimle
