@@ -1,0 +1,24 @@
+"""Reports: one self-contained HTML page with figures and tables.
+
+    from aimle.report import Page, figures
+
+    page = Page("Discrete VAE on MNIST", "three estimators, ten seeds each")
+    page.paragraph("The test loss is `bce + kl`.")  # `...` is code, everything else is escaped
+    page.heading("Curves")
+    with figures.style():
+        figure, axes = figures.subplots(1, 2)
+        axes[0].plot(steps, loss, **figures.line("aimle"))  # its colour everywhere
+    page.figure(figure, folder / "loss", "Mean of ten seeds; the bands are one standard error.")
+    page.table(["method", "loss"], [["aimle", 79.86], ["imle", 85.0]], best={"loss": "min"})
+    page.image(folder / "samples.png", "Samples of the prior")
+    page.write(folder / "report.html")
+
+``page.figure`` also saves `loss.png` and `loss.svg`. Nothing in the page is loaded from elsewhere.
+A command ``python -m aimle.report.<study> FOLDER`` draws what the program `aimle` computed;
+``run`` is what its ``main`` shares. Needs matplotlib.
+"""
+
+from aimle.report.command import run
+from aimle.report.page import Page
+
+__all__ = ["Page", "run"]

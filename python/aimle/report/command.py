@@ -1,0 +1,25 @@
+"""What the commands ``python -m aimle.report.<study> FOLDER`` share."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+
+def run(module: str, about: str, draw: Callable[[Path], Path]) -> int:
+    """Reads the folder from the command line and draws; errors in one line, exit code 1."""
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=about)
+    parser.add_argument("folder", type=Path, help="what the program wrote")
+    folder = parser.parse_args().folder
+    if importlib.util.find_spec("matplotlib") is None:
+        print("matplotlib is not installed: nothing can be drawn", file=sys.stderr)
+        return 1
+    try:
+        draw(folder)
+    except (OSError, ValueError) as error:
+        print(f"{folder}: {error}", file=sys.stderr)
+        return 1
+    return 0

@@ -1,0 +1,139 @@
+"""The folder of a gradient study (`aimle synth`), read: results.jsonl, summary.csv, study.json."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aimle.report import figures
+
+Key = tuple[str, float | None]  # estimator, fixed lambda
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One line of summary.csv, and what else the seeds tell."""
+
+    estimator: str
+    fixed_lambda: float | None
+    n: int
+    k: int
+    samples: int
+    seeds: int
+    cosine: float
+    cosine_error: float
+    zeros: float
+    alpha: float | None
+    step: float | None  # lambda, given or adapted
+    squared_error: float  # mean of ||g - true||^2 / ||true||^2
+
+    @property
+    def key(self) -> Key:
+        return self.estimator, self.fixed_lambda
+
+    @property
+    def name(self) -> str:
+        return figures.name(*self.key)
+
+
+class Study:
+    """A folder of `aimle synth`, read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.about = json.loads((folder / "study.json").read_text())
+        self.settings: dict[str, Any] = self.about["settings"]
+        self.rows = [json.loads(line) for line in (folder / "results.jsonl").open()]
+        self.cells = self._cells()
+        with (Path(__file__).parent / "expected_gradient_study.json").open() as file:
+            self.expected = json.load(file)
+
+    def _cells(self) -> list[Cell]:
+        errors: dict[tuple, list[float]] = defaultdict(list)
+        fixed: dict[tuple, bool] = {}
+        for row in self.rows:
+            key = (row["estimator"], row["n"], row["samples"], _lambda_key(row))
+            errors[key].append(row["relative_error"] ** 2)
+            fixed[row["estimator"]] = row["fixed_lambda"]
+        with (self.folder / "summary.csv").open(newline="") as file:
+            lines = list(csv.DictReader(file))
+        cells = []
+        for line in lines:
+            is_fixed = fixed[line["estimator"]]
+            step = _float(line["lambda"])
+            key = (
+                line["estimator"],
+                int(line["n"]),
+                int(line["samples"]),
+                f"{step:.6g}" if is_fixed and step is not None else None,
+            )
+            squares = errors[key]
+            cells.append(
+                Cell(
+                    estimator=line["estimator"],
+                    fixed_lambda=step if is_fixed else None,
+                    n=int(line["n"]),
+                    k=int(line["k"]),
+                    samples=int(line["samples"]),
+                    seeds=int(line["seeds"]),
+                    cosine=float(line["cosine_mean"]),
+                    cosine_error=_float(line["cosine_se"]) or 0.0,
+                    zeros=float(line["zeros_mean"]),
+                    alpha=_float(line["alpha_mean"]),
+                    step=step,
+                    squared_error=sum(squares) / len(squares),
+                )
+            )
+        return cells
+
+    @property
+    def sizes(self) -> list[int]:
+        return sorted({cell.n for cell in self.cells})
+
+    @property
+    def keys(self) -> list[Key]:
+        """Estimators in the order of the study."""
+        return list(dict.fromkeys(cell.key for cell in self.cells))
+
+    def curve(self, key: Key, n: int) -> list[Cell]:
+        """The cells of an estimator by rising S."""
+        found = [cell for cell in self.cells if cell.key == key and cell.n == n]
+        return sorted(found, key=lambda cell: cell.samples)
+
+    def expected_cosine(self, cell: Cell) -> float | None:
+        """The number of the fact table for a cell, if the study is comparable and it has one."""
+        if self.settings["signed"] or cell.k != 1:
+            return None
+        for fact in self.expected["cosines"] + self.expected["lambda_sweep"]:
+            same = (fact["estimator"], fact["n"], fact["samples"]) == (
+                cell.estimator,
+                cell.n,
+                cell.samples,
+            )
+            if same and fact["lambda"] == cell.fixed_lambda and self._same_warmup(fact):
+                return fact["cosine"]
+        return None
+
+    def _same_warmup(self, fact: dict[str, Any]) -> bool:
+        wanted = fact.get("warmup")
+        steps = self.settings["warmup"]
+        return wanted is None or (steps >= 1000 if wanted == "converged" else steps == wanted)
+
+
+def _float(text: str) -> float | None:
+    return float(text) if text else None
+
+
+def _lambda_key(row: dict[str, Any]) -> str | None:
+    return f"{row['lambda']:.6g}" if row["fixed_lambda"] else None
+
+
+def deviation(cell: Cell, expected: float) -> float:
+    """Difference in standard errors; the fact has an error of the same size, and three digits."""
+    error = math.sqrt(2 * cell.cosine_error**2 + 0.0005**2)
+    return (cell.cosine - expected) / error

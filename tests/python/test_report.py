@@ -1,0 +1,99 @@
+"""The page of the reports: self-contained, escaped, and its tables as given."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from aimle.report import Page, figures
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
+    "0000000d49444154789c6360606060000000050001a5f645400000000049454e44ae426082"
+)
+VOID = {"meta", "img", "br", "use", "path", "image", "rect"}
+
+
+class Checker(HTMLParser):
+    """Every tag is closed, in order; nothing is loaded from elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loaded: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        found = dict(attributes)
+        self.ids += [found["id"]] if found.get("id") else []
+        for name in ("src", "href", "xlink:href"):
+            if found.get(name):
+                self.loaded.append(found[name])
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+        self.handle_starttag(tag, attributes)
+        if tag not in VOID:
+            self.open = self.open[:-2]
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+
+def check(html: str) -> Checker:
+    checker = Checker()
+    checker.feed(html)
+    assert checker.open == []
+    assert all(link.startswith(("#", "data:image/png;base64,")) for link in checker.loaded)
+    assert len(set(checker.ids)) == len(checker.ids)
+    assert "<script" not in html
+    assert "@import" not in html
+    return checker
+
+
+def a_page(folder: Path) -> Page:
+    page = Page("Losses <&>", "of `aimle`")
+    page.heading("Curves")
+    page.paragraph("a < b, `x < y`, **now**")
+    with figures.style():
+        for name in ("one", "two"):
+            figure, axes = figures.subplots()
+            axes.plot([1, 2], [3, 4], **figures.line("aimle"))
+            axes.legend()
+            page.figure(figure, folder / name, "A <caption>")
+    page.table(
+        ["method", "loss"], [["aimle", 1.25], ["imle", 2.0], ["ste", None]], best={"loss": "min"}
+    )
+    page.image(PNG, "a dot")
+    return page
+
+
+def test_it_is_one_whole_file(tmp_path: Path):
+    a_page(tmp_path).write(tmp_path / "report.html", "by `aimle`")
+    html = (tmp_path / "report.html").read_text()
+    check(html)
+    assert "a &lt; b, <code>x &lt; y</code>, <strong>now</strong>" in html
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "report.html", "one.png", "one.svg", "two.png", "two.svg",
+    }  # fmt: skip
+
+
+def test_the_best_of_a_column_stands_out(tmp_path: Path):
+    html = a_page(tmp_path).html()
+    assert re.findall(r'<td class="best">(.*?)</td>', html) == ["1.250"]
+    assert "<td>–</td>" in html
+
+
+def test_an_estimator_has_one_colour_and_its_settings_a_shade_of_it():
+    assert figures.line("aimle")["color"] == figures.line("aimle")["color"]
+    assert figures.line("aimle")["color"] != figures.line("imle")["color"]
+    assert figures.line("aimle:target_norm=3")["color"] != figures.line("aimle")["color"]
+    assert figures.name("aimle:target_norm=3") == "AIMLE, target_norm=3"
+    assert figures.name("imle_central", 0.1) == "IMLE, central λ=0.1"
