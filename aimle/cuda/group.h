@@ -19,3 +19,18 @@
 #else
 #define AIMLE_DEVICE inline
 #endif
+
+namespace aimle::cuda {
+
+// What values are combined by.
+struct Plus {
+  AIMLE_DEVICE double operator()(double a, double b) const { return a + b; }
+};
+struct Lower {
+  AIMLE_DEVICE double operator()(double a, double b) const { return a < b ? a : b; }
+};
+struct Higher {
+  AIMLE_DEVICE double operator()(double a, double b) const { return a < b ? b : a; }
+};
+
+}  // namespace aimle::cuda

@@ -2,37 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
+#include "aimle/exact/number.h"
+
 namespace aimle::detail {
-
-/// Positive numbers as they are.
-struct Linear {
-  static double from_log(double x) { return std::exp(x); }
-  static double log(double a) { return std::log(a); }
-  static double zero() { return 0; }
-  static double add(double a, double b) { return a + b; }
-  static double multiply(double a, double b) { return a * b; }
-  static double divide(double a, double b) { return a / b; }
-  static double ratio(double a, double b) { return a / b; }
-};
-
-/// Positive numbers by their logarithms.
-struct Logarithmic {
-  static double from_log(double x) { return x; }
-  static double log(double a) { return a; }
-  static double zero() { return -std::numeric_limits<double>::infinity(); }
-  static double add(double a, double b) {
-    const double high = std::max(a, b);
-    return high == zero() ? high : high + std::log1p(std::exp(std::min(a, b) - high));
-  }
-  static double multiply(double a, double b) { return a + b; }
-  static double divide(double a, double b) { return a - b; }
-  static double ratio(double a, double b) { return std::exp(a - b); }
-};
 
 /// A connected network: for vertices i > j the conductance w and, if wanted, its tangent
 /// t = d log w.

@@ -7,7 +7,7 @@
 
 namespace aimle {
 
-inline double uniform(Key key, int64_t b, int64_t s, int64_t j) {
+AIMLE_HD double uniform(Key key, int64_t b, int64_t s, int64_t j) {
   const PhiloxWords words = noise_words(key, static_cast<uint32_t>(b), static_cast<uint32_t>(s),
                                         static_cast<uint32_t>(j >> 1));
   const uint64_t high = words.w[2 * (j & 1)];

@@ -1,0 +1,82 @@
+// The categorical distribution by a group of threads (exact/categorical.h has the equations).
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "aimle/cuda/group.h"
+#include "aimle/exact/uniform.h"
+#include "aimle/map/map.h"
+
+namespace aimle::cuda {
+
+/// exp(x - max x), 0 where nothing may be chosen, is in `weight` [n] of the row's memory.
+struct CategoricalRow {
+  Status status;
+  double largest;
+  double sum;
+};
+
+/// Ends with a sync.
+template <class T, class Group>
+AIMLE_DEVICE CategoricalRow read_weights(Group& group, int64_t n, const T* scores, const bool* mask,
+                                         double* weight) {
+  const double inf = __builtin_huge_val();
+  bool bad = false;
+  double largest = -inf;
+  for (int64_t j = group.rank(); j < n; j += group.size()) {
+    const double x = mask == nullptr || mask[j] ? static_cast<double>(scores[j]) : -inf;
+    bad |= x != x || x == inf;
+    largest = x > largest ? x : largest;
+    weight[j] = x;
+  }
+  if (group.any(bad)) return {Status::kNaN, 0, 0};
+  largest = group.reduce(largest, Higher{});
+  if (largest == -inf) return {Status::kTooFewEntries, 0, 0};
+  double sum = 0;
+  for (int64_t j = group.rank(); j < n; j += group.size()) {
+    weight[j] = exp(weight[j] - largest);
+    sum += weight[j];
+  }
+  return {Status::kOk, largest, group.reduce(sum, Plus{})};
+}
+
+/// Marginals [n] and Cov(z) v [n], each where not null.
+template <class T, class Group>
+AIMLE_DEVICE void evaluate_categorical(Group& group, int64_t n, const CategoricalRow& row,
+                                       const double* weight, const T* v, T* mu, T* covariance) {
+  double mean = 0;
+  for (int64_t j = group.rank(); j < n; j += group.size()) {
+    const double p = weight[j] / row.sum;
+    if (mu != nullptr) mu[j] = static_cast<T>(p);
+    if (covariance != nullptr && p > 0) mean += p * static_cast<double>(v[j]);
+  }
+  if (covariance == nullptr) return;
+  mean = group.reduce(mean, Plus{});
+  for (int64_t j = group.rank(); j < n; j += group.size()) {
+    const double p = weight[j] / row.sum;
+    covariance[j] = static_cast<T>(p > 0 ? p * (static_cast<double>(v[j]) - mean) : 0.0);
+  }
+}
+
+/// Samples of one row, z [samples, n], a sample to a thread; instance b of the key.
+template <class T, class Group>
+AIMLE_DEVICE void sample_categorical(Group& group, int64_t n, const CategoricalRow& row,
+                                     const double* weight, Key key, int64_t b, int64_t samples,
+                                     T* z) {
+  for (int64_t e = group.rank(); e < samples * n; e += group.size()) z[e] = T(0);
+  group.sync();
+  for (int64_t s = group.rank(); s < samples; s += group.size()) {
+    const double wanted = uniform(key, b, s, 0) * row.sum;
+    double before = 0;
+    int64_t chosen = 0;  // the last entry of any weight, should rounding leave the sum short
+    for (int64_t j = 0; j < n && before <= wanted; ++j) {
+      if (weight[j] > 0) chosen = j;
+      before += weight[j];
+    }
+    z[s * n + chosen] = T(1);
+  }
+  group.sync();
+}
+
+}  // namespace aimle::cuda

@@ -1,0 +1,287 @@
+#include "aimle/cuda/exact.h"
+
+#include "aimle/base/check.h"
+#include "aimle/cuda/categorical.h"
+#include "aimle/cuda/group.cuh"
+#include "aimle/cuda/k_subset.h"
+#include "aimle/cuda/launch.cuh"
+#include "aimle/cuda/row.cuh"
+#include "aimle/cuda/tree_distribution.h"
+
+namespace aimle::cuda {
+namespace {
+
+// ---- One kernel for all: a body works on a row with memory of its own
+// -----------------------------
+
+constexpr int kWarps = 4;
+constexpr int kLargeThreads = 256;
+constexpr int64_t kWarpBytes = 8 * 1024;  // beyond, a block works on a row
+constexpr int64_t kLargeBlocks = 264;
+constexpr int64_t kLargeBytes = int64_t{1} << 30;
+
+template <int kThreads, int kPerBlock, class Body>
+__global__ void __launch_bounds__(kThreads* kPerBlock)
+    exact_in_shared(int64_t rows, int doubles, const __grid_constant__ Body body) {
+  extern __shared__ __align__(16) double shared_numbers[];
+  Group<kThreads> group;
+  const int slot = static_cast<int>(threadIdx.x) / kThreads;
+  for (int64_t row = int64_t{blockIdx.x} * kPerBlock + slot; row < rows;
+       row += int64_t{gridDim.x} * kPerBlock) {
+    body(group, row, shared_numbers + slot * doubles);
+    group.sync();
+  }
+}
+
+template <class Body>
+__global__ void __launch_bounds__(kLargeThreads)
+    exact_in_memory(int64_t rows, int64_t doubles, const __grid_constant__ Body body,
+                    double* memory) {
+  Group<kLargeThreads> group;
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    body(group, row, memory + blockIdx.x * doubles);
+    group.sync();
+  }
+}
+
+/// Calls body(group, row, memory of so many doubles) for every row.
+template <class Body>
+void for_each_row(const char* op, int64_t rows, int64_t doubles, const Body& body,
+                  const Context& context) {
+  if (rows == 0) return;
+  const int64_t bytes = doubles * static_cast<int64_t>(sizeof(double));
+  if (bytes <= kWarpBytes) {
+    launch(op, exact_in_shared<32, kWarps, Body>, blocks_for(rows, kWarps), 32 * kWarps,
+           kWarps * bytes, context, rows, static_cast<int>(doubles), body);
+  } else if (bytes <= shared_memory_limit()) {
+    launch(op, exact_in_shared<128, 1, Body>, blocks_for(rows, 1), 128, bytes, context, rows,
+           static_cast<int>(doubles), body);
+  } else {
+    const int64_t room = std::clamp<int64_t>(kLargeBytes / bytes, 1, kLargeBlocks);
+    const unsigned blocks = blocks_for(rows, 1, room);
+    launch(op, exact_in_memory<Body>, blocks, kLargeThreads, 0, context, rows, doubles, body,
+           context.array<double>(blocks * doubles));
+  }
+}
+
+template <class T, class Group>
+__device__ void fill(Group& group, T* out, int64_t count, T value) {
+  for (int64_t j = group.rank(); j < count; j += group.size()) out[j] = value;
+}
+
+/// Writes the status of a row, and NaN where it is refused; true if it is not.
+template <class T, class Group>
+__device__ bool accept(Group& group, const DistributionRows<T>& rows, int64_t size, int64_t row,
+                       Status status) {
+  const T nan = static_cast<T>(NAN);
+  if (group.rank() == 0) rows.status[row] = status;
+  if (status == Status::kOk) return true;
+  if (rows.log_partition != nullptr && group.rank() == 0) rows.log_partition[row] = nan;
+  if (rows.marginals != nullptr) fill(group, rows.marginals + row * size, size, nan);
+  if (rows.covariance != nullptr) fill(group, rows.covariance + row * size, size, nan);
+  return false;
+}
+template <class T, class Group>
+__device__ bool accept(Group& group, const SampleRows<T>& rows, int64_t size, int64_t row,
+                       Status status) {
+  if (group.rank() == 0) rows.status[row] = status;
+  if (status == Status::kOk) return true;
+  const int64_t entries = rows.samples * size;
+  fill(group, rows.z + row * entries, entries, static_cast<T>(NAN));
+  return false;
+}
+
+template <class T>
+__device__ T* at(T* data, int64_t offset) {
+  return data == nullptr ? nullptr : data + offset;
+}
+
+// ---- Bodies
+// ---------------------------------------------------------------------------------------
+
+template <class T>
+struct EvaluateCategorical {
+  int64_t n;
+  DistributionRows<T> rows;
+
+  template <class Group>
+  __device__ void operator()(Group& group, int64_t row, double* memory) const {
+    const int64_t begin = row * n;
+    const CategoricalRow read =
+        read_weights(group, n, rows.scores + begin, at(rows.mask, begin), memory);
+    if (!accept(group, rows, n, row, read.status)) return;
+    if (rows.log_partition != nullptr && group.rank() == 0) {
+      rows.log_partition[row] = static_cast<T>(read.largest + log(read.sum));
+    }
+    evaluate_categorical(group, n, read, memory, at(rows.v, begin), at(rows.marginals, begin),
+                         at(rows.covariance, begin));
+  }
+};
+
+template <class T>
+struct SampleCategorical {
+  int64_t n;
+  SampleRows<T> rows;
+  const int64_t* key;
+
+  template <class Group>
+  __device__ void operator()(Group& group, int64_t row, double* memory) const {
+    const CategoricalRow read =
+        read_weights(group, n, rows.scores + row * n, at(rows.mask, row * n), memory);
+    if (!accept(group, rows, n, row, read.status)) return;
+    sample_categorical(group, n, read, memory, load_key(key), rows.first + row, rows.samples,
+                       rows.z + row * rows.samples * n);
+  }
+};
+
+__device__ int64_t within(int64_t k, int64_t n) { return k < 0 ? 0 : k > n ? n : k; }
+
+template <class T>
+struct EvaluateKSubset {
+  int64_t n;
+  int64_t k;
+  KSubsetScratch::Tables tables;
+  DistributionRows<T> rows;
+
+  template <class Group>
+  __device__ void operator()(Group& group, int64_t row, double* memory) const {
+    const int64_t begin = row * n, wanted = rows.k == nullptr ? k : rows.k[row];
+    const KSubsetScratch scratch = KSubsetScratch::at(memory, n, within(wanted, n), tables);
+    const Coins coins =
+        read_coins(group, n, wanted, rows.scores + begin, at(rows.mask, begin), scratch);
+    if (!accept(group, rows, n, row, coins.status)) return;
+    if (rows.log_partition != nullptr) {
+      const double log_p = coins.certain ? 0.0 : log_probability(group, coins, scratch);
+      if (group.rank() == 0) rows.log_partition[row] = static_cast<T>(coins.log_scale + log_p);
+    }
+    if (rows.marginals == nullptr && rows.covariance == nullptr) return;
+    fill_marginals(group, coins, scratch);
+    if (rows.marginals != nullptr) {
+      for (int64_t j = group.rank(); j < n; j += group.size()) {
+        rows.marginals[begin + j] = static_cast<T>(scratch.mu[j]);
+      }
+    }
+    if (rows.covariance == nullptr) return;
+    write_covariance(group, coins, rows.v + begin, scratch, rows.covariance + begin);
+  }
+};
+
+template <class T>
+struct SampleKSubset {
+  int64_t n;
+  int64_t k;
+  SampleRows<T> rows;
+  const int64_t* key;
+
+  template <class Group>
+  __device__ void operator()(Group& group, int64_t row, double* memory) const {
+    const int64_t wanted = rows.k == nullptr ? k : rows.k[row];
+    const KSubsetScratch scratch =
+        KSubsetScratch::at(memory, n, within(wanted, n), KSubsetScratch::Tables::kSample);
+    const Coins coins =
+        read_coins(group, n, wanted, rows.scores + row * n, at(rows.mask, row * n), scratch);
+    if (!accept(group, rows, n, row, coins.status)) return;
+    sample_coins(group, coins, scratch, load_key(key), rows.first + row, rows.samples,
+                 rows.z + row * rows.samples * n);
+  }
+};
+
+template <class T>
+struct EvaluateTree {
+  int32_t vertices;
+  bool directed;
+  DistributionRows<T> rows;
+
+  template <class Group>
+  __device__ void operator()(Group& group, int64_t row, double* memory) const {
+    const int64_t size = int64_t{directed ? 2 : 1} * pairs_of(vertices), begin = row * size;
+    const TreeScratch scratch = TreeScratch::at(memory, vertices, rows.covariance != nullptr);
+    const TreeRow tree = read(group, begin, scratch);
+    if (!accept(group, rows, size, row, tree.status)) return;
+    if (tree.linear) {
+      evaluate<aimle::detail::Linear>(group, row, begin, tree, scratch);
+    } else {
+      evaluate<aimle::detail::Logarithmic>(group, row, begin, tree, scratch);
+    }
+  }
+
+ private:
+  template <class Group>
+  __device__ TreeRow read(Group& group, int64_t begin, const TreeScratch& scratch) const {
+    return read_tree(group, vertices, directed, rows.scores + begin, at(rows.mask, begin), scratch);
+  }
+
+  template <class Number, class Group>
+  __device__ void evaluate(Group& group, int64_t row, int64_t begin, const TreeRow& tree,
+                           const TreeScratch& scratch) const {
+    T* const mu = at(rows.marginals, begin);
+    T* const covariance = at(rows.covariance, begin);
+    if (covariance != nullptr) {
+      evaluate_tree<Number, true>(group, tree, rows.v + begin, scratch, mu, covariance);
+    } else if (mu != nullptr) {
+      evaluate_tree<Number, false, T>(group, tree, nullptr, scratch, mu, nullptr);
+    }
+    if (rows.log_partition == nullptr) return;
+    if (mu != nullptr || covariance != nullptr) read(group, begin, scratch);
+    const double a = log_partition_of_tree<Number>(group, tree, scratch);
+    if (group.rank() == 0) rows.log_partition[row] = static_cast<T>(a);
+  }
+};
+
+}  // namespace
+
+template <class T>
+void evaluate_rows(const Argmax& solver, const DistributionRows<T>& rows, const Context& context) {
+  for_each_row("exact", rows.count, solver.n, EvaluateCategorical<T>{solver.n, rows}, context);
+}
+
+template <class T>
+void evaluate_rows(const TopK& solver, const DistributionRows<T>& rows, const Context& context) {
+  using Tables = KSubsetScratch::Tables;
+  const Tables tables = rows.covariance  ? Tables::kCovariance
+                        : rows.marginals ? Tables::kMarginals
+                                         : Tables::kLogPartition;
+  const int64_t k = rows.k != nullptr ? solver.n : solver.k;  // at most
+  for_each_row("exact", rows.count, KSubsetScratch::doubles(solver.n, k, tables),
+               EvaluateKSubset<T>{solver.n, solver.k, tables, rows}, context);
+}
+
+template <class T>
+void evaluate_rows(const SpanningTree& solver, const DistributionRows<T>& rows,
+                   const Context& context) {
+  AIMLE_CHECK(solver.vertices <= kMaxTreeVertices, "[aimle::exact] expected at most ",
+              kMaxTreeVertices, " vertices on a GPU but got vertices=", solver.vertices);
+  const auto vertices = static_cast<int32_t>(solver.vertices);
+  for_each_row(
+      "exact", rows.count, TreeScratch::sizes(vertices).doubles(rows.covariance != nullptr),
+      EvaluateTree<T>{vertices, solver.layout == SpanningTree::Layout::kDirected, rows}, context);
+}
+
+template <class T>
+void sample_rows(const Argmax& solver, const SampleRows<T>& rows, const int64_t* key,
+                 const Context& context) {
+  for_each_row("exact_sample", rows.count, solver.n, SampleCategorical<T>{solver.n, rows, key},
+               context);
+}
+
+template <class T>
+void sample_rows(const TopK& solver, const SampleRows<T>& rows, const int64_t* key,
+                 const Context& context) {
+  const int64_t k = rows.k != nullptr ? solver.n : solver.k;  // at most
+  for_each_row("exact_sample", rows.count,
+               KSubsetScratch::doubles(solver.n, k, KSubsetScratch::Tables::kSample),
+               SampleKSubset<T>{solver.n, solver.k, rows, key}, context);
+}
+
+template void evaluate_rows(const Argmax&, const DistributionRows<float>&, const Context&);
+template void evaluate_rows(const Argmax&, const DistributionRows<double>&, const Context&);
+template void evaluate_rows(const TopK&, const DistributionRows<float>&, const Context&);
+template void evaluate_rows(const TopK&, const DistributionRows<double>&, const Context&);
+template void evaluate_rows(const SpanningTree&, const DistributionRows<float>&, const Context&);
+template void evaluate_rows(const SpanningTree&, const DistributionRows<double>&, const Context&);
+template void sample_rows(const Argmax&, const SampleRows<float>&, const int64_t*, const Context&);
+template void sample_rows(const Argmax&, const SampleRows<double>&, const int64_t*, const Context&);
+template void sample_rows(const TopK&, const SampleRows<float>&, const int64_t*, const Context&);
+template void sample_rows(const TopK&, const SampleRows<double>&, const int64_t*, const Context&);
+
+}  // namespace aimle::cuda

@@ -1,0 +1,32 @@
+// Exact distributions on the device: aimle/exact/distribution.h, with all pointers on the device,
+// to the accuracy of float64 though not to the bit. Plain C++ to call, as rows.h.
+//
+// A warp works on a row whose memory fits into a few kilobytes, a block on a larger one, in shared
+// memory or beyond it in device memory, of which a call takes at most some gigabyte.
+//
+// There are no samples of spanning trees here: they take their edges one after the other.
+#pragma once
+
+#include "aimle/cuda/rows.h"
+#include "aimle/exact/exact.h"
+
+namespace aimle::cuda {
+
+template <class T>
+void evaluate_rows(const Argmax& solver, const DistributionRows<T>& rows, const Context& context);
+template <class T>
+void evaluate_rows(const TopK& solver, const DistributionRows<T>& rows, const Context& context);
+/// Throws std::invalid_argument beyond kMaxTreeVertices (tree_distribution.h).
+template <class T>
+void evaluate_rows(const SpanningTree& solver, const DistributionRows<T>& rows,
+                   const Context& context);
+
+/// `rows.key` is not read; `key` [2] is, on the device.
+template <class T>
+void sample_rows(const Argmax& solver, const SampleRows<T>& rows, const int64_t* key,
+                 const Context& context);
+template <class T>
+void sample_rows(const TopK& solver, const SampleRows<T>& rows, const int64_t* key,
+                 const Context& context);
+
+}  // namespace aimle::cuda

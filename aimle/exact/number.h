@@ -1,0 +1,36 @@
+// Positive numbers, as they are or by their logarithms: what eliminations calculate with
+// (tree_distribution.h), on the host and on the device.
+#pragma once
+
+#include <cmath>
+
+#include "aimle/base/host_device.h"
+
+namespace aimle::detail {
+
+/// Positive numbers as they are.
+struct Linear {
+  AIMLE_HD static double from_log(double x) { return std::exp(x); }
+  AIMLE_HD static double log(double a) { return std::log(a); }
+  AIMLE_HD static double zero() { return 0; }
+  AIMLE_HD static double add(double a, double b) { return a + b; }
+  AIMLE_HD static double multiply(double a, double b) { return a * b; }
+  AIMLE_HD static double divide(double a, double b) { return a / b; }
+  AIMLE_HD static double ratio(double a, double b) { return a / b; }
+};
+
+/// Positive numbers by their logarithms.
+struct Logarithmic {
+  AIMLE_HD static double from_log(double x) { return x; }
+  AIMLE_HD static double log(double a) { return a; }
+  AIMLE_HD static double zero() { return -HUGE_VAL; }
+  AIMLE_HD static double add(double a, double b) {
+    const double high = a < b ? b : a, low = a < b ? a : b;
+    return high == zero() ? high : high + std::log1p(std::exp(low - high));
+  }
+  AIMLE_HD static double multiply(double a, double b) { return a + b; }
+  AIMLE_HD static double divide(double a, double b) { return a - b; }
+  AIMLE_HD static double ratio(double a, double b) { return std::exp(a - b); }
+};
+
+}  // namespace aimle::detail

@@ -1,0 +1,224 @@
+// The device algorithms of the exact distributions, by threads in lockstep, agree with the CPU's.
+#include "aimle/exact/exact.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "aimle/cuda/categorical.h"
+#include "aimle/cuda/k_subset.h"
+#include "aimle/cuda/tree_distribution.h"
+#include "tests/cuda/lockstep.h"
+
+namespace aimle::cuda {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+/// One row, what it is asked for, and the answers.
+struct Row {
+  std::vector<double> scores, v;
+  std::unique_ptr<bool[]> mask;
+
+  Row(int64_t n, std::mt19937_64& rng) : scores(static_cast<size_t>(n)), v(scores.size()) {
+    const double spread = std::vector<double>{0.1, 3, 60, 900}[rng() % 4];
+    std::uniform_real_distribution<double> any(-spread, spread);
+    for (size_t j = 0; j < scores.size(); ++j) {
+      scores[j] = any(rng);
+      v[j] = any(rng) / spread;
+      if (rng() % 40 == 0) scores[j] = -kInf;
+      if (rng() % 1000 == 0) scores[j] = rng() % 2 ? kNaN : kInf;
+    }
+    if (rng() % 2) return;
+    mask = std::make_unique<bool[]>(scores.size());
+    for (size_t j = 0; j < scores.size(); ++j) {
+      mask[j] = rng() % 6 != 0;
+      if (!mask[j] && rng() % 4 == 0) v[j] = scores[j] = kNaN;
+    }
+  }
+};
+
+struct Answer {
+  Status status = Status(77);
+  double log_partition = kNaN;
+  std::vector<double> marginals, covariance;
+
+  explicit Answer(int64_t n) : marginals(static_cast<size_t>(n), kNaN), covariance(marginals) {}
+};
+
+template <class S>
+Answer on_cpu(const S& solver, const Row& row) {
+  Answer answer(solver.size());
+  evaluate(solver, DistributionRows<double>{.count = 1,
+                                            .scores = row.scores.data(),
+                                            .mask = row.mask.get(),
+                                            .v = row.v.data(),
+                                            .status = &answer.status,
+                                            .log_partition = &answer.log_partition,
+                                            .marginals = answer.marginals.data(),
+                                            .covariance = answer.covariance.data()});
+  return answer;
+}
+
+void expect_near(double a, double b, const std::string& what) {
+  EXPECT_TRUE((std::isnan(a) && std::isnan(b)) ||
+              std::abs(a - b) <= 1e-9 * std::max(1.0, std::abs(b)))
+      << what << ": " << a << ", expected " << b;
+}
+
+void expect_same(const Answer& answer, const Answer& expected, uint64_t seed) {
+  ASSERT_EQ(answer.status, expected.status) << "seed " << seed;
+  expect_near(answer.log_partition, expected.log_partition, "log_partition");
+  for (size_t j = 0; j < answer.marginals.size(); ++j) {
+    expect_near(answer.marginals[j], expected.marginals[j], "marginals " + std::to_string(j));
+    expect_near(answer.covariance[j], expected.covariance[j], "covariance " + std::to_string(j));
+  }
+  if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
+}
+
+TEST(ExactInLockstep, Categorical) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    std::mt19937_64 rng(seed);
+    const Argmax solver{.n = static_cast<int64_t>(1 + rng() % 70)};
+    const Row row(solver.n, rng);
+    Answer answer(solver.n);
+    std::vector<double> weight(row.scores.size());
+    run_in_lockstep(static_cast<int>(1 + rng() % 40), rng(), [&](Lockstep& group) {
+      const CategoricalRow read =
+          read_weights(group, solver.n, row.scores.data(), row.mask.get(), weight.data());
+      if (group.rank() == 0) answer.status = read.status;
+      if (read.status != Status::kOk) return;
+      if (group.rank() == 0) answer.log_partition = read.largest + std::log(read.sum);
+      evaluate_categorical(group, solver.n, read, weight.data(), row.v.data(),
+                           answer.marginals.data(), answer.covariance.data());
+    });
+    expect_same(answer, on_cpu(solver, row), seed);
+    if (HasFatalFailure()) return;
+  }
+}
+
+/// Samples of both by the same uniform numbers; a difference would need a number that falls between
+/// two roundings of one probability.
+template <class S, class Draw>
+void expect_same_samples(const S& solver, const Row& row, std::mt19937_64& rng, const Draw& draw) {
+  const int64_t samples = static_cast<int64_t>(1 + rng() % 50);
+  const Key key{.seed = rng(), .stream = rng()};
+  std::vector<double> expected(static_cast<size_t>(samples * solver.n), kNaN), z(expected);
+  Status status{};
+  sample(solver, SampleRows<double>{.first = 5,
+                                    .count = 1,
+                                    .samples = samples,
+                                    .scores = row.scores.data(),
+                                    .mask = row.mask.get(),
+                                    .key = key,
+                                    .status = &status,
+                                    .z = expected.data()});
+  if (status != Status::kOk) return;
+  run_in_lockstep(static_cast<int>(1 + rng() % 40), rng(),
+                  [&](Lockstep& group) { draw(group, key, samples, z.data()); });
+  EXPECT_EQ(z, expected);
+}
+
+TEST(ExactInLockstep, Samples) {
+  using Tables = KSubsetScratch::Tables;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    std::mt19937_64 rng(seed);
+    const auto n = static_cast<int64_t>(1 + rng() % 30);
+    const auto k = static_cast<int64_t>(rng() % static_cast<uint64_t>(n + 1));
+    const Row row(n, rng);
+    std::vector<double> weight(static_cast<size_t>(n));
+    expect_same_samples(
+        Argmax{.n = n}, row, rng, [&](Lockstep& group, Key key, int64_t samples, double* z) {
+          const CategoricalRow read =
+              read_weights(group, n, row.scores.data(), row.mask.get(), weight.data());
+          sample_categorical(group, n, read, weight.data(), key, 5, samples, z);
+        });
+    std::vector<double> memory(static_cast<size_t>(KSubsetScratch::doubles(n, k, Tables::kSample)),
+                               kNaN);
+    const KSubsetScratch scratch = KSubsetScratch::at(memory.data(), n, k, Tables::kSample);
+    expect_same_samples(
+        TopK{.n = n, .k = k}, row, rng, [&](Lockstep& group, Key key, int64_t samples, double* z) {
+          const Coins coins = read_coins(group, n, k, row.scores.data(), row.mask.get(), scratch);
+          sample_coins(group, coins, scratch, key, 5, samples, z);
+        });
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
+}
+
+TEST(ExactInLockstep, KSubset) {
+  using Tables = KSubsetScratch::Tables;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    std::mt19937_64 rng(seed);
+    const auto n = static_cast<int64_t>(1 + rng() % 40);
+    const TopK solver{.n = n, .k = static_cast<int64_t>(rng() % static_cast<uint64_t>(n + 1))};
+    const Row row(n, rng);
+    Answer answer(n);
+    std::vector<double> memory(
+        static_cast<size_t>(KSubsetScratch::doubles(n, solver.k, Tables::kCovariance)), kNaN);
+    const KSubsetScratch scratch =
+        KSubsetScratch::at(memory.data(), n, solver.k, Tables::kCovariance);
+    run_in_lockstep(static_cast<int>(1 + rng() % 40), rng(), [&](Lockstep& group) {
+      const Coins coins =
+          read_coins(group, n, solver.k, row.scores.data(), row.mask.get(), scratch);
+      if (group.rank() == 0) answer.status = coins.status;
+      if (coins.status != Status::kOk) return;
+      const double log_p = coins.certain ? 0.0 : log_probability(group, coins, scratch);
+      if (group.rank() == 0) answer.log_partition = coins.log_scale + log_p;
+      fill_marginals(group, coins, scratch);
+      for (int64_t j = group.rank(); j < n; j += group.size()) {
+        answer.marginals[static_cast<size_t>(j)] = scratch.mu[j];
+      }
+      write_covariance(group, coins, row.v.data(), scratch, answer.covariance.data());
+    });
+    expect_same(answer, on_cpu(solver, row), seed);
+    if (HasFatalFailure()) return;
+  }
+}
+
+template <class Number>
+void evaluate_tree_row(Lockstep& group, const TreeRow& tree, const Row& row,
+                       const TreeScratch& scratch, Answer& answer) {
+  const double a = log_partition_of_tree<Number>(group, tree, scratch);
+  if (group.rank() == 0) answer.log_partition = a;
+  group.sync();
+  read_tree(group, tree.n, tree.directed, row.scores.data(), row.mask.get(), scratch);
+  evaluate_tree<Number, true>(group, tree, row.v.data(), scratch, answer.marginals.data(),
+                              answer.covariance.data());
+}
+
+TEST(ExactInLockstep, SpanningTrees) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    std::mt19937_64 rng(seed);
+    const SpanningTree solver{
+        .vertices = static_cast<int64_t>(1 + rng() % (seed % 20 == 0 ? 31 : 13)),
+        .layout = rng() % 2 ? SpanningTree::Layout::kDirected : SpanningTree::Layout::kUndirected};
+    const auto n = static_cast<int32_t>(solver.vertices);
+    const bool directed = solver.layout == SpanningTree::Layout::kDirected;
+    const Row row(solver.size(), rng);
+    Answer answer(solver.size());
+    std::vector<double> memory(static_cast<size_t>(TreeScratch::sizes(n).doubles(true)), kNaN);
+    const TreeScratch scratch = TreeScratch::at(memory.data(), n, true);
+    run_in_lockstep(static_cast<int>(1 + rng() % 40), rng(), [&](Lockstep& group) {
+      const TreeRow tree =
+          read_tree(group, n, directed, row.scores.data(), row.mask.get(), scratch);
+      if (group.rank() == 0) answer.status = tree.status;
+      if (tree.status != Status::kOk) return;
+      if (tree.linear) {
+        evaluate_tree_row<aimle::detail::Linear>(group, tree, row, scratch, answer);
+      } else {
+        evaluate_tree_row<aimle::detail::Logarithmic>(group, tree, row, scratch, answer);
+      }
+    });
+    expect_same(answer, on_cpu(solver, row), seed);
+    if (HasFatalFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace aimle::cuda
