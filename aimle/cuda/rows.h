@@ -84,6 +84,10 @@ template <class T>
 void map_rows(const GridPath& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context);
 
+/// aimle::symmetrise: both directions of every edge replaced by their mean.
+template <class T>
+void symmetrise(int64_t vertices, int64_t count, const T* scores, T* out, const Context& context);
+
 /// noise(key, b, s, j) as float32 [count, samples, n].
 void fill_noise(const NoiseSource& source, const int64_t* key, const NoiseRows& rows, float* out,
                 const Context& context);

@@ -93,7 +93,50 @@ void map_trees(const SpanningTree& solver, const RowSource<T>& source, const Row
   }
 }
 
+/// std::midpoint, which the host calls.
+template <class T>
+__device__ __forceinline__ T midpoint(T a, T b) {
+  constexpr T kSmall =
+      sizeof(T) == 4 ? T(0x1p-125) : T(0x1p-1021);  // twice the least normal number
+  constexpr T kLarge = sizeof(T) == 4 ? T(0x1.fffffep+126) : T(0x1.fffffffffffffp+1022);
+  const T size_a = a < 0 ? -a : a, size_b = b < 0 ? -b : b;
+  if (size_a <= kLarge && size_b <= kLarge) return (a + b) / 2;
+  if (size_a < kSmall) return a + b / 2;
+  if (size_b < kSmall) return a / 2 + b;
+  return a / 2 + b / 2;
+}
+
+constexpr int kEntryThreads = 256;
+
+template <class T>
+__global__ void __launch_bounds__(kEntryThreads)
+    symmetrise_kernel(int64_t vertices, int64_t entries, const T* scores, T* out) {
+  for (int64_t e = int64_t{blockIdx.x} * kEntryThreads + threadIdx.x; e < entries;
+       e += int64_t{gridDim.x} * kEntryThreads) {
+    const Split line = split(e, vertices - 1);  // a receiver of some row, and where its sender is
+    const Split row = split(line.quotient, vertices);
+    const int64_t receiver = row.rest;
+    const int64_t sender = line.rest + (line.rest >= receiver ? 1 : 0);
+    const int64_t other = (row.quotient * vertices + sender) * (vertices - 1) + receiver -
+                          (receiver > sender ? 1 : 0);
+    const T first = receiver < sender ? scores[e] : scores[other];
+    const T second = receiver < sender ? scores[other] : scores[e];
+    out[e] = midpoint(first, second);
+  }
+}
+
 }  // namespace
+
+template <class T>
+void symmetrise(int64_t vertices, int64_t count, const T* scores, T* out, const Context& context) {
+  const int64_t entries = count * vertices * (vertices - 1);
+  if (entries == 0) return;
+  launch("symmetrise", symmetrise_kernel<T>, blocks_for(entries, kEntryThreads), kEntryThreads, 0,
+         context, vertices, entries, scores, out);
+}
+
+template void symmetrise(int64_t, int64_t, const float*, float*, const Context&);
+template void symmetrise(int64_t, int64_t, const double*, double*, const Context&);
 
 template <class T>
 void map_rows(const SpanningTree& solver, const RowSource<T>& source, const RowSink<T>& sink,

@@ -1,5 +1,7 @@
 #include "aimle/cuda/topk.cuh"
 
+#include "aimle/cuda/topk_large.h"
+
 namespace aimle::cuda {
 namespace {
 
@@ -9,16 +11,10 @@ void map_long_rows(int64_t k, const RowSource<T>& source, const RowSink<T>& sink
   constexpr int kThreads = 512;
   using Policy = BlockTopK<kThreads>;
   const int64_t n = source.examples.n;
-  Policy policy{.k = k, .spill = nullptr};
-  const int64_t needed = UnitOf<Policy>::bytes(n, align_up(policy.row_bytes<T>(n)));
+  const Policy policy{.k = k};
+  const int64_t needed = UnitOf<Policy>::bytes(n, align_up(policy.template row_bytes<T>(n)));
   if (needed <= shared_memory_limit()) return map_rows_by(policy, source, sink, context);
-  // Few blocks, each with room of its own for the keys of a row.
-  const int64_t blocks = std::min<int64_t>(source.rows(), 264);
-  policy.spill = context.array<unsigned long long>(blocks * n);
-  const int64_t row_bytes = align_up(policy.row_bytes<T>(n));
-  launch(Policy::kName, map_rows_kernel<T, Policy>, static_cast<unsigned>(blocks), kThreads,
-         UnitOf<Policy>::bytes(n, row_bytes), context, source, policy, sink, source.rows(),
-         row_bytes);
+  map_large_topk(k, source, sink, context);
 }
 
 }  // namespace

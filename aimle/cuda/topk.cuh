@@ -3,7 +3,7 @@
 //   n <= 32     a thread per row: the row in registers, sorted by a network; what exceeds the k-th
 //               largest is chosen, and of what equals it the first
 //   n <= 1024   a warp per row, the row in registers
-//   beyond      a block per row, the row in shared memory, or in device memory where that is short
+//   beyond      a block per row, the row in shared memory; what does not fit: topk_large.h
 //
 // Warps and blocks look for the k-th largest by bisection: count what reaches the middle, halve,
 // stop as soon as exactly k do. Comparison is on integers that are ordered as the scores are.
@@ -273,8 +273,7 @@ struct WarpTopK {
   }
 };
 
-/// Rows of any length, by a block of kThreads. The keys lie in shared memory, or in `spill`, n keys
-/// of 8 bytes for every block, where they do not fit.
+/// Longer rows, by a block of kThreads, the keys in shared memory.
 template <int kThreads>
 struct BlockTopK {
   static constexpr int kRowThreads = kThreads;
@@ -282,7 +281,6 @@ struct BlockTopK {
   static constexpr const char* kName = "topk";
 
   int64_t k;
-  unsigned long long* spill;
 
   template <class T>
   static int64_t key_bytes(int64_t n) {
@@ -290,7 +288,7 @@ struct BlockTopK {
   }
   template <class T>
   int64_t row_bytes(int64_t n) const {
-    return (spill == nullptr ? key_bytes<T>(n) : 0) + (n + 31) / 32 * 4;
+    return key_bytes<T>(n) + (n + 31) / 32 * 4;
   }
 
   template <class T>
@@ -300,11 +298,9 @@ struct BlockTopK {
     const int64_t n = row.n(), wanted = row.k(k), words = (n + 31) / 32;
     const int rank = Threads::rank();
     if (wanted < 0 || wanted > n) return Status::kBadK;
-    auto* keys = reinterpret_cast<Bits*>(
-        spill == nullptr ? scratch : reinterpret_cast<char*>(spill + blockIdx.x * n));
-    auto* equal = reinterpret_cast<uint32_t*>(
-        spill == nullptr ? scratch + (n * static_cast<int64_t>(sizeof(T)) + 15) / 16 * 16
-                         : scratch);
+    auto* keys = reinterpret_cast<Bits*>(scratch);
+    auto* equal =
+        reinterpret_cast<uint32_t*>(scratch + (n * static_cast<int64_t>(sizeof(T)) + 15) / 16 * 16);
     bool nan = false;
     int choosable = 0;
     for (int64_t q = rank; 4 * q < n; q += kThreads) {

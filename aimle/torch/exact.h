@@ -6,11 +6,19 @@
 //   exact_sample   [*batch, samples, *instance]   no gradient
 //
 // scores, mask, k per row and check are those of the solver ops; `solver` and `solver_args` name
-// the structures, as in the layer ops: "argmax" [], "topk" [k], "spanning_tree" [vertices]. Devices
-// compute (exact_cpu.cpp; shapes alone: exact_meta.cpp), exact_autograd.cpp differentiates.
+// the structures, as in the layer ops: "argmax" [], "topk" [k], "spanning_tree" [vertices].
+// exact_autograd.cpp differentiates; devices compute, each a struct in a file of its own
+// (exact_cpu.cpp, exact_cuda.cpp; shapes alone: exact_meta.cpp) with
+//
+//   static void evaluate(const Distribution&, const SolverTensors&, const ExactOutputs&,
+//                        const at::Tensor& status);
+//   static void sample(const Distribution&, const SolverTensors&, const SampleOutputs&,
+//                      const at::Tensor& status);
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
 
 #include <optional>
 #include <string_view>
@@ -40,5 +48,134 @@ Distribution make_distribution(const ExactInput& input);
 
 /// [*batch, samples, n]
 std::vector<c10::SymInt> sample_sizes(const at::Tensor& scores, const c10::SymInt& samples);
+
+// ---- What devices compute
+// -------------------------------------------------------------------------
+
+/// The outputs that are wanted are defined, and v where the covariance is.
+struct ExactOutputs {
+  at::Tensor log_partition;
+  at::Tensor marginals;
+  at::Tensor v;
+  at::Tensor covariance;
+};
+
+struct SampleOutputs {
+  at::Tensor key;  // contiguous
+  int64_t samples;
+  at::Tensor z;
+};
+
+/// The rows of a call, as the core and the kernels read them.
+template <class T>
+DistributionRows<T> distribution_rows(const SolverTensors& tensors, const ExactOutputs& outputs,
+                                      const at::Tensor& status) {
+  const auto data = [](const at::Tensor& tensor) {
+    return tensor.defined() ? tensor.mutable_data_ptr<T>() : nullptr;
+  };
+  return {.count = status.numel(),
+          .scores = tensors.scores.const_data_ptr<T>(),
+          .mask = tensors.mask.defined() ? tensors.mask.const_data_ptr<bool>() : nullptr,
+          .k = tensors.row_k.defined() ? tensors.row_k.const_data_ptr<int64_t>() : nullptr,
+          .v = outputs.v.defined() ? outputs.v.const_data_ptr<T>() : nullptr,
+          .status = reinterpret_cast<Status*>(status.mutable_data_ptr<uint8_t>()),
+          .log_partition = data(outputs.log_partition),
+          .marginals = data(outputs.marginals),
+          .covariance = data(outputs.covariance)};
+}
+
+/// The same for samples, without the key.
+template <class T>
+SampleRows<T> sample_rows_of(const SolverTensors& tensors, const SampleOutputs& outputs,
+                             const at::Tensor& status) {
+  return {.count = status.numel(),
+          .samples = outputs.samples,
+          .scores = tensors.scores.const_data_ptr<T>(),
+          .mask = tensors.mask.defined() ? tensors.mask.const_data_ptr<bool>() : nullptr,
+          .k = tensors.row_k.defined() ? tensors.row_k.const_data_ptr<int64_t>() : nullptr,
+          .status = reinterpret_cast<Status*>(status.mutable_data_ptr<uint8_t>()),
+          .z = outputs.z.mutable_data_ptr<T>()};
+}
+
+/// On this thread and its helpers; all tensors on the CPU.
+void sample_on_cpu(const Distribution& distribution, const SolverTensors& tensors,
+                   const SampleOutputs& outputs, const at::Tensor& status);
+
+// ---- The ops, for any device
+// ----------------------------------------------------------------------
+
+inline at::Tensor empty_status(const ExactInput& input) {
+  return at::empty(input.rows.batch(), input.rows.scores.options().dtype(at::kByte));
+}
+
+template <class Device>
+void evaluate_input(const ExactInput& input, const SolverTensors& tensors,
+                    const ExactOutputs& outputs) {
+  const Distribution distribution = make_distribution(input);
+  const at::Tensor status = empty_status(input);
+  Device::evaluate(distribution, tensors, outputs, status);
+  raise_for_status(input.rows, status, input.check);
+}
+
+template <class Device>
+at::Tensor log_partition(const at::Tensor& scores, std::string_view solver,
+                         at::IntArrayRef solver_args, const std::optional<at::Tensor>& mask,
+                         const std::optional<at::Tensor>& k, int64_t check) {
+  const ExactInput input =
+      exact_input("log_partition", scores, solver, solver_args, mask, k, check);
+  const SolverTensors tensors = prepare(input.rows);
+  const at::Tensor out = at::empty(input.rows.batch(), tensors.scores.options());
+  evaluate_input<Device>(input, tensors, {.log_partition = out});
+  return out.to(scores.scalar_type());
+}
+
+template <class Device>
+at::Tensor marginals(const at::Tensor& scores, std::string_view solver, at::IntArrayRef solver_args,
+                     const std::optional<at::Tensor>& mask, const std::optional<at::Tensor>& k,
+                     int64_t check) {
+  const ExactInput input = exact_input("marginals", scores, solver, solver_args, mask, k, check);
+  const SolverTensors tensors = prepare(input.rows);
+  const at::Tensor out = at::empty(scores.sizes(), tensors.scores.options());
+  evaluate_input<Device>(input, tensors, {.marginals = out});
+  return out.to(scores.scalar_type());
+}
+
+template <class Device>
+at::Tensor covariance(const at::Tensor& scores, const at::Tensor& v, std::string_view solver,
+                      at::IntArrayRef solver_args, const std::optional<at::Tensor>& mask,
+                      const std::optional<at::Tensor>& k, int64_t check) {
+  const ExactInput input = exact_input("covariance", scores, solver, solver_args, mask, k, check);
+  check_v(v, scores);
+  const SolverTensors tensors = prepare(input.rows);
+  const at::Tensor out = at::empty(scores.sizes(), tensors.scores.options());
+  evaluate_input<Device>(input, tensors,
+                         {.v = v.to(tensors.scores.scalar_type()).contiguous(), .covariance = out});
+  return out.to(scores.scalar_type());
+}
+
+template <class Device>
+at::Tensor exact_sample(const at::Tensor& scores, const at::Tensor& key, c10::SymInt samples,
+                        std::string_view solver, at::IntArrayRef solver_args,
+                        const std::optional<at::Tensor>& mask, const std::optional<at::Tensor>& k,
+                        int64_t check) {
+  const ExactInput input = exact_input("exact_sample", scores, solver, solver_args, mask, k, check);
+  check_sample(key, scores, samples);
+  const SolverTensors tensors = prepare(input.rows);
+  const at::Tensor z = at::empty_symint(sample_sizes(scores, samples), tensors.scores.options());
+  const Distribution distribution = make_distribution(input);
+  const at::Tensor status = empty_status(input);
+  Device::sample(distribution, tensors,
+                 {.key = key.contiguous(), .samples = samples.expect_int(), .z = z}, status);
+  raise_for_status(input.rows, status, input.check);
+  return z.to(scores.scalar_type());
+}
+
+template <class Device>
+void register_exact(torch::Library& library) {
+  library.impl("log_partition", log_partition<Device>);
+  library.impl("marginals", marginals<Device>);
+  library.impl("covariance", covariance<Device>);
+  library.impl("exact_sample", exact_sample<Device>);
+}
 
 }  // namespace aimle::ops
