@@ -2,11 +2,15 @@
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
+#include <torch/serialize.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <sstream>
 
 #include "aimle/torch/functions.h"
+#include "aimle/torch/module.h"
 
 namespace aimle {
 namespace {
@@ -45,7 +49,7 @@ TEST(Estimators, EveryNameWorksAndSaysWhatItIs) {
   for (const EstimatorInfo& info : estimators()) {
     SCOPED_TRACE(info.name);
     EXPECT_FALSE(info.summary.empty() || info.paper.empty() || info.structures.empty());
-    EXPECT_EQ(&estimator_info(info.name), &estimator_info(info.name));
+    EXPECT_EQ(estimator_info(info.name).summary, info.summary);
     const auto layer = estimator(info.name, solver_for(info));
     EXPECT_EQ(layer->name(), info.name);
     const at::Tensor theta = leaf({4, 6});
@@ -109,6 +113,23 @@ TEST(Estimators, SettingsThatAreNotTakenOrOutOfRangeAreRefusedByName) {
   expect_contains(refused("thresholds", {.theta_noise_temperature = 0.0}), "temperature > 0");
   expect_contains(refused("thresholds", {.noise = NoiseSpec{.kind = NoiseKind::kSumOfGamma}}),
                   "a density");
+  expect_contains(refused("gumbel_softmax", {.temperature = 0.0}), "temperature > 0 but got 0");
+  expect_contains(refused("l2x", {.hard = true}), "l2x takes no hard");
+  expect_contains(refused("softsub", {.nb_samples = 0}), "nb_samples >= 1 but got nb_samples=0");
+  expect_contains(refused("sst", {.output = "median"}), "output to be \"samples\" or \"flat\"");
+  expect_contains(refused("sfe", {.baseline = "mean"}), "baseline to be \"none\" or");
+  expect_contains(refused("sfe", {.baseline = "leave_one_out"}), "nb_samples >= 2");
+  expect_contains(refused("sfe", {.output = "mean"}), "the loss of every sample");
+  expect_contains(refused("aimle_covariance", {.output = "mean"}), "the loss of every sample");
+  expect_contains(refused("aimle_covariance", {.share = 2.0}), "0 <= share <= 1 but got 2");
+  expect_contains(refused("aimle_covariance", {.nb_samples = 1}), "nb_samples >= 2");
+  expect_contains(refused("aimle_covariance", {.noise = NoiseSpec{.kind = NoiseKind::kNone}}),
+                  "needs noise");
+  expect_contains(refused("dpo", {.noise = NoiseSpec{.kind = NoiseKind::kSumOfGamma, .k = 3}}),
+                  "density in closed form, normal, gumbel or logistic, but got sum_of_gamma");
+  expect_contains(refused("dpo", {.nb_samples = 1}), "nb_samples >= 2");
+  expect_contains(refused("dpo", {.output = "samples"}), "output to be \"mean\"");
+  expect_contains(refused("dpo", {.temperature = -1.0}), "temperature > 0 but got -1");
   expect_contains(
       message_of<c10::ValueError>([] { estimator("ste", topk(2))->set_temperature(1); }),
       "ste has no temperature");
@@ -120,6 +141,108 @@ TEST(Estimators, StructuresToWhichOneDoesNotApplyAreRefused) {
   };
   expect_contains(refused("thresholds", grid_path()),
                   "thresholds applies to argmax, topk, spanning_tree but got grid_path");
+  expect_contains(refused("gumbel_softmax", topk(2)),
+                  "gumbel_softmax applies to argmax but got topk");
+  expect_contains(refused("reinmax", grid_path()), "applies to argmax but got grid_path");
+  expect_contains(refused("l2x", spanning_tree(3)), "applies to topk but got spanning_tree");
+  for (const char* name : {"sfe", "sst", "exact"}) {
+    expect_contains(refused(name, grid_path()), "applies to argmax, topk, spanning_tree but got");
+  }
+}
+
+TEST(Estimators, CallsAreCheckedByName) {
+  const at::Tensor theta = leaf({2, 6});
+  const at::Tensor k = at::tensor({int64_t{1}, int64_t{3}}, at::kLong);
+  const auto refused = [&](const char* name, const SolverSpec& solver, const at::Tensor& given,
+                           const LayerCall& call) {
+    return message_of<c10::TypeError>([&] { (*estimator(name, solver))(given, call); });
+  };
+  expect_contains(refused("gumbel_softmax", argmax(), theta, {.k = k}),
+                  "[aimle::gumbel_softmax] takes k with topk only: argmax has no number");
+  expect_contains(refused("sst", topk(2), theta.to(at::kLong), {}),
+                  "[aimle::sst] expected theta of a floating-point type but got int64");
+  for (const char* name : {"softsub", "l2x"}) {
+    expect_contains(
+        message_of<c10::ValueError>([&] { (*estimator(name, topk(2)))(theta, {.k = k}); }),
+        "expected 0 <= k <= 2, the solver's k, in every row");
+  }
+  const auto layer = estimator("sfe", topk(2), {.nb_samples = 3});
+  const at::Tensor z = (*layer)(theta);
+  expect_contains(message_of<c10::ValueError>([&] { layer->surrogate(theta, z, at::zeros({2})); }),
+                  "expected a loss for every sample, [2, 3], but got shape [2]");
+}
+
+TEST(Estimators, TheScoreFunctionGetsItsGradientFromTheSurrogateAlone) {
+  const auto layer = estimator("sfe", argmax(), {.nb_samples = 4});
+  EXPECT_TRUE(layer->needs_losses());
+  const at::Tensor theta = leaf({3, 5}).detach().to(at::kDouble).requires_grad_(true);
+  const at::Tensor z = (*layer)(theta);
+  EXPECT_FALSE(z.requires_grad());
+  const at::Tensor f = z.mul(at::arange(5)).sum(-1).square();
+  layer->surrogate(theta, z, f).sum().backward();
+  const at::Tensor centred = z.sub(at::softmax(theta.detach(), -1).unsqueeze(1));
+  EXPECT_TRUE(theta.grad().allclose(f.unsqueeze(-1).mul(centred).sum(1)));
+}
+
+TEST(Estimators, TemperaturesAnnealAndAreState) {
+  EXPECT_EQ(anneal(0), 1.0);
+  EXPECT_EQ(anneal(999), 1.0);
+  EXPECT_DOUBLE_EQ(anneal(1000), std::exp(-0.03));
+  EXPECT_EQ(anneal(24'000), 0.5);
+  EXPECT_EQ(anneal(10, {.start = 2.0, .rate = 0.0, .every = 1}), 2.0);
+  EXPECT_THROW(anneal(1, {.every = 0}), c10::ValueError);
+  const auto layer = estimator("gumbel_softmax", argmax());
+  layer->set_temperature(0.25);
+  EXPECT_EQ(layer->state().at("temperature").item<float>(), 0.25F);
+  const at::Tensor theta = leaf({3, 5}).detach();
+  const at::Tensor eps = sample_noise({}, a_key(), {3}, 1, {5});
+  const at::Tensor expected = at::softmax(theta.unsqueeze(1).add(eps).div(0.25), -1);
+  EXPECT_TRUE((*layer)(theta, {.key = a_key()}).equal(expected));
+}
+
+TEST(Estimators, ReferenceIsTheAuthorsCodeWithOneStepForTheBatch) {
+  const auto state = [](const EstimatorOptions& options) {
+    const auto layer = estimator("aimle", topk(2), options);
+    const at::Tensor theta = leaf({4, 6});
+    (*layer)(theta, {.key = a_key()}).mul(at::arange(6)).sum().backward();
+    return std::pair(theta.grad(), layer->stats().at("lambda_max").item<double>());
+  };
+  const EstimatorOptions reference = {.nb_samples = 4, .initial_alpha = 1.0, .reference = true};
+  const EstimatorOptions batch = {.nb_samples = 4, .initial_alpha = 1.0, .scope = "batch"};
+  const auto [theirs, their_lambda] = state(reference);
+  const auto [ours, our_lambda] = state(batch);
+  EXPECT_DOUBLE_EQ(their_lambda, our_lambda);
+  EXPECT_TRUE(theirs.allclose(ours.mul(2)));  // too large by sqrt(nb_samples)
+}
+
+struct Net : torch::nn::Module {
+  EstimatorModule choose =
+      register_module("choose", EstimatorModule("sst", topk(2), EstimatorOptions{.hard = true}));
+  EstimatorModule adapt = register_module("adapt", EstimatorModule("aimle_covariance", topk(2)));
+};
+
+TEST(EstimatorModule, StateIsSavedSwitchedAndKeepsItsType) {
+  Net net;
+  net.choose->estimator().set_temperature(0.5);
+  const at::Tensor theta = leaf({4, 6});
+  const at::Tensor z = net.adapt->forward(theta);
+  net.adapt->surrogate(theta, z, z.mul(at::arange(6)).sum(-1)).sum().backward();
+  EXPECT_EQ(net.adapt->estimator().state().at("updates").item<int64_t>(), 1);
+  net.to(at::kHalf);
+  EXPECT_EQ(net.named_buffers()["adapt.alpha"].scalar_type(), at::kDouble);
+
+  std::stringstream file;
+  torch::serialize::OutputArchive out;
+  net.save(out);
+  out.save_to(file);
+  Net resumed;
+  torch::serialize::InputArchive in;
+  in.load_from(file);
+  resumed.load(in);
+  EXPECT_EQ(resumed.choose->estimator().state().at("temperature").item<float>(), 0.5F);
+  EXPECT_EQ(resumed.adapt->estimator().state().at("updates").item<int64_t>(), 1);
+  resumed.eval();
+  EXPECT_TRUE(resumed.choose->forward(theta).squeeze(1).equal(solve(topk(2), theta.detach())));
 }
 
 TEST(Estimators, OptionsAreSetFromText) {

@@ -14,6 +14,7 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/rsub.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/where.h>
@@ -66,26 +67,40 @@ class Rounds : public Relaxation {
   using Relaxation::Relaxation;
 
  protected:
+  struct Soft {
+    at::Tensor x;     // scores [*batch, S, n]
+    at::Tensor soft;  // and their soft sample
+  };
+  /// In rounds() >= 1 rounds, of which k rows [*batch, 1], where given, make use.
+  virtual Soft soften(const at::Tensor& scores, const LayerCall& call,
+                      const std::optional<at::Tensor>& k) const = 0;
+
   int64_t rounds() const { return solver().args.at(0); }
 
-  /// k [*batch, 1] per sample, checked where that needs no synchronisation.
-  std::optional<at::Tensor> k_per_sample(const LayerCall& call) const {
-    if (!call.k) return std::nullopt;
-    if (call.k->is_cpu()) {
-      TORCH_CHECK_VALUE(!out_of_range(*call.k).any().item<bool>(), "[aimle::", name(),
-                        "] expected 0 <= k <= ", rounds(), ", the solver's k, in every row");
-    }
-    return call.k->unsqueeze(-1);
-  }
-
-  at::Tensor refused(const at::Tensor& soft, const std::optional<at::Tensor>& k) const {
-    if (!k) return soft;
-    return soft.masked_fill(out_of_range(*k).unsqueeze(-1),
-                            std::numeric_limits<double>::quiet_NaN());
-  }
-
  private:
+  at::Tensor samples(const at::Tensor& scores, const LayerCall& call) const final {
+    check_k(call.k);
+    if (rounds() == 0) {
+      const at::Tensor x = perturbed(scores, call);
+      return shown(x, x.masked_fill(at::ones_like(x, at::kBool), 0.0), call);
+    }
+    const std::optional<at::Tensor> k = per_sample(call).k;
+    auto [x, soft] = soften(scores, call, k);
+    if (k) {
+      constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+      soft = soft.masked_fill(out_of_range(*k).unsqueeze(-1), kNaN);
+    }
+    return shown(x, soft, call);
+  }
+
   at::Tensor out_of_range(const at::Tensor& k) const { return k.lt(0).logical_or(k.gt(rounds())); }
+
+  /// Only where looking at the values needs no synchronisation.
+  void check_k(const std::optional<at::Tensor>& k) const {
+    if (!k || !k->is_cpu()) return;
+    TORCH_CHECK_VALUE(!out_of_range(*k).any().item<bool>(), "[aimle::", name(),
+                      "] expected 0 <= k <= ", rounds(), ", the solver's k, in every row");
+  }
 };
 
 /// Round i takes a_i = softmax(w_i / t) and leaves w_{i+1} = w_i + log(1 - a_i), so that what was
@@ -95,8 +110,8 @@ class SoftSub final : public Rounds {
   using Rounds::Rounds;
 
  private:
-  at::Tensor samples(const at::Tensor& scores, const LayerCall& call) const override {
-    const std::optional<at::Tensor> k = k_per_sample(call);
+  Soft soften(const at::Tensor& scores, const LayerCall& call,
+              const std::optional<at::Tensor>& k) const override {
     const at::Tensor x = perturbed(scores, call);
     const double tiny = ops::smallest_normal(x);
     at::Tensor w = x, soft = at::zeros_like(x);
@@ -105,7 +120,7 @@ class SoftSub final : public Rounds {
       soft = soft.add(k ? taken.mul(k->gt(i).unsqueeze(-1)) : taken);
       w = w.add(at::rsub(taken, 1).clamp_min(tiny).log());
     }
-    return shown(x, refused(soft, k), call);
+    return {x, soft};
   }
 };
 
@@ -114,18 +129,16 @@ class L2X final : public Rounds {
   using Rounds::Rounds;
 
  private:
-  at::Tensor samples(const at::Tensor& scores, const LayerCall& call) const override {
-    const std::optional<at::Tensor> k = k_per_sample(call);
+  Soft soften(const at::Tensor& scores, const LayerCall& call,
+              const std::optional<at::Tensor>& k) const override {
     const at::Tensor rows = scores.unsqueeze(-2);
-    if (rounds() == 0) return shown(rows, at::zeros_like(perturbed(scores, call)), call);
     const at::Tensor x = rows.unsqueeze(-2).add(draws(scores, call, rounds()));
     at::Tensor concrete = at::softmax(x.div(temperature()), -1);
     if (k) {
-      const at::Tensor counted = at::arange(rounds(), k->options());
-      const at::Tensor used = k->unsqueeze(-1).gt(counted).unsqueeze(-1);
-      concrete = at::where(used, concrete, 0.0);
+      const at::Tensor used = k->unsqueeze(-1).gt(at::arange(rounds(), k->options()));
+      concrete = at::where(used.unsqueeze(-1), concrete, 0.0);
     }
-    return shown(rows, refused(concrete.amax(-2), k), call);
+    return {rows, concrete.amax(-2)};
   }
 };
 

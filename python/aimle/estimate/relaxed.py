@@ -21,6 +21,7 @@ graph; rows with a larger k are an error on the CPU, and NaN on a GPU or in comp
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 
 import torch
 from torch import Tensor
@@ -92,27 +93,39 @@ class _Rounds(Relaxation):
 
     applies_to = (TopK,)
 
+    def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
+        rounds, each = self._rounds(k)
+        if rounds == 0:
+            x = self._perturbed(scores, key)
+            return self._shown(x, x.masked_fill(torch.ones_like(x, dtype=torch.bool), 0.0), k)
+        x, soft = self._soft(scores, key, rounds, each)
+        if each is not None:
+            bad = (each < 0) | (each > rounds)
+            soft = soft.masked_fill(bad.unsqueeze(-1), torch.nan)
+        return self._shown(x, soft, k)
+
+    @abstractmethod
+    def _soft(
+        self, scores: Tensor, key: Tensor | None, rounds: int, each: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Scores and their soft sample, [*batch, S, n], in rounds >= 1 of which each row,
+        [*batch, 1], makes use."""
+
     def _rounds(self, k: Tensor | int | None) -> tuple[int, Tensor | None]:
         """How many rounds, and of how many of them each row makes use: [*batch, 1]."""
+        owner = type(self).__name__
         if not isinstance(k, Tensor):
             rounds = self.solver.k if k is None else k
-            check_int(type(self).__name__, "k", rounds, 0)
+            check_int(owner, "k", rounds, 0)
             return rounds, None
         if k.device.type == "cpu" and not torch.compiler.is_compiling():
             bad = k[(k < 0) | (k > self.solver.k)]
             if bad.numel():
                 raise ValueError(
-                    f"[aimle.{type(self).__name__}] expected 0 <= k <= {self.solver.k}, the "
-                    f"solver's k, in every row but got {bad[0]}"
+                    f"[aimle.{owner}] expected 0 <= k <= {self.solver.k}, the solver's k, in every "
+                    f"row but got {bad[0]}"
                 )
         return self.solver.k, k.unsqueeze(-1)
-
-    def _refused(self, soft: Tensor, each: Tensor | None) -> Tensor:
-        """soft, with rows whose k is out of range NaN."""
-        if each is None:
-            return soft
-        bad = (each < 0) | (each > self.solver.k)
-        return soft.masked_fill(bad.unsqueeze(-1), torch.nan)
 
 
 class SoftSub(_Rounds):
@@ -122,8 +135,9 @@ class SoftSub(_Rounds):
     taken in any earlier round stays down.
     """
 
-    def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
-        rounds, each = self._rounds(k)
+    def _soft(
+        self, scores: Tensor, key: Tensor | None, rounds: int, each: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         x = self._perturbed(scores, key)
         w, soft = x, torch.zeros_like(x)
         tiny = torch.finfo(x.dtype).tiny
@@ -131,7 +145,7 @@ class SoftSub(_Rounds):
             taken = torch.softmax(w / self.temperature, -1)
             soft = soft + (taken if each is None else taken * (each > i).unsqueeze(-1))
             w = w + torch.log((1 - taken).clamp_min(tiny))
-        return self._shown(x, self._refused(soft, each), k)
+        return x, soft
 
 
 class L2X(_Rounds):
@@ -140,14 +154,13 @@ class L2X(_Rounds):
     def __init__(self, solver: Solver, *, temperature: float = 1.0, **settings) -> None:
         super().__init__(solver, temperature=temperature, hard=False, **settings)
 
-    def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
-        rounds, each = self._rounds(k)
+    def _soft(
+        self, scores: Tensor, key: Tensor | None, rounds: int, each: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         rows = scores.unsqueeze(-2)
-        if rounds == 0:
-            return self._shown(rows, torch.zeros_like(self._perturbed(scores, key)), k)
         x = rows.unsqueeze(-2) + self._gumbel(scores, key, draws=rounds)
         draws = torch.softmax(x / self.temperature, -1)
         if each is not None:
             used = each.unsqueeze(-1) > torch.arange(rounds, device=each.device)
             draws = torch.where(used.unsqueeze(-1), draws, 0.0)
-        return self._shown(rows, self._refused(draws.amax(-2), each), k)
+        return rows, draws.amax(-2)
