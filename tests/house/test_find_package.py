@@ -35,11 +35,23 @@ def test_core_without_torch(prefix: Path, tmp_path: Path):
     assert run(tmp_path / "core_example").stdout == "0 1 0 1 0\n1 1 0 0 0\n"
 
 
-def test_torch(prefix: Path, tmp_path: Path):
-    configure(f"{prefix};{torch.utils.cmake_prefix_path}", tmp_path, "-DWITH_TORCH=ON")
-    run("cmake", "--build", tmp_path)
-    lines = run(tmp_path / "torch_example").stdout.split()
+@pytest.fixture(scope="module")
+def with_torch(prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    build = tmp_path_factory.mktemp("with_torch")
+    configure(f"{prefix};{torch.utils.cmake_prefix_path}", build, "-DWITH_TORCH=ON")
+    run("cmake", "--build", build)
+    return build
+
+
+def test_torch(with_torch: Path):
+    lines = run(with_torch / "torch_example").stdout.split()
     assert lines[:5] == ["0", "1", "0", "1", "0"]
+
+
+def test_switchboard(with_torch: Path):
+    learnt = run("env", "OMP_NUM_THREADS=1", with_torch / "switchboard_example").stdout.splitlines()
+    assert len(learnt) == 16  # all that apply to k of n
+    assert [line for line in learnt if not line.endswith(": 3 of 3 entries right")] == []
 
 
 def test_a_core_without_torch_says_so(prefix: Path, tmp_path: Path):
