@@ -19,6 +19,8 @@ namespace {
 
 constexpr int kUsage = 2;
 
+std::string written;
+
 int complain(const std::string& message, int code) {
   std::fprintf(stderr, "aimle: %s\n", message.c_str());
   return code;
@@ -106,7 +108,11 @@ void set_up(CLI::App& app) {
   app.failure_message(CLI::FailureMessage::simple);
 }
 
+const std::string& command_line() { return written; }
+
 int run(CLI::App& app, int argc, char** argv) {
+  written = "aimle";
+  for (int i = 1; i < argc; ++i) written += std::string(" ") + argv[i];
   try {
     app.parse(argc, argv);
     return EXIT_SUCCESS;

@@ -18,6 +18,8 @@ namespace aimle::cli {
 
 void set_up(CLI::App& app);
 int run(CLI::App& app, int argc, char** argv);
+/// What the user wrote.
+const std::string& command_line();
 
 /// `--out --force --quiet --threads`, alike in every command that computes.
 struct CommonOptions {

@@ -6,5 +6,6 @@
 namespace aimle::cli {
 
 void add_synth(CLI::App& app);
+void add_train(CLI::App& app);
 
 }  // namespace aimle::cli

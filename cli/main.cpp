@@ -6,5 +6,6 @@ int main(int argc, char** argv) {
   CLI::App app("Gradients through discrete choices: studies, diagnosis, training", "aimle");
   aimle::cli::set_up(app);
   aimle::cli::add_synth(app);
+  aimle::cli::add_train(app);
   return aimle::cli::run(app, argc, argv);
 }

@@ -1,0 +1,144 @@
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "cli/app.h"
+#include "cli/commands.h"
+#include "experiments/engine/campaign.h"
+#include "experiments/engine/run_folder.h"
+#include "experiments/run/failure.h"
+#include "experiments/run/progress.h"
+
+namespace aimle::cli {
+namespace {
+
+using namespace experiments;
+
+/// What the command line gave; filled by CLI11 while it parses.
+struct Request {
+  CommonOptions common;
+  std::string preset, config, seeds, select;
+  std::vector<std::string> grid;
+  bool resume = false;
+  std::map<std::string, std::string> values;
+  std::map<std::string, const CLI::Option*> options;
+};
+
+std::string type_of(const Option& option) {
+  if (!option.choices.empty()) {
+    std::string text;
+    for (const std::string& choice : option.choices) text += (text.empty() ? "" : "|") + choice;
+    return text.size() <= 30 ? text : "NAME";
+  }
+  if (option.value.is_boolean()) return "true|false";
+  if (option.value.is_number_integer()) return "INT";
+  return option.value.is_string() ? "TEXT" : "FLOAT";
+}
+
+std::string spell(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string help_of(const Option& option, const Experiment& experiment) {
+  std::string text = option.help;
+  for (const Preset& preset : experiment.presets) {
+    if (const Json* value = preset.find(option.name)) {
+      text += " (" + preset.name + ": " + spell(*value) + ")";
+    }
+  }
+  if (option.name == "method") {
+    text += ": ";
+    for (const std::string& choice : option.choices) text += choice + " ";
+  }
+  return text;
+}
+
+void add_settings(CLI::App& command, const Experiment& experiment, Request& request) {
+  const Settings defaults = default_settings(experiment);
+  for (const Option& option : defaults.options()) {
+    CLI::Option* added = command.add_option("--" + option.name, request.values[option.name],
+                                            help_of(option, experiment));
+    added->group(option.group)->type_name(type_of(option));
+    if (const std::string value = spell(option.value); !value.empty()) added->default_str(value);
+    request.options[option.name] = added;
+  }
+}
+
+const Preset& find_preset(const Experiment& experiment, const std::string& name) {
+  for (const Preset& preset : experiment.presets) {
+    if (preset.name == name) return preset;
+  }
+  throw Failure("the experiment " + experiment.name + " has no preset " + name);
+}
+
+Settings settings_of(const Experiment& experiment, const Request& request) {
+  Settings settings = default_settings(experiment);
+  if (!request.preset.empty()) settings.apply(find_preset(experiment, request.preset));
+  if (!request.config.empty()) {
+    const Json config = read_config(request.config);
+    if (config["experiment"] != experiment.name) {
+      throw Failure(request.config + " is of the experiment " +
+                    config["experiment"].get<std::string>() + ", not of " + experiment.name);
+    }
+    settings.apply(config["settings"]);
+  }
+  for (const auto& [name, option] : request.options) {
+    if (option->count() > 0) settings.set(name, request.values.at(name), Origin::kUser);
+  }
+  return settings;
+}
+
+void train(const Experiment& experiment, const Request& request) {
+  set_quiet(request.common.quiet);
+  const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
+  Campaign campaign = {.experiment = &experiment,
+                       .settings = settings_of(experiment, request),
+                       .out = request.common.out,
+                       .select = request.select,
+                       .resume = request.resume,
+                       .force = request.common.force,
+                       .threads = request.common.threads > 0 ? request.common.threads : cores,
+                       .command = command_line()};
+  if (!request.seeds.empty()) campaign.seeds = parse_seeds(request.seeds);
+  for (const std::string& axis : request.grid) campaign.grid.push_back(parse_grid_axis(axis));
+  conduct(campaign);
+}
+
+void add_experiment(CLI::App& parent, const Experiment& experiment) {
+  CLI::App* command = parent.add_subcommand(experiment.name, experiment.summary);
+  const auto request = std::make_shared<Request>();
+  add_common_options(*command, request->common, "runs/" + experiment.name);
+  command->add_flag("--resume", request->resume, "Continue the runs in the folder");
+  std::vector<std::string> presets;
+  std::string meaning;
+  for (const Preset& preset : experiment.presets) {
+    presets.push_back(preset.name);
+    meaning += (meaning.empty() ? "" : "; ") + preset.name + ": " + preset.help;
+  }
+  command->add_option("--preset", request->preset, "Settings by name: " + meaning)
+      ->check(one_of("preset", presets));
+  command->add_option("--config", request->config, "Settings of another run: its config.json");
+  command->add_option("--seeds", request->seeds, "Several seeds side by side: 0-9 or 1,4,6-8");
+  command
+      ->add_option("--grid", request->grid,
+                   "Every one of these values: lambda=1,10,100; may be given more than once")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--select", request->select,
+                   "Metric that chooses the best epoch and the grid's winner")
+      ->default_str(experiment.select);
+  add_settings(*command, experiment, *request);
+  command->callback([&experiment, request] { train(experiment, *request); });
+}
+
+}  // namespace
+
+void add_train(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("train", "Trains a model with discrete choices inside");
+  command->require_subcommand(1);
+  for (const Experiment& experiment : experiments::experiments()) {
+    add_experiment(*command, experiment);
+  }
+}
+
+}  // namespace aimle::cli

@@ -1,0 +1,236 @@
+#include "experiments/data/digits.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "experiments/engine/randomness.h"
+
+namespace aimle::experiments {
+namespace {
+
+struct Point {
+  float x = 0, y = 0;
+};
+
+/// A curve through its points; corners are where one stroke ends and the next begins.
+using Stroke = std::vector<Point>;
+using Shape = std::vector<Stroke>;
+
+// In a box of width and height 1, y downwards. Several shapes of a class are ways to write it.
+const std::array<std::vector<Shape>, 10> kShapes = {{
+    {{{{.5F, 0},
+       {.2F, .13F},
+       {.07F, .5F},
+       {.2F, .87F},
+       {.5F, 1},
+       {.8F, .87F},
+       {.93F, .5F},
+       {.8F, .13F},
+       {.5F, 0}}}},
+    {{{{.5F, 0}, {.5F, 1}}},
+     {{{.28F, .2F}, {.55F, 0}}, {{.55F, 0}, {.55F, 1}}},
+     {{{.28F, .2F}, {.52F, 0}}, {{.52F, 0}, {.52F, 1}}, {{.25F, 1}, {.8F, 1}}}},
+    {{{{.1F, .26F}, {.26F, .05F}, {.55F, 0}, {.83F, .15F}, {.8F, .42F}, {.5F, .7F}, {.08F, 1}},
+      {{.08F, 1}, {.95F, .98F}}},
+     {{{.12F, .22F},
+       {.45F, 0},
+       {.82F, .2F},
+       {.65F, .6F},
+       {.3F, .95F},
+       {.1F, .9F},
+       {.3F, .78F},
+       {.6F, .95F},
+       {.95F, .95F}}}},
+    {{{{.13F, .12F}, {.45F, 0}, {.8F, .13F}, {.76F, .37F}, {.4F, .47F}},
+      {{.4F, .47F}, {.82F, .57F}, {.87F, .82F}, {.5F, 1}, {.08F, .88F}}},
+     {{{.1F, .02F}, {.85F, .02F}},
+      {{.85F, .02F}, {.42F, .4F}},
+      {{.42F, .4F}, {.82F, .52F}, {.86F, .82F}, {.5F, 1}, {.1F, .9F}}}},
+    {{{{.62F, 0}, {.06F, .66F}}, {{.06F, .66F}, {.95F, .66F}}, {{.68F, .35F}, {.66F, 1}}},
+     {{{.15F, 0}, {.12F, .35F}, {.2F, .5F}, {.5F, .53F}, {.8F, .45F}}, {{.85F, .02F}, {.78F, 1}}}},
+    {{{{.85F, .02F}, {.25F, 0}},
+      {{.25F, 0}, {.18F, .45F}},
+      {{.18F, .45F}, {.55F, .36F}, {.88F, .58F}, {.78F, .88F}, {.42F, 1}, {.08F, .88F}}}},
+    {{{{.75F, 0},
+       {.4F, .2F},
+       {.14F, .6F},
+       {.25F, .92F},
+       {.55F, 1},
+       {.84F, .86F},
+       {.8F, .6F},
+       {.5F, .5F},
+       {.2F, .68F}}}},
+    {{{{.08F, .02F}, {.92F, .02F}}, {{.92F, .02F}, {.6F, .45F}, {.42F, 1}}},
+     {{{.08F, .02F}, {.92F, .02F}},
+      {{.92F, .02F}, {.6F, .45F}, {.42F, 1}},
+      {{.3F, .5F}, {.85F, .5F}}}},
+    {{{{.5F, .47F},
+       {.2F, .3F},
+       {.28F, .06F},
+       {.5F, 0},
+       {.72F, .06F},
+       {.8F, .3F},
+       {.5F, .47F},
+       {.17F, .65F},
+       {.2F, .92F},
+       {.5F, 1},
+       {.8F, .92F},
+       {.83F, .65F},
+       {.5F, .47F}}}},
+    {{{{.82F, .28F},
+       {.68F, .04F},
+       {.35F, .03F},
+       {.14F, .25F},
+       {.3F, .5F},
+       {.6F, .48F},
+       {.82F, .28F}},
+      {{.82F, .28F}, {.8F, .6F}, {.62F, 1}}},
+     {{{.82F, .28F},
+       {.68F, .04F},
+       {.35F, .03F},
+       {.14F, .25F},
+       {.3F, .5F},
+       {.6F, .48F},
+       {.82F, .28F}},
+      {{.82F, .28F}, {.82F, .7F}, {.55F, 1}, {.2F, .9F}}}},
+}};
+
+/// Numbers of one example, one after the other.
+class Random {
+ public:
+  Random(int64_t seed, int64_t example)
+      : seed_(random_bits(static_cast<uint64_t>(seed), Purpose::kData,
+                          static_cast<uint64_t>(example))) {}
+
+  float uniform(float low, float high) {
+    const uint64_t bits = random_bits(seed_, Purpose::kData, number_++) >> 40;
+    return low + (high - low) * static_cast<float>(bits) * 0x1p-24F;
+  }
+  size_t below(size_t n) {
+    return static_cast<size_t>((random_bits(seed_, Purpose::kData, number_++) >> 32) * n >> 32);
+  }
+  /// A sum of uniforms: a bell of about this spread, never beyond three of it.
+  float bell(float spread) { return spread * (uniform(-1, 1) + uniform(-1, 1) + uniform(-1, 1)); }
+
+ private:
+  uint64_t seed_;
+  uint64_t number_ = 0;
+};
+
+/// The box of the shape onto pixels.
+struct Placement {
+  float width, height, slant, turn_cos, turn_sin, x, y;
+
+  explicit Placement(Random& random) {
+    width = random.uniform(9.5F, 14.5F);
+    height = random.uniform(17, 20);
+    slant = .1F + random.bell(.13F);
+    const float t = random.bell(.04F);  // tan of half the angle
+    turn_cos = (1 - t * t) / (1 + t * t);
+    turn_sin = 2 * t / (1 + t * t);
+    x = 13.5F + random.bell(.7F);
+    y = 13.5F + random.bell(.7F);
+  }
+
+  Point operator()(Point p) const {
+    const float v = (p.y - .5F) * height;
+    const float u = (p.x - .5F) * width - slant * v;
+    return {x + turn_cos * u - turn_sin * v, y + turn_sin * u + turn_cos * v};
+  }
+};
+
+constexpr int kPieces = 6;  // straight lines between two points of a curve
+
+void add_curve(const Stroke& points, std::vector<Point>& line) {
+  const bool closed = points.front().x == points.back().x && points.front().y == points.back().y;
+  const size_t n = points.size();
+  line.push_back(points[0]);
+  for (size_t i = 0; i + 1 < n; ++i) {
+    const Point& b = points[i];
+    const Point& c = points[i + 1];
+    const Point& a = i > 0 ? points[i - 1] : (closed ? points[n - 2] : b);
+    const Point& d = i + 2 < n ? points[i + 2] : (closed ? points[1] : c);
+    const auto at = [](float p0, float p1, float p2, float p3, float t) {
+      return .5F * (2 * p1 + (p2 - p0) * t + (2 * p0 - 5 * p1 + 4 * p2 - p3) * t * t +
+                    (3 * p1 - p0 - 3 * p2 + p3) * t * t * t);
+    };
+    for (int k = 1; k <= kPieces; ++k) {
+      const float t = static_cast<float>(k) / kPieces;
+      line.push_back({at(a.x, b.x, c.x, d.x, t), at(a.y, b.y, c.y, d.y, t)});
+    }
+  }
+}
+
+constexpr int kSide = kDigitSide;
+using Canvas = std::array<float, kSide * kSide>;  // squared distance to the nearest stroke
+
+void mark_segment(Point a, Point b, float reach, Canvas& nearest) {
+  const auto bounded = [](float v) { return std::clamp(static_cast<int>(v), 0, kSide - 1); };
+  const int top = bounded(std::min(a.y, b.y) - reach),
+            bottom = bounded(std::max(a.y, b.y) + reach + 1);
+  const int left = bounded(std::min(a.x, b.x) - reach),
+            right = bounded(std::max(a.x, b.x) + reach + 1);
+  const float dx = b.x - a.x, dy = b.y - a.y;
+  const float length = dx * dx + dy * dy;
+  const float scale = length > 0 ? 1 / length : 0;
+  for (int y = top; y <= bottom; ++y) {
+    for (int x = left; x <= right; ++x) {
+      const float px = static_cast<float>(x) - a.x, py = static_cast<float>(y) - a.y;
+      const float t = std::clamp((px * dx + py * dy) * scale, 0.0F, 1.0F);
+      const float ex = px - t * dx, ey = py - t * dy;
+      float& old = nearest[static_cast<size_t>(y * kSide + x)];
+      old = std::min(old, ex * ex + ey * ey);
+    }
+  }
+}
+
+void draw(const Shape& shape, Random& random, uint8_t* pixels) {
+  const Placement place(random);
+  const float radius = random.uniform(.75F, 1.6F);
+  const float softness = random.uniform(.8F, 1.5F);
+  const float ink = random.uniform(.85F, 1);
+  const float reach = radius + softness;
+  Canvas nearest;
+  nearest.fill(1e9F);
+  for (const Stroke& stroke : shape) {
+    Stroke moved;
+    for (const Point& p : stroke) {
+      moved.push_back(place({p.x + random.bell(.022F), p.y + random.bell(.018F)}));
+    }
+    const bool closed = stroke.front().x == stroke.back().x && stroke.front().y == stroke.back().y;
+    if (closed) moved.back() = moved.front();
+    std::vector<Point> line;
+    add_curve(moved, line);
+    for (size_t i = 0; i + 1 < line.size(); ++i) {
+      mark_segment(line[i], line[i + 1], reach, nearest);
+    }
+  }
+  for (size_t i = 0; i < nearest.size(); ++i) {
+    const float edge = (radius + .5F * softness - std::sqrt(nearest[i])) / softness;
+    pixels[i] = static_cast<uint8_t>(255 * ink * std::clamp(edge, 0.0F, 1.0F) + .5F);
+  }
+}
+
+}  // namespace
+
+Images draw_digits(int64_t seed, int64_t first, int64_t count) {
+  constexpr int64_t kPixels = kDigitSide * kDigitSide;
+  Images images = {.count = count, .height = kDigitSide, .width = kDigitSide};
+  images.pixels.resize(static_cast<size_t>(count * kPixels));
+  images.labels.resize(static_cast<size_t>(count));
+  at::parallel_for(0, count, 256, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      Random random(seed, first + i);
+      const size_t label = random.below(kShapes.size());
+      const std::vector<Shape>& ways = kShapes[label];
+      images.labels[static_cast<size_t>(i)] = static_cast<uint8_t>(label);
+      draw(ways[random.below(ways.size())], random, images.pixels.data() + i * kPixels);
+    }
+  });
+  return images;
+}
+
+}  // namespace aimle::experiments

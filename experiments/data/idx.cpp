@@ -1,0 +1,124 @@
+#include "experiments/data/idx.h"
+
+#include <zlib.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "experiments/run/failure.h"
+
+namespace aimle::experiments {
+namespace {
+
+constexpr uint8_t kUnsignedByte = 0x08;
+constexpr size_t kMaxDimensions = 4;
+
+[[noreturn]] void refuse(const std::string& name, const std::string& why) {
+  throw Failure(name + " is no IDX file of bytes: " + why);
+}
+
+bool is_gzip(std::span<const uint8_t> bytes) {
+  return bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
+}
+
+/// Never more than `limit` bytes, whatever the stream would unpack to.
+std::vector<uint8_t> gunzip(std::span<const uint8_t> packed, const std::string& name,
+                            size_t limit) {
+  z_stream stream = {};
+  constexpr int kGzipOnly = 16 + MAX_WBITS;
+  if (inflateInit2(&stream, kGzipOnly) != Z_OK) throw Failure("zlib does not start");
+  stream.next_in = const_cast<Bytef*>(packed.data());
+  stream.avail_in = static_cast<uInt>(packed.size());
+  std::vector<uint8_t> result;
+  std::vector<uint8_t> piece(size_t{1} << 18);
+  int status = Z_OK;
+  while (status == Z_OK && result.size() <= limit) {
+    stream.next_out = piece.data();
+    stream.avail_out = static_cast<uInt>(piece.size());
+    status = inflate(&stream, Z_NO_FLUSH);
+    result.insert(result.end(), piece.data(), piece.data() + (piece.size() - stream.avail_out));
+  }
+  const bool rest = stream.avail_in > 0;
+  inflateEnd(&stream);
+  if (result.size() > limit) {
+    refuse(name, "it unpacks to more than " + std::to_string(limit) + " bytes");
+  }
+  if (status == Z_BUF_ERROR) refuse(name, "its compressed data ends early");
+  if (status != Z_STREAM_END) refuse(name, "its compressed data is damaged");
+  if (rest) refuse(name, "there is more after its compressed data");
+  return result;
+}
+
+std::string hexadecimal(uint32_t value) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%08x", value);
+  return text;
+}
+
+uint32_t big_endian(std::span<const uint8_t> bytes, size_t at) {
+  return static_cast<uint32_t>(bytes[at]) << 24 | static_cast<uint32_t>(bytes[at + 1]) << 16 |
+         static_cast<uint32_t>(bytes[at + 2]) << 8 | bytes[at + 3];
+}
+
+}  // namespace
+
+Idx parse_idx(std::span<const uint8_t> bytes, const std::string& name, int64_t limit) {
+  std::vector<uint8_t> unpacked;
+  if (is_gzip(bytes)) {
+    unpacked = gunzip(bytes, name, static_cast<size_t>(limit) + 4 + 4 * kMaxDimensions);
+    bytes = unpacked;
+  }
+  if (bytes.size() < 4) refuse(name, "it has only " + std::to_string(bytes.size()) + " bytes");
+  const uint32_t magic = big_endian(bytes, 0);
+  const size_t dimensions = bytes[3];
+  if ((magic >> 8) != kUnsignedByte || dimensions < 1 || dimensions > kMaxDimensions) {
+    refuse(name, "it begins with " + hexadecimal(magic) + ", expected 0x00000801 to 0x00000804");
+  }
+  const size_t header = 4 + 4 * dimensions;
+  if (bytes.size() < header) refuse(name, "it ends within its header");
+
+  Idx idx;
+  int64_t count = 1;
+  for (size_t i = 0; i < dimensions; ++i) {
+    const int64_t size = big_endian(bytes, 4 + 4 * i);
+    idx.shape.push_back(size);
+    if (size > 0 && count > limit / size) {
+      refuse(name, "its header asks for more than " + std::to_string(limit) + " values");
+    }
+    count *= size;
+  }
+  const auto found = static_cast<int64_t>(bytes.size() - header);
+  if (found != count) {
+    refuse(name, "its header promises " + std::to_string(count) + " values but " +
+                     std::to_string(found) + " follow");
+  }
+  const std::span<const uint8_t> values = bytes.subspan(header);
+  idx.values.assign(values.begin(), values.end());
+  return idx;
+}
+
+Idx read_idx(const std::filesystem::path& path, int64_t limit) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) throw Failure("cannot read " + path.string());
+  const auto size = static_cast<int64_t>(file.tellg());
+  if (size < 0 || size > limit + 1024) {
+    refuse(path.string(), "it is larger than " + std::to_string(limit) + " bytes");
+  }
+  std::vector<uint8_t> bytes(static_cast<size_t>(size));
+  file.seekg(0);
+  if (!file.read(reinterpret_cast<char*>(bytes.data()), size)) {
+    throw Failure("cannot read " + path.string());
+  }
+  return parse_idx(bytes, path.string(), limit);
+}
+
+std::string encode_idx(const Idx& idx) {
+  std::string bytes = {0, 0, kUnsignedByte, static_cast<char>(idx.shape.size())};
+  for (const int64_t size : idx.shape) {
+    for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<char>(size >> shift));
+  }
+  bytes.append(reinterpret_cast<const char*>(idx.values.data()), idx.values.size());
+  return bytes;
+}
+
+}  // namespace aimle::experiments

@@ -1,0 +1,70 @@
+#include "experiments/dvae/data.h"
+
+#include <ATen/Functions.h>
+
+#include "experiments/data/digits.h"
+#include "experiments/run/failure.h"
+
+namespace aimle::experiments {
+namespace {
+
+constexpr int64_t kDrawingSeed = 20230207;
+
+at::Tensor to_tensor(const Images& images, at::Device device) {
+  auto* bytes = const_cast<uint8_t*>(images.pixels.data());
+  return at::from_blob(bytes, {images.count, images.height * images.width}, at::kByte)
+      .to(device, at::kByte, /*non_blocking=*/false, /*copy=*/true);
+}
+
+ImageSets load(const Settings& settings) {
+  const auto folder = settings.get<std::string>("data");
+  if (!folder.empty()) return read_image_sets(folder);
+  const auto train = settings.get<int64_t>("examples");
+  const auto test = settings.get<int64_t>("test_examples");
+  return {.train = draw_digits(kDrawingSeed, 0, train),
+          .test = draw_digits(kDrawingSeed + 1, 0, test)};
+}
+
+}  // namespace
+
+std::vector<Option> dvae_data_options() {
+  return {
+      {.name = "examples",
+       .value = 12000,
+       .help = "Digits to draw for training, without --data",
+       .group = "Data",
+       .low = 2,
+       .high = 1e7,
+       .of_data = true},
+      {.name = "test_examples",
+       .value = 2000,
+       .help = "Digits to draw for testing, without --data",
+       .group = "Data",
+       .low = 1,
+       .high = 1e7,
+       .of_data = true},
+      {.name = "validation",
+       .value = 5000,
+       .help = "Training images kept apart for choosing settings, at most half of them; 0: none",
+       .group = "Data",
+       .low = 0,
+       .high = 1e7,
+       .of_data = true},
+  };
+}
+
+DvaeData load_dvae_data(const Settings& settings) {
+  const at::Device device(settings.get<std::string>("device"));
+  const ImageSets sets = load(settings);
+  const auto validation = std::min(settings.get<int64_t>("validation"), sets.train.count / 2);
+  const at::Tensor all = to_tensor(sets.train, device);
+  return {.train = all.narrow(0, 0, sets.train.count - validation),
+          .validation = all.narrow(0, sets.train.count - validation, validation),
+          .test = to_tensor(sets.test, device),
+          .height = sets.train.height,
+          .width = sets.train.width};
+}
+
+at::Tensor to_unit(const at::Tensor& bytes) { return bytes.to(at::kFloat).mul_(1.0 / 255.0); }
+
+}  // namespace aimle::experiments

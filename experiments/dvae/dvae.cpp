@@ -1,0 +1,244 @@
+#include "experiments/dvae/dvae.h"
+
+#include <ATen/Functions.h>
+
+#include <cmath>
+#include <memory>
+
+#include "aimle/torch/functions.h"
+#include "experiments/dvae/data.h"
+#include "experiments/dvae/model.h"
+#include "experiments/engine/adam.h"
+#include "experiments/engine/estimator_settings.h"
+#include "experiments/engine/png.h"
+#include "experiments/engine/randomness.h"
+
+namespace aimle::experiments {
+namespace {
+
+constexpr int64_t kEvaluationBatch = 500;
+
+/// One model with its estimator and optimiser, on shared data.
+class Dvaes {
+ public:
+  Dvaes(const Settings& settings, std::shared_ptr<const DvaeData> data)
+      : data_(std::move(data)),
+        device_(settings.get<std::string>("device")),
+        solver_(settings.get<int64_t>("k") == 1 ? argmax() : topk(settings.get<int64_t>("k"))),
+        summed_(settings.get<std::string>("sample_losses") == "sum"),
+        anneal_(settings.get<bool>("anneal")),
+        model_(DvaeShape{.pixels = data_->height * data_->width,
+                         .rows = settings.get<int64_t>("rows"),
+                         .size = settings.get<int64_t>("size")}) {
+    model_->to(device_);
+    EstimatorOptions options = chosen_estimator_options(settings);
+    const EstimatorInfo& method = estimator_info(settings.get<std::string>("method"));
+    const auto k = settings.get<int64_t>("k");
+    if (!options.noise && method.takes("noise") && k > 1 && method.name != "thresholds") {
+      options.noise = NoiseSpec{.kind = NoiseKind::kSumOfGamma, .k = k};
+    }
+    estimator_ = make_estimator(settings, solver_, options, device_);
+    samples_ = options.nb_samples.value_or(1);
+    first_temperature_ = options.temperature.value_or(1.0);
+
+    EstimatorOptions noisy;
+    noisy.nb_samples = samples_;
+    noisy.noise = options.noise;
+    noisy.theta_noise_temperature = options.theta_noise_temperature;
+    if (!noisy.noise && k > 1 && method.name != "thresholds") {
+      noisy.noise = NoiseSpec{.kind = NoiseKind::kSumOfGamma, .k = k};
+    }
+    Settings as_sampler = settings;
+    as_sampler.set("method", Json("ste"), Origin::kDefault);
+    sampler_ = make_estimator(as_sampler, solver_, noisy, device_);
+
+    std::map<std::string, at::Tensor> parameters;
+    for (const auto& parameter : model_->named_parameters()) {
+      parameters[parameter.key()] = parameter.value();
+    }
+    adam_ = std::make_unique<Adam>(parameters, AdamOptions{.lr = settings.get<double>("lr")});
+  }
+
+  std::map<std::string, at::Tensor> model_tensors() const {
+    std::map<std::string, at::Tensor> result;
+    for (const auto& parameter : model_->named_parameters()) {
+      result[parameter.key()] = parameter.value();
+    }
+    return result;
+  }
+
+  std::map<std::string, at::Tensor> state_tensors() const {
+    std::map<std::string, at::Tensor> result;
+    for (const auto& [name, tensor] : adam_->state()) result["adam." + name] = tensor;
+    for (const auto& [name, tensor] : estimator_->state()) result["estimator." + name] = tensor;
+    return result;
+  }
+
+  Scalars step(const Batch& batch) {
+    anneal(batch.step);
+    const at::Tensor x = to_unit(data_->train.index_select(0, batch.rows));
+    const at::Tensor theta = model_->encode(x);
+    const at::Tensor z = (*estimator_)(theta, {.key = batch.key});
+    const at::Tensor bce = reconstruction_loss(model_->decode(z), x);
+    const at::Tensor kl = code_kl(theta);
+    const auto samples = static_cast<double>(bce.size(1));
+
+    const double weight = summed_ ? 1.0 : 1.0 / samples;
+    at::Tensor objective = (bce.sum(1) * weight + kl).mean();
+    if (estimator_->needs_losses()) {
+      // Every row of the code shares the example's losses; they add a gradient, not a value.
+      const at::Tensor losses = bce.detach().unsqueeze(1).expand({-1, theta.size(1), -1});
+      const at::Tensor scored = estimator_->surrogate(theta, z, losses) - losses;
+      objective = objective + scored.sum({1, 2}).mean() * weight;
+    }
+    adam_->zero_grad();
+    objective.backward();
+    adam_->step();
+
+    const at::Tensor bce_mean = bce.detach().mean(), kl_mean = kl.detach().mean();
+    Scalars result = {
+        {"loss", bce_mean + kl_mean / samples}, {"train_bce", bce_mean}, {"train_kl", kl_mean}};
+    for (auto& entry : estimator_stats(*estimator_)) result.push_back(std::move(entry));
+    return result;
+  }
+
+  Metrics evaluate(const at::Tensor& key) {
+    Metrics metrics;
+    measure("test", data_->test, key, metrics);
+    if (data_->validation.size(0) > 0) {
+      measure("val", data_->validation, subkey(key, 1), metrics);
+    }
+    return metrics;
+  }
+
+  Scalars watch() const { return estimator_state(*estimator_); }
+
+  std::vector<Picture> pictures(const at::Tensor& key) {
+    const at::NoGradGuard no_grad;
+    constexpr int64_t kColumns = 16;
+    const int64_t count = std::min<int64_t>(kColumns * 3, data_->test.size(0));
+    const at::Tensor x = to_unit(data_->test.narrow(0, 0, count));
+    const at::Tensor again = reconstruct(model_->encode(x)).select(1, 0).sigmoid();
+    // An image above its reconstruction.
+    std::vector<at::Tensor> lines;
+    for (int64_t first = 0; first < count; first += kColumns) {
+      const int64_t line = std::min(kColumns, count - first);
+      lines.push_back(x.narrow(0, first, line));
+      lines.push_back(again.narrow(0, first, line));
+    }
+    const at::Tensor pure_noise = at::zeros({count, model_->shape().rows, model_->shape().size},
+                                            at::device(device_).dtype(at::kFloat));
+    const at::Tensor codes = (*sampler_)(pure_noise, {.key = key}).narrow(2, 0, 1);
+    const at::Tensor drawn = model_->decode(codes).select(1, 0).sigmoid();
+    const auto sheet = [&](const at::Tensor& images) {
+      return contact_sheet(images.view({-1, data_->height, data_->width}), kColumns, 2);
+    };
+    return {{"reconstructions", sheet(at::cat(lines))}, {"samples", sheet(drawn)}};
+  }
+
+ private:
+  at::Tensor reconstruct(const at::Tensor& theta) {
+    const at::Tensor z = solve(solver_, theta).unsqueeze(2);
+    return model_->decode(z);
+  }
+
+  // Relaxations: temperature * exp(-3e-5 step), renewed every 1000 steps, not below 0.5.
+  void anneal(int64_t step) {
+    if (!anneal_ || step % 1000 != 0 || !estimator_->info().soft) return;
+    const double cooled = first_temperature_ * std::exp(-3e-5 * static_cast<double>(step));
+    estimator_->set_temperature(std::max(cooled, 0.5));
+  }
+
+  void measure(const std::string& split, const at::Tensor& images, const at::Tensor& key,
+               Metrics& metrics) {
+    const at::NoGradGuard no_grad;
+    at::Tensor sums = at::zeros({3}, at::device(device_).dtype(at::kDouble));
+    for (int64_t first = 0; first < images.size(0); first += kEvaluationBatch) {
+      const int64_t count = std::min(kEvaluationBatch, images.size(0) - first);
+      const at::Tensor x = to_unit(images.narrow(0, first, count));
+      const at::Tensor theta = model_->encode(x);
+      const at::Tensor z = (*sampler_)(theta, {.key = subkey(key, 2 + first)});
+      const at::Tensor noisy = reconstruction_loss(model_->decode(z), x).mean(1).sum();
+      const at::Tensor best = reconstruction_loss(reconstruct(theta), x).sum();
+      sums += at::stack({noisy, best, code_kl(theta).sum()}).to(at::kDouble);
+    }
+    const at::Tensor mean = (sums / images.size(0)).cpu();
+    const double bce = mean[0].item<double>(), bce_map = mean[1].item<double>();
+    const double kl = mean[2].item<double>();
+    metrics.emplace_back(split + "_loss", bce + kl / static_cast<double>(samples_));
+    metrics.emplace_back(split + "_bce", bce);
+    metrics.emplace_back(split + "_kl", kl);
+    metrics.emplace_back(split + "_bound", bce + kl);
+    metrics.emplace_back(split + "_bound_map", bce_map + kl);
+  }
+
+  std::shared_ptr<const DvaeData> data_;
+  at::Device device_;
+  SolverSpec solver_;
+  bool summed_;
+  bool anneal_;
+  Dvae model_;
+  int64_t samples_ = 1;
+  double first_temperature_ = 1.0;
+  std::unique_ptr<Estimator> estimator_;
+  std::unique_ptr<Estimator> sampler_;
+  std::unique_ptr<Adam> adam_;
+};
+
+Training begin(const Settings& settings, const std::shared_ptr<const DvaeData>& data) {
+  const auto dvae = std::make_shared<Dvaes>(settings, data);
+  return {.model = dvae->model_tensors(),
+          .state = dvae->state_tensors(),
+          .examples = data->train.size(0),
+          .step = [dvae](const Batch& batch) { return dvae->step(batch); },
+          .evaluate = [dvae](const at::Tensor& key) { return dvae->evaluate(key); },
+          .watch = [dvae] { return dvae->watch(); },
+          .pictures = [dvae](const at::Tensor& key) { return dvae->pictures(key); }};
+}
+
+}  // namespace
+
+Experiment dvae() {
+  std::vector<Option> options = {
+      {.name = "k", .value = 10, .help = "Entries chosen in each row", .low = 1, .high = 1000},
+      {.name = "rows", .value = 20, .help = "Rows of a code", .low = 1, .high = 1000},
+      {.name = "size", .value = 20, .help = "Entries of a row", .low = 2, .high = 1000},
+      {.name = "sample_losses",
+       .value = "sum",
+       .help = "Objective: sum or mean of the samples' BCE, plus KL once",
+       .group = "Training",
+       .choices = {"sum", "mean"}},
+      {.name = "anneal",
+       .value = true,
+       .help = "Relaxations: cool the temperature by exp(-3e-5 step), down to 0.5",
+       .group = "Training"},
+  };
+  for (Option& option : dvae_data_options()) options.push_back(std::move(option));
+  return {
+      .name = "dvae",
+      .summary = "Discrete variational auto-encoder of digits",
+      .options = options,
+      .presets = {{.name = "paper",
+                   .help = "what the paper states",
+                   .values = {{"epochs", 100}, {"target_norm", "1"}, {"nb_samples", "10"}}},
+                  {.name = "reference",
+                   .help = "the authors' code: one lambda a batch, no validation",
+                   .values = {{"epochs", 100},
+                              {"target_norm", "10"},
+                              {"nb_samples", "10"},
+                              {"reference", "true"},
+                              // Their layer averages the gradient over samples.
+                              {"sample_losses", "mean"},
+                              {"validation", 0}}}},
+      .defaults = {{"nb_samples", "10"}, {"target_norm", "10"}},
+      .published = {{.metric = "test_loss",
+                     .value = 60.210,
+                     .what = "authors' log, k = 10, S = 10, 100 epochs"}},
+      .load = [](const Settings& settings) -> Start {
+        const auto data = std::make_shared<const DvaeData>(load_dvae_data(settings));
+        return [data](const Settings& run) { return begin(run, data); };
+      },
+  };
+}
+
+}  // namespace aimle::experiments

@@ -1,0 +1,45 @@
+// The discrete VAE of the paper: an image is coded by `rows` rows of `size` entries, of which k are
+// chosen in each row, and decoded again.
+//
+//   encoder  pixels -> 512 -> 256 -> rows * size = theta        (ReLU between)
+//   decoder  rows * size -> 256 -> 512 -> pixels, as logits
+//
+//   loss  BCE(x, decode(z)) summed over pixels, + KL(softmax(theta) || uniform) summed over rows
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/nn/modules/linear.h>
+
+namespace aimle::experiments {
+
+struct DvaeShape {
+  int64_t pixels = 784;
+  int64_t rows = 20;
+  int64_t size = 20;
+};
+
+class DvaeImpl : public torch::nn::Module {
+ public:
+  /// Weights: Xavier uniform with gain sqrt(2), biases 0.
+  explicit DvaeImpl(DvaeShape shape);
+
+  /// [B, pixels] -> theta [B, rows, size]
+  at::Tensor encode(const at::Tensor& x);
+  /// z [B, rows, S, size] -> logits [B, S, pixels]
+  at::Tensor decode(const at::Tensor& z);
+
+  const DvaeShape& shape() const { return shape_; }
+
+ private:
+  DvaeShape shape_;
+  torch::nn::Linear encoder0_, encoder1_, encoder2_, decoder0_, decoder1_, decoder2_;
+};
+TORCH_MODULE(Dvae);
+
+/// logits [B, S, pixels], x [B, pixels] in [0, 1] -> [B, S]
+at::Tensor reconstruction_loss(const at::Tensor& logits, const at::Tensor& x);
+
+/// theta [B, rows, size] -> [B]; softmax of the row also where k > 1, as in the paper's runs.
+at::Tensor code_kl(const at::Tensor& theta);
+
+}  // namespace aimle::experiments

@@ -1,0 +1,44 @@
+// Adam (Kingma and Ba, ICLR 2015) over PyTorch's fused kernel, with its state in tensors of fixed
+// addresses: a checkpoint restores them in place, and a captured CUDA graph may hold them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace aimle::experiments {
+
+struct AdamOptions {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0.0;
+};
+
+class Adam {
+ public:
+  /// By name, as the checkpoint calls them.
+  Adam(const std::map<std::string, at::Tensor>& parameters, AdamOptions options);
+
+  /// Forgets the gradients: the next backward pass hands over its own buffers.
+  void zero_grad();
+  /// Parameters without a gradient stay as they are.
+  void step();
+  void set_lr(double lr) { options_.lr = lr; }
+
+  /// First and second moments of every parameter, and the number of steps.
+  const std::map<std::string, at::Tensor>& state() const { return state_; }
+
+ private:
+  AdamOptions options_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<at::Tensor> first_;
+  std::vector<at::Tensor> second_;
+  at::Tensor steps_;
+  std::map<std::string, at::Tensor> state_;
+};
+
+}  // namespace aimle::experiments

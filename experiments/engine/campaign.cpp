@@ -1,0 +1,235 @@
+#include "experiments/engine/campaign.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <exception>
+#include <mutex>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "experiments/engine/run.h"
+#include "experiments/engine/summary.h"
+#include "experiments/run/failure.h"
+#include "experiments/run/interrupt.h"
+#include "experiments/run/output_folder.h"
+
+namespace aimle::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What may differ between the parts of a run that was resumed.
+const std::set<std::string> kMayChange = {"epochs", "checkpoint_seconds", "checkpoint_steps",
+                                          "data"};
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, at);) parts.push_back(part);
+  return parts;
+}
+
+int64_t parse_seed(const std::string& text, const std::string& whole) {
+  int64_t value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0) {
+    throw Failure("--seeds: expected numbers and ranges such as 0-9 or 1,4,6-8 but got '" + whole +
+                  "'");
+  }
+  return value;
+}
+
+/// Every combination of the axes' values.
+std::vector<std::vector<std::string>> combinations(const std::vector<GridAxis>& grid) {
+  std::vector<std::vector<std::string>> result = {{}};
+  for (const GridAxis& axis : grid) {
+    std::vector<std::vector<std::string>> longer;
+    for (const auto& start : result) {
+      for (const std::string& value : axis.values) {
+        longer.push_back(start);
+        longer.back().push_back(value);
+      }
+    }
+    result = std::move(longer);
+  }
+  return result;
+}
+
+Settings resumed(const Settings& wanted, const Run& run) {
+  const Json config = read_config(run.folder.config());
+  if (config["experiment"] != run.experiment->name) {
+    throw Failure(run.folder.path.string() + " holds a run of " +
+                  config["experiment"].get<std::string>() + ", not of " + run.experiment->name);
+  }
+  Settings settings = default_settings(*run.experiment);
+  settings.apply(config["settings"]);
+  for (const Option& option : settings.options()) {
+    if (wanted.origin(option.name) != Origin::kUser) continue;
+    const Json before = settings.get<Json>(option.name), now = wanted.get<Json>(option.name);
+    if (before == now) continue;
+    if (!kMayChange.contains(option.name)) {
+      throw Failure("--resume: " + option.name + " is " + before.dump() + " in " +
+                    run.folder.path.string() + " and cannot become " + now.dump());
+    }
+    settings.set(option.name, now, Origin::kUser);
+  }
+  return settings;
+}
+
+std::vector<Run> plan(const Campaign& campaign) {
+  std::vector<Run> runs;
+  for (const auto& values : combinations(campaign.grid)) {
+    Settings settings = campaign.settings;
+    std::string cell;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const std::string& name = campaign.grid[i].option;
+      if (settings.option(name).of_data || name == "seed") {
+        throw Failure("--grid: " + name + " cannot vary between the runs of one command");
+      }
+      settings.set(name, values[i], Origin::kUser);
+      cell += (i == 0 ? "" : ",") + name + "=" + values[i];
+    }
+    std::vector<int64_t> seeds = campaign.seeds;
+    const bool named = !seeds.empty();
+    if (!named) seeds.push_back(settings.get<int64_t>("seed"));
+    for (const int64_t seed : seeds) {
+      Run run = {.experiment = campaign.experiment,
+                 .settings = settings,
+                 .folder = {campaign.out},
+                 .label = cell,
+                 .select = campaign.select.empty() ? campaign.experiment->select : campaign.select};
+      if (!cell.empty()) run.folder.path /= cell;
+      if (named) {
+        run.folder.path /= "seed-" + std::to_string(seed);
+        run.label += (cell.empty() ? "seed " : " seed ") + std::to_string(seed);
+        run.settings.set("seed", Json(seed), Origin::kUser);
+      }
+      if (campaign.resume && fs::exists(run.folder.config())) {
+        run.settings = resumed(run.settings, run);
+      }
+      runs.push_back(std::move(run));
+    }
+  }
+  return runs;
+}
+
+void check_device(const Settings& settings) {
+  if (settings.get<std::string>("device") == "cuda" && !at::globalContext().hasCUDA()) {
+    throw Failure("--device cuda: this torch has no CUDA, or finds no GPU; use --device cpu");
+  }
+}
+
+void prepare_folders(const Campaign& campaign, const std::vector<Run>& runs) {
+  if (!campaign.resume && !campaign.force && fs::exists(campaign.out) &&
+      !fs::is_empty(campaign.out)) {
+    prepare_run_folder({campaign.out}, false);  // refuses
+  }
+  prepare_output_folder(campaign.out, IfNotEmpty::kKeepFiles);
+  for (const Run& run : runs) {
+    if (campaign.resume) {
+      prepare_output_folder(run.folder.path, IfNotEmpty::kKeepFiles);
+    } else {
+      prepare_run_folder(run.folder, campaign.force);
+    }
+    write_config(run.folder, *run.experiment, run.settings, campaign.command);
+  }
+}
+
+/// Runs as many at a time as there are threads; the first error ends the others at their next step.
+std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::vector<Run>& runs) {
+  const Start start = campaign.experiment->load(runs.front().settings);
+  std::vector<std::vector<Json>> results(runs.size());
+  const auto workers =
+      std::min<int64_t>(std::max<int64_t>(1, campaign.threads), static_cast<int64_t>(runs.size()));
+  const bool on_gpu = runs.front().settings.get<std::string>("device") == "cuda";
+  at::set_num_threads(static_cast<int>(std::max<int64_t>(1, campaign.threads / workers)));
+
+  std::mutex starting;  // modules draw their initial values from torch's global generator
+  const auto begin = [&](const Run& run) {
+    const std::scoped_lock lock(starting);
+    at::manual_seed(static_cast<uint64_t>(run.settings.get<int64_t>("seed")));
+    return start(run.settings);
+  };
+
+  std::optional<Progress> progress;
+  {
+    Training first = begin(runs.front());
+    int64_t steps = 0;
+    for (const Run& run : runs) steps += steps_left(run, first.examples);
+    progress.emplace("train " + campaign.experiment->name, steps);
+  }
+
+  std::atomic<size_t> next = 0;
+  std::exception_ptr failure;
+  std::mutex failing;
+  const auto work = [&] {
+    while (true) {
+      const size_t i = next.fetch_add(1);
+      if (i >= runs.size() || interrupt_signal() != 0) return;
+      try {
+        results[i] = train(runs[i], begin(runs[i]), *progress);
+      } catch (...) {
+        const std::scoped_lock lock(failing);
+        if (!failure) failure = std::current_exception();
+        return;
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int64_t i = 1; i < (on_gpu ? 1 : workers); ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  if (failure) std::rethrow_exception(failure);
+  if (const int signal = interrupt_signal()) {
+    throw Stopped(signal, "stopped; continue with --resume --out " + campaign.out.string());
+  }
+  return results;
+}
+
+}  // namespace
+
+std::vector<int64_t> parse_seeds(const std::string& text) {
+  std::vector<int64_t> seeds;
+  for (const std::string& part : split(text, ',')) {
+    const size_t dash = part.find('-');
+    const int64_t first = parse_seed(part.substr(0, dash), text);
+    const int64_t last =
+        dash == std::string::npos ? first : parse_seed(part.substr(dash + 1), text);
+    if (last < first || last - first >= 10000) parse_seed("", text);
+    for (int64_t seed = first; seed <= last; ++seed) {
+      if (std::find(seeds.begin(), seeds.end(), seed) == seeds.end()) seeds.push_back(seed);
+    }
+  }
+  if (seeds.empty()) parse_seed("", text);
+  return seeds;
+}
+
+GridAxis parse_grid_axis(const std::string& text) {
+  const size_t equals = text.find('=');
+  GridAxis axis;
+  if (equals != std::string::npos) {
+    axis.option = text.substr(0, equals);
+    std::replace(axis.option.begin(), axis.option.end(), '-', '_');
+    axis.values = split(text.substr(equals + 1), ',');
+  }
+  if (axis.option.empty() || axis.values.empty()) {
+    throw Failure("--grid: expected OPTION=VALUE,VALUE,... but got '" + text + "'");
+  }
+  return axis;
+}
+
+void conduct(const Campaign& campaign) {
+  const InterruptHandler handler;
+  const std::vector<Run> runs = plan(campaign);
+  check_device(runs.front().settings);
+  prepare_folders(campaign, runs);
+  const std::vector<std::vector<Json>> results = train_all(campaign, runs);
+  if (runs.size() > 1) write_summary(campaign, runs, results);
+}
+
+}  // namespace aimle::experiments

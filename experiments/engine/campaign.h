@@ -1,0 +1,47 @@
+// What one `aimle train` does: one run, or several of different seeds and settings side by side on
+// the same data.
+//
+//   DIR                         one run
+//   DIR/seed-0, DIR/seed-1 …    --seeds 0-9
+//   DIR/lambda=10,lr=0.001 …    --grid lambda=1,10 --grid lr=1e-3,1e-4; with seeds below each
+//   DIR/summary.json            of several runs: means, standard deviations, the grid's winner
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "experiments/engine/experiment.h"
+
+namespace aimle::experiments {
+
+/// One option and the values to try.
+struct GridAxis {
+  std::string option;
+  std::vector<std::string> values;
+};
+
+struct Campaign {
+  const Experiment* experiment = nullptr;
+  Settings settings;
+  std::filesystem::path out;
+  std::vector<int64_t> seeds;  // empty: the setting `seed` alone
+  std::vector<GridAxis> grid;
+  std::string select;  // empty: the experiment's
+  bool resume = false;
+  bool force = false;
+  int64_t threads = 1;  // in all
+  std::string command;  // as the user wrote it, for config.json
+};
+
+/// "0-9", "3", "0,2,5-7"
+std::vector<int64_t> parse_seeds(const std::string& text);
+/// "lambda=1,10,100"
+GridAxis parse_grid_axis(const std::string& text);
+
+/// Does all runs and writes the summary. With `resume`, runs take their settings from their folders
+/// and those that are complete are left alone; a Failure if the user gave another value for an
+/// option that a run cannot change on its way.
+void conduct(const Campaign& campaign);
+
+}  // namespace aimle::experiments

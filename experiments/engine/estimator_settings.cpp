@@ -1,0 +1,83 @@
+#include "experiments/engine/estimator_settings.h"
+
+#include <ATen/Functions.h>
+
+#include "experiments/run/failure.h"
+
+namespace aimle::experiments {
+namespace {
+
+/// All but what an experiment decides by itself.
+std::vector<SettingInfo> settings_for_users() {
+  std::vector<SettingInfo> result;
+  for (const SettingInfo& setting : estimator_settings()) {
+    const bool own =
+        setting.name == "output" || setting.name == "sense" || setting.name == "noise_in_eval";
+    if (!own) result.push_back(setting);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<Option> estimator_options() {
+  std::vector<std::string> names;
+  for (const EstimatorInfo& info : estimators()) names.push_back(info.name);
+  std::vector<Option> options = {{.name = "method",
+                                  .value = "aimle",
+                                  .help = "Estimator of the gradient",
+                                  .group = "Estimator",
+                                  .choices = names}};
+  for (const SettingInfo& setting : settings_for_users()) {
+    options.push_back({.name = setting.name,
+                       .value = "",
+                       .help = setting.meaning + "; " + setting.takes,
+                       .group = "Estimator"});
+  }
+  return options;
+}
+
+EstimatorOptions chosen_estimator_options(const Settings& settings) {
+  const EstimatorInfo& method = estimator_info(settings.get<std::string>("method"));
+  EstimatorOptions options;
+  for (const SettingInfo& setting : settings_for_users()) {
+    const std::string value = settings.get<std::string>(setting.name);
+    if (value.empty()) continue;
+    if (method.takes(setting.name)) {
+      set_option(options, setting.name, value);
+    } else if (settings.origin(setting.name) == Origin::kUser) {
+      throw Failure("the method " + method.name + " does not take " + setting.name);
+    }
+  }
+  return options;
+}
+
+std::unique_ptr<Estimator> make_estimator(const Settings& settings, const SolverSpec& solver,
+                                          const EstimatorOptions& options, at::Device device) {
+  auto made = estimator(settings.get<std::string>("method"), solver, options);
+  for (const auto* tensors : {&made->state(), &made->constants()}) {
+    for (const auto& [name, tensor] : *tensors) tensor.set_data(tensor.to(device));
+  }
+  return made;
+}
+
+Scalars estimator_state(const Estimator& estimator) {
+  Scalars result;
+  for (const auto& [name, tensor] : estimator.state()) {
+    if (name == "alpha" || name == "temperature") result.emplace_back(name, tensor);
+  }
+  return result;
+}
+
+Scalars estimator_stats(const Estimator& estimator) {
+  Scalars result;
+  const auto stats = estimator.stats();
+  for (const auto& [from, to] : {std::pair("lambda_mean", "lambda"), std::pair("count", "count")}) {
+    if (const auto found = stats.find(from); found != stats.end()) {
+      result.emplace_back(to, found->second);
+    }
+  }
+  return result;
+}
+
+}  // namespace aimle::experiments

@@ -1,0 +1,90 @@
+// What an experiment is, and what the engine wants to know of it. The engine (run.h) owns epochs,
+// data order, noise keys, metrics, checkpoints and folders; the experiment owns its data, its model
+// and its loss. docs/adding_an_experiment.md builds one step by step.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "experiments/engine/options.h"
+
+namespace aimle::experiments {
+
+/// One step's share of the data. Tensors live on the run's device.
+struct Batch {
+  at::Tensor rows;   // int64 [B]: which training examples
+  at::Tensor key;    // int64 [2]: for all noise of this step, a pure function of (seed, step)
+  int64_t step = 0;  // since the run began: for schedules
+};
+
+/// Zero-dimensional tensors with their names, averaged over the epoch by the engine without reading
+/// them step by step. One is called "loss".
+using Scalars = std::vector<std::pair<std::string, at::Tensor>>;
+
+using Metrics = std::vector<std::pair<std::string, double>>;
+
+struct Picture {
+  std::string name;
+  at::Tensor pixels;  // uint8 [height, width], or [height, width, 3]
+};
+
+/// A model in training. Every tensor that a step changes is in `model` or `state`: the engine saves
+/// them, and restores them in place. Randomness comes from keys alone, so that a step is a function
+/// of those tensors and the batch.
+struct Training {
+  std::map<std::string, at::Tensor> model;  // parameters and buffers: best.pt has these
+  std::map<std::string, at::Tensor> state;  // optimiser, estimator
+  int64_t examples = 0;                     // of the training split
+  bool shuffle = true;                      // the last batch of an epoch may be smaller
+
+  std::function<Scalars(const Batch&)> step;
+  /// At an epoch's end. Names as in "test_loss", "val_loss".
+  std::function<Metrics(const at::Tensor& key)> evaluate;
+  /// What the progress line and metrics.jsonl show of the present state: {"alpha": ...}.
+  std::function<Scalars()> watch = [] { return Scalars(); };
+  std::function<std::vector<Picture>(const at::Tensor& key)> pictures = [](const at::Tensor&) {
+    return std::vector<Picture>();
+  };
+};
+
+/// A new model on data that is there already; several may train side by side.
+using Start = std::function<Training(const Settings&)>;
+
+/// A published value to show beside ours in reports.
+struct Published {
+  std::string metric;
+  double value = 0;
+  std::string what;
+};
+
+struct Experiment {
+  std::string name;
+  std::string summary;
+  std::vector<Option> options;  // its own; the engine adds those of engine_options()
+  std::vector<Preset> presets;
+  /// Other defaults for options of the engine.
+  std::vector<std::pair<std::string, Json>> defaults;
+  std::string select = "val_loss";     // the metric that chooses best.pt and a grid's winner
+  std::vector<std::string> maximised;  // metrics of which more is better
+  std::vector<Published> published;
+  /// Reads or makes the data, once for all runs of a command. Settings of options with `of_data`
+  /// are the same for all of them.
+  std::function<Start(const Settings&)> load;
+};
+
+/// Every experiment; registry.cpp lists them.
+const std::vector<Experiment>& experiments();
+const Experiment& experiment(const std::string& name);
+
+/// Options that every experiment has: epochs, batch, lr, method and the settings of its estimator …
+std::vector<Option> engine_options();
+/// The engine's options, with this experiment's defaults, and then its own.
+Settings default_settings(const Experiment& experiment);
+
+}  // namespace aimle::experiments

@@ -1,0 +1,135 @@
+#include "experiments/engine/options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "experiments/run/failure.h"
+#include "experiments/run/nearest_name.h"
+
+namespace aimle::experiments {
+namespace {
+
+template <class T>
+std::optional<T> number(const std::string& text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::string spell(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+std::string allowed(const Option& option) {
+  if (!option.choices.empty()) return "one of " + joined(option.choices);
+  if (option.value.is_boolean()) return "true or false";
+  if (option.value.is_string()) return "a text";
+  std::string text = option.value.is_number_integer() ? "a whole number" : "a number";
+  if (option.low > -1e300) text += " >= " + spell(option.low);
+  if (option.high < 1e300) text += (option.low > -1e300 ? " and <= " : " <= ") + spell(option.high);
+  return text;
+}
+
+[[noreturn]] void refuse(const Option& option, const std::string& given) {
+  throw Failure("option " + option.name + ": expected " + allowed(option) + " but got '" + given +
+                "'");
+}
+
+}  // namespace
+
+Json Option::parse(const std::string& text) const {
+  if (value.is_string()) return check(Json(text));
+  if (value.is_boolean()) {
+    if (text == "true" || text == "1" || text == "yes" || text == "on") return true;
+    if (text == "false" || text == "0" || text == "no" || text == "off") return false;
+    refuse(*this, text);
+  }
+  if (value.is_number_integer()) {
+    if (const auto parsed = number<int64_t>(text)) return check(Json(*parsed));
+    refuse(*this, text);
+  }
+  if (const auto parsed = number<double>(text)) return check(Json(*parsed));
+  refuse(*this, text);
+}
+
+Json Option::check(const Json& given) const {
+  const auto as_text = [&] { return given.is_string() ? given.get<std::string>() : given.dump(); };
+  if (value.is_string()) {
+    if (!given.is_string()) refuse(*this, as_text());
+    const bool known =
+        choices.empty() || std::find(choices.begin(), choices.end(), as_text()) != choices.end();
+    if (!known) throw Failure("option " + name + ": " + unknown_name("value", as_text(), choices));
+    return given;
+  }
+  if (value.is_boolean()) {
+    if (!given.is_boolean()) refuse(*this, as_text());
+    return given;
+  }
+  if (!given.is_number() || (value.is_number_integer() && !given.is_number_integer())) {
+    refuse(*this, as_text());
+  }
+  const double number = given.get<double>();
+  if (!std::isfinite(number) || number < low || number > high) refuse(*this, as_text());
+  return value.is_number_integer() ? given : Json(number);
+}
+
+const Json* Preset::find(const std::string& option) const {
+  for (const auto& [name, value] : values) {
+    if (name == option) return &value;
+  }
+  return nullptr;
+}
+
+Settings::Settings(std::vector<Option> options) : options_(std::move(options)) {
+  for (const Option& option : options_) entries_.push_back({.value = option.value});
+}
+
+void Settings::set(const std::string& name, const std::string& text, Origin origin) {
+  const size_t i = index(name);
+  entries_[i] = {.value = options_[i].parse(text), .origin = origin};
+}
+
+void Settings::set(const std::string& name, const Json& value, Origin origin) {
+  const size_t i = index(name);
+  entries_[i] = {.value = options_[i].check(value), .origin = origin};
+}
+
+void Settings::apply(const Preset& preset) {
+  for (const auto& [name, value] : preset.values) set(name, value, Origin::kPreset);
+}
+
+void Settings::apply(const Json& settings) {
+  for (const auto& [name, value] : settings.items()) set(name, value, Origin::kConfig);
+}
+
+const Option& Settings::option(const std::string& name) const { return options_[index(name)]; }
+
+Json Settings::to_json() const {
+  Json result = Json::object();
+  for (size_t i = 0; i < options_.size(); ++i) result[options_[i].name] = entries_[i].value;
+  return result;
+}
+
+const Settings::Entry& Settings::at(const std::string& name) const { return entries_[index(name)]; }
+
+size_t Settings::index(const std::string& name) const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < options_.size(); ++i) {
+    if (options_[i].name == name) return i;
+    names.push_back(options_[i].name);
+  }
+  throw Failure(unknown_name("option", name, names));
+}
+
+}  // namespace aimle::experiments

@@ -1,0 +1,80 @@
+#include "experiments/dvae/dvae.h"
+#include "experiments/engine/estimator_settings.h"
+#include "experiments/engine/experiment.h"
+#include "experiments/run/failure.h"
+#include "experiments/run/nearest_name.h"
+
+namespace aimle::experiments {
+
+const std::vector<Experiment>& experiments() {
+  static const std::vector<Experiment> all = {dvae()};
+  return all;
+}
+
+const Experiment& experiment(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Experiment& entry : experiments()) {
+    if (entry.name == name) return entry;
+    names.push_back(entry.name);
+  }
+  throw Failure(unknown_name("experiment", name, names));
+}
+
+std::vector<Option> engine_options() {
+  std::vector<Option> options = {
+      {.name = "epochs",
+       .value = 10,
+       .help = "Passes over the training data",
+       .group = "Training",
+       .low = 1,
+       .high = 1e6},
+      {.name = "batch",
+       .value = 100,
+       .help = "Examples a step",
+       .group = "Training",
+       .low = 1,
+       .high = 1e9},
+      {.name = "lr", .value = 1e-3, .help = "Learning rate of Adam", .group = "Training", .low = 0},
+      {.name = "seed",
+       .value = 0,
+       .help = "Decides initial values, data order and noise",
+       .group = "Training",
+       .low = 0},
+      {.name = "device",
+       .value = "cpu",
+       .help = "Where tensors live",
+       .group = "Training",
+       .choices = {"cpu", "cuda"},
+       .of_data = true},
+      {.name = "data",
+       .value = "",
+       .help = "Folder of the data set; empty: made by the program",
+       .group = "Data",
+       .of_data = true},
+      {.name = "checkpoint_seconds",
+       .value = 30.0,
+       .help = "Time between checkpoints",
+       .group = "Training",
+       .low = 0},
+      {.name = "checkpoint_steps",
+       .value = 0,
+       .help = "Steps between checkpoints instead of a time; 0: by time",
+       .group = "Training",
+       .low = 0},
+  };
+  for (Option& option : estimator_options()) options.push_back(std::move(option));
+  return options;
+}
+
+Settings default_settings(const Experiment& experiment) {
+  std::vector<Option> options = engine_options();
+  for (const auto& [name, value] : experiment.defaults) {
+    for (Option& option : options) {
+      if (option.name == name) option.value = option.check(value);
+    }
+  }
+  options.insert(options.end(), experiment.options.begin(), experiment.options.end());
+  return Settings(std::move(options));
+}
+
+}  // namespace aimle::experiments

@@ -1,0 +1,324 @@
+#include "experiments/engine/run.h"
+
+#include <ATen/Functions.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include "experiments/engine/checkpoint.h"
+#include "experiments/engine/randomness.h"
+#include "experiments/run/failure.h"
+#include "experiments/run/interrupt.h"
+
+namespace aimle::experiments {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string spell(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", value);
+  return text;
+}
+
+double peak_memory_mib() {
+  struct rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024.0;
+}
+
+/// Where a run is. All of it goes into the checkpoint.
+struct Position {
+  int64_t epoch = 0;          // complete ones
+  int64_t step = 0;           // of the epoch under way
+  double seconds = 0;         // of the epoch under way: all but evaluation
+  double engine_seconds = 0;  // of these: order, keys, sums, checkpoints
+};
+
+class Trainer {
+ public:
+  Trainer(const Run& run, Training training, Progress& progress)
+      : run_(run),
+        training_(std::move(training)),
+        progress_(progress),
+        seed_(run.settings.get<int64_t>("seed")),
+        epochs_(run.settings.get<int64_t>("epochs")),
+        batch_(run.settings.get<int64_t>("batch")),
+        steps_((training_.examples + batch_ - 1) / batch_),
+        device_(training_.model.begin()->second.device()) {}
+
+  std::vector<Json> run() {
+    resume();
+    while (position_.epoch < epochs_) {
+      train_epoch();
+      end_epoch();
+    }
+    return metrics_;
+  }
+
+ private:
+  void resume() {
+    saved_ = Clock::now();
+    if (!std::filesystem::exists(run_.folder.checkpoint())) return;
+    const Checkpoint checkpoint = load_checkpoint(run_.folder.checkpoint());
+    restore(training_.model, checkpoint, "model");
+    restore(training_.state, checkpoint, "state");
+    position_ = {.epoch = checkpoint.integers.at("epoch"),
+                 .step = checkpoint.integers.at("step"),
+                 .seconds = checkpoint.numbers.at("seconds"),
+                 .engine_seconds = checkpoint.numbers.at("engine_seconds")};
+    if (position_.step > 0) {
+      totals_ = checkpoint.groups.at("totals").at("sums").to(device_);
+      names_ = Json::parse(checkpoint.texts.at("totals_names")).get<std::vector<std::string>>();
+    }
+    // What was written after the checkpoint will be computed again.
+    for (const Json& line : read_metrics(run_.folder)) {
+      if (line.at("epoch").get<int64_t>() <= position_.epoch) metrics_.push_back(line);
+    }
+  }
+
+  void train_epoch() {
+    const auto start = Clock::now();
+    const double before = position_.seconds;
+    const at::Tensor order =
+        training_.shuffle ? epoch_order(seed_, position_.epoch, training_.examples, device_)
+                          : at::arange(training_.examples, at::device(device_).dtype(at::kLong));
+    const at::Tensor keys =
+        noise_keys(seed_, Purpose::kTrain, position_.epoch * steps_, steps_, device_);
+    position_.engine_seconds += seconds_since(start);
+    while (position_.step < steps_) {
+      const int64_t first = position_.step * batch_;
+      const Batch batch = {
+          .rows = order.narrow(0, first, std::min(batch_, training_.examples - first)),
+          .key = keys[position_.step],
+          .step = position_.epoch * steps_ + position_.step};
+      const Scalars scalars = training_.step(batch);
+      const auto stepped = Clock::now();
+      add(scalars, batch.rows.size(0));
+      ++position_.step;
+      // Reading a value waits for a GPU: there it is done only when something is shown or saved.
+      if (device_.is_cpu()) check_finite();
+      position_.seconds = before + seconds_since(start);
+      after_step();
+      position_.engine_seconds += seconds_since(stepped);
+      position_.seconds = before + seconds_since(start);
+    }
+    check_finite();
+  }
+
+  void add(const Scalars& scalars, int64_t weight) {
+    std::vector<at::Tensor> values;
+    names_.clear();
+    for (const auto& [name, value] : scalars) {
+      names_.push_back(name);
+      values.push_back(value.detach().to(at::kDouble));
+    }
+    const at::Tensor sums = at::stack(values).mul_(static_cast<double>(weight));
+    if (totals_.defined()) {
+      totals_.add_(sums);
+    } else {
+      totals_ = sums;
+    }
+    ++pending_;
+  }
+
+  void after_step() {
+    const bool stop = interrupt_signal() != 0;
+    if (pending_ > 0 && (stop || seconds_since(shown_) > 0.1 || position_.step == steps_)) show();
+    if (stop) {
+      save();
+      throw Stopped(interrupt_signal(), "stopped at epoch " + std::to_string(position_.epoch + 1) +
+                                            ", step " + std::to_string(position_.step) +
+                                            "; continue with --resume --out " +
+                                            run_.folder.path.string());
+    }
+    const auto every = run_.settings.get<int64_t>("checkpoint_steps");
+    const bool due = every > 0
+                         ? position_.step % every == 0
+                         : seconds_since(saved_) >= run_.settings.get<double>("checkpoint_seconds");
+    if (due && position_.step < steps_) save();
+  }
+
+  double mean_loss() const {
+    const auto seen = std::min(position_.step * batch_, training_.examples);
+    for (size_t i = 0; i < names_.size(); ++i) {
+      if (names_[i] == "loss") {
+        return totals_[static_cast<int64_t>(i)].item<double>() / static_cast<double>(seen);
+      }
+    }
+    throw Failure("the experiment " + run_.experiment->name + " gives no loss");
+  }
+
+  void check_finite() const {
+    if (std::isfinite(mean_loss())) return;
+    throw_not_finite("the loss");
+  }
+
+  [[noreturn]] void throw_not_finite(const std::string& what) const {
+    const bool saved = std::filesystem::exists(run_.folder.checkpoint());
+    throw Failure(what + " is not finite at epoch " + std::to_string(position_.epoch + 1) +
+                  ", step " + std::to_string(position_.step) + " of " + run_.folder.path.string() +
+                  (saved ? "; the last good checkpoint is " + run_.folder.checkpoint().string()
+                         : "; there is no checkpoint yet") +
+                  ". A smaller --lr may help.");
+  }
+
+  void show() {
+    std::string note = run_.label.empty() ? "" : run_.label + ", ";
+    note += "epoch " + std::to_string(position_.epoch + 1) + ", loss " + spell(mean_loss());
+    for (const auto& [name, value] : training_.watch()) {
+      note += ", " + name + " " + spell(value.item<double>());
+    }
+    progress_.step(note, pending_);
+    pending_ = 0;
+    shown_ = Clock::now();
+  }
+
+  void save() {
+    check_finite_model();
+    Checkpoint checkpoint;
+    checkpoint.groups["model"] = training_.model;
+    checkpoint.groups["state"] = training_.state;
+    if (totals_.defined()) checkpoint.groups["totals"]["sums"] = totals_;
+    checkpoint.integers = {{"epoch", position_.epoch}, {"step", position_.step}};
+    checkpoint.numbers = {{"seconds", position_.seconds},
+                          {"engine_seconds", position_.engine_seconds}};
+    checkpoint.texts = {{"settings", run_.settings.to_json().dump()},
+                        {"totals_names", Json(names_).dump()}};
+    save_checkpoint(run_.folder.checkpoint(), checkpoint);
+    saved_ = Clock::now();
+  }
+
+  void check_finite_model() const {
+    if (position_.step > 0) check_finite();
+    for (const auto& [name, tensor] : training_.model) {
+      if (tensor.is_floating_point() && !tensor.detach().sum().isfinite().item<bool>()) {
+        throw_not_finite("the tensor " + name);
+      }
+    }
+  }
+
+  void end_epoch() {
+    const auto start = Clock::now();
+    Json line;
+    line["epoch"] = position_.epoch + 1;
+    for (size_t i = 0; i < names_.size(); ++i) {
+      const std::string name = names_[i] == "loss" ? "train_loss" : names_[i];
+      line[name] =
+          totals_[static_cast<int64_t>(i)].item<double>() / static_cast<double>(training_.examples);
+    }
+    for (const auto& [name, value] : training_.watch()) line[name] = value.item<double>();
+    const at::Tensor key = noise_keys(seed_, Purpose::kEvaluate, position_.epoch, 1, device_)[0];
+    for (const auto& [name, value] : training_.evaluate(key)) line[name] = value;
+    const double evaluated = seconds_since(start);
+
+    const bool last = position_.epoch + 1 == epochs_;
+    if (last || seconds_since(drawn_) > 10.0) draw();
+    line["seconds"] = position_.seconds;
+    line["examples_per_second"] = static_cast<double>(training_.examples) / position_.seconds;
+    line["seconds_engine"] = position_.engine_seconds;
+    line["seconds_evaluate"] = evaluated;
+    line["peak_memory_mib"] = peak_memory_mib();
+    metrics_.push_back(line);
+    position_ = {.epoch = position_.epoch + 1};
+    totals_.reset();
+
+    // In this order: a checkpoint never knows of an epoch whose line is not there.
+    write_metrics(run_.folder, metrics_);
+    if (&best_epoch(run_, metrics_) == &metrics_.back()) save_best();
+    if (last || seconds_since(saved_) >= run_.settings.get<double>("checkpoint_seconds")) {
+      save();
+    }
+    tell(line);
+    if (!last && interrupt_signal() != 0) after_step();
+  }
+
+  void draw() {
+    const at::Tensor key = noise_keys(seed_, Purpose::kPictures, 0, 1, device_)[0];
+    for (const Picture& picture : training_.pictures(key)) write_picture(run_.folder, picture);
+    drawn_ = Clock::now();
+  }
+
+  void save_best() {
+    Checkpoint best;
+    best.groups["model"] = training_.model;
+    best.integers["epoch"] = position_.epoch;
+    best.texts["settings"] = run_.settings.to_json().dump();
+    save_checkpoint(run_.folder.best(), best);
+  }
+
+  void tell(const Json& line) const {
+    std::string text = run_.label.empty() ? "" : run_.label + ": ";
+    text += "epoch " + std::to_string(position_.epoch) + "/" + std::to_string(epochs_);
+    for (const auto& [name, value] : line.items()) {
+      const bool shown =
+          name.find("_loss") != std::string::npos || name == "alpha" || name == run_.select;
+      if (shown && value.is_number()) text += "  " + name + " " + spell(value.get<double>());
+    }
+    say(text);
+  }
+
+  const Run& run_;
+  Training training_;
+  Progress& progress_;
+  int64_t seed_;
+  int64_t epochs_;
+  int64_t batch_;
+  int64_t steps_;
+  at::Device device_;
+
+  Position position_;
+  std::vector<std::string> names_;  // of the scalars of a step
+  at::Tensor totals_;               // their sums over the epoch so far
+  std::vector<Json> metrics_;
+  int64_t pending_ = 0;  // steps that the progress has not heard of
+  Clock::time_point shown_ = Clock::now();
+  Clock::time_point saved_ = Clock::now();
+  Clock::time_point drawn_ = {};
+};
+
+}  // namespace
+
+double direction(const Experiment& experiment, const std::string& metric) {
+  for (const std::string& name : experiment.maximised) {
+    if (name == metric) return -1.0;
+  }
+  return 1.0;
+}
+
+const Json& best_epoch(const Run& run, const std::vector<Json>& metrics) {
+  const bool known = metrics.front().contains(run.select);
+  const std::string metric = known ? run.select : "train_loss";
+  const double sign = direction(*run.experiment, metric);
+  const Json* best = &metrics.front();
+  for (const Json& line : metrics) {
+    const bool better = line.at(metric).is_number() && (!best->at(metric).is_number() ||
+                                                        sign * line.at(metric).get<double>() <
+                                                            sign * best->at(metric).get<double>());
+    if (better) best = &line;
+  }
+  return *best;
+}
+
+int64_t steps_left(const Run& run, int64_t examples) {
+  const auto batch = run.settings.get<int64_t>("batch");
+  const int64_t steps = (examples + batch - 1) / batch;
+  int64_t done = 0;
+  if (std::filesystem::exists(run.folder.checkpoint())) {
+    const Checkpoint checkpoint = load_checkpoint(run.folder.checkpoint());
+    done = checkpoint.integers.at("epoch") * steps + checkpoint.integers.at("step");
+  }
+  return std::max<int64_t>(0, run.settings.get<int64_t>("epochs") * steps - done);
+}
+
+std::vector<Json> train(const Run& run, Training training, Progress& progress) {
+  return Trainer(run, std::move(training), progress).run();
+}
+
+}  // namespace aimle::experiments

@@ -1,0 +1,38 @@
+// One run: epochs of steps, metrics, checkpoints. A run killed at any moment continues from its
+// last checkpoint and ends with the same bits (on the CPU) as one that was never stopped: a step is
+// a function of the tensors saved and of (seed, step), and the checkpoint holds the sums of the
+// epoch so far as well.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "experiments/engine/experiment.h"
+#include "experiments/engine/run_folder.h"
+#include "experiments/run/progress.h"
+
+namespace aimle::experiments {
+
+struct Run {
+  const Experiment* experiment = nullptr;
+  Settings settings;
+  RunFolder folder;
+  std::string label;   // shown beside the progress, where there are several
+  std::string select;  // the metric by which the best epoch is chosen
+};
+
+/// 1 if less is better, -1 if more is.
+double direction(const Experiment& experiment, const std::string& metric);
+
+/// The epoch with the best value of `select`; train_loss where the metrics have no such value.
+const Json& best_epoch(const Run& run, const std::vector<Json>& metrics);
+
+/// Steps that are still to be done, for a progress bar over several runs.
+int64_t steps_left(const Run& run, int64_t examples);
+
+/// Trains from the folder's checkpoint, or from the beginning if there is none, and returns the
+/// metrics of all epochs. Throws Stopped after a signal, when all is saved, and Failure for a loss
+/// that is not finite, with the last good checkpoint kept.
+std::vector<Json> train(const Run& run, Training training, Progress& progress);
+
+}  // namespace aimle::experiments

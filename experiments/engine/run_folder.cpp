@@ -1,0 +1,109 @@
+#include "experiments/engine/run_folder.h"
+
+#include <ATen/Parallel.h>
+#include <torch/headeronly/version.h>
+
+#include <ctime>
+#include <fstream>
+
+#include "experiments/engine/png.h"
+#include "experiments/run/atomic_file.h"
+#include "experiments/run/failure.h"
+#include "experiments/run/output_folder.h"
+
+namespace aimle::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string now() {
+  const std::time_t time = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&time, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+Json parse(const fs::path& file, const std::string& text) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::exception& error) {
+    throw Failure("cannot read " + file.string() + ": " + error.what());
+  }
+}
+
+}  // namespace
+
+void prepare_run_folder(const RunFolder& folder, bool force) {
+  prepare_output_folder(folder.path, IfNotEmpty::kKeepFiles);
+  if (!force && !fs::is_empty(folder.path)) {
+    throw Failure(folder.path.string() +
+                  " is not empty: give another folder with --out, --resume to continue the run in "
+                  "it, or --force to begin anew");
+  }
+  for (const fs::path& file :
+       {folder.config(), folder.metrics(), folder.checkpoint(), folder.best()}) {
+    fs::remove(file);
+  }
+  fs::remove_all(folder.path / "pictures");
+}
+
+void write_config(const RunFolder& folder, const Experiment& experiment, const Settings& settings,
+                  const std::string& command) {
+  Json config;
+  config["experiment"] = experiment.name;
+  config["seed"] = settings.get<int64_t>("seed");
+  config["settings"] = settings.to_json();
+  config["select"] = experiment.select;
+  config["maximised"] = experiment.maximised;
+  Json published = Json::array();
+  for (const Published& entry : experiment.published) {
+    published.push_back({{"metric", entry.metric}, {"value", entry.value}, {"what", entry.what}});
+  }
+  config["published"] = published;
+  config["versions"] = {{"aimle", AIMLE_VERSION}, {"torch", TORCH_VERSION}};
+  config["commit"] = AIMLE_COMMIT;
+  config["threads"] = at::get_num_threads();
+  config["command"] = command;
+  config["created"] = now();
+  write_atomically(folder.config(), config.dump(2) + "\n");
+}
+
+Json read_config(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Failure("cannot read " + path.string());
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  Json config = parse(path, text);
+  if (!config.is_object() || !config.contains("settings") || !config["settings"].is_object() ||
+      !config.contains("experiment") || !config["experiment"].is_string()) {
+    throw Failure(path.string() + " is no config.json of a run");
+  }
+  return config;
+}
+
+std::vector<Json> read_metrics(const RunFolder& folder) {
+  std::ifstream file(folder.metrics(), std::ios::binary);
+  std::vector<Json> metrics;
+  for (std::string line; std::getline(file, line);) {
+    metrics.push_back(parse(folder.metrics(), line));
+  }
+  return metrics;
+}
+
+void write_metrics(const RunFolder& folder, const std::vector<Json>& metrics) {
+  std::string text;
+  for (const Json& line : metrics) text += line.dump() + "\n";
+  write_atomically(folder.metrics(), text);
+}
+
+void write_picture(const RunFolder& folder, const Picture& picture) {
+  std::error_code error;
+  const fs::path file = folder.picture(picture.name);
+  fs::create_directories(file.parent_path(), error);
+  if (error)
+    throw Failure("cannot make the folder " + file.parent_path().string() + ": " + error.message());
+  write_atomically(file, encode_png(picture.pixels));
+}
+
+}  // namespace aimle::experiments

@@ -1,0 +1,47 @@
+// What a run leaves behind:
+//
+//   config.json     all settings, versions, commit, seed, command
+//   metrics.jsonl   an object for every epoch
+//   checkpoint.pt   where to continue from
+//   best.pt         the model of the best epoch
+//   pictures/       PNG files
+//
+// Every file is written atomically: a reader, or `--resume` after a crash, never sees half of one.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "experiments/engine/experiment.h"
+
+namespace aimle::experiments {
+
+struct RunFolder {
+  std::filesystem::path path;
+
+  std::filesystem::path config() const { return path / "config.json"; }
+  std::filesystem::path metrics() const { return path / "metrics.jsonl"; }
+  std::filesystem::path checkpoint() const { return path / "checkpoint.pt"; }
+  std::filesystem::path best() const { return path / "best.pt"; }
+  std::filesystem::path picture(const std::string& name) const {
+    return path / "pictures" / (name + ".png");
+  }
+};
+
+/// Makes the folder fit for a new run: refuses one that is not empty, unless `force`, which removes
+/// the files listed above and nothing else.
+void prepare_run_folder(const RunFolder& folder, bool force);
+
+void write_config(const RunFolder& folder, const Experiment& experiment, const Settings& settings,
+                  const std::string& command);
+/// A Failure if it is missing or is no JSON.
+Json read_config(const std::filesystem::path& file);
+
+/// Empty if there is no file.
+std::vector<Json> read_metrics(const RunFolder& folder);
+void write_metrics(const RunFolder& folder, const std::vector<Json>& metrics);
+
+void write_picture(const RunFolder& folder, const Picture& picture);
+
+}  // namespace aimle::experiments

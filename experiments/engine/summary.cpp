@@ -1,0 +1,102 @@
+#include "experiments/engine/summary.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include "experiments/run/atomic_file.h"
+#include "experiments/run/failure.h"
+
+namespace aimle::experiments {
+namespace {
+
+std::string spell(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.5g", value);
+  return text;
+}
+
+Json mean_and_deviation(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  double sum = 0, squares = 0;
+  for (const double value : values) sum += value;
+  for (const double value : values) squares += (value - sum / n) * (value - sum / n);
+  return {{"mean", sum / n}, {"sd", values.size() > 1 ? std::sqrt(squares / (n - 1)) : 0.0}};
+}
+
+/// Of the chosen epochs of one cell's runs.
+Json describe(const std::vector<const Json*>& epochs) {
+  Json result;
+  for (const auto& [name, value] : epochs.front()->items()) {
+    std::vector<double> values;
+    for (const Json* epoch : epochs) {
+      if (epoch->contains(name) && epoch->at(name).is_number()) {
+        values.push_back(epoch->at(name).get<double>());
+      }
+    }
+    if (!values.empty()) result[name] = mean_and_deviation(values);
+  }
+  return result;
+}
+
+std::string cell_of(const Run& run, const std::vector<GridAxis>& grid) {
+  std::string text;
+  for (const GridAxis& axis : grid) {
+    const Json value = run.settings.get<Json>(axis.option);
+    text += (text.empty() ? "" : ",") + axis.option + "=" +
+            (value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return text;
+}
+
+std::string line(const std::string& cell, const Json& described) {
+  std::string text = cell.empty() ? "all seeds:" : cell + ":";
+  for (const auto& [name, value] : described.items()) {
+    if (name.find("loss") == std::string::npos) continue;
+    text += "  " + name + " " + spell(value["mean"].get<double>()) + " ± " +
+            spell(value["sd"].get<double>());
+  }
+  return text;
+}
+
+}  // namespace
+
+void write_summary(const Campaign& campaign, const std::vector<Run>& runs,
+                   const std::vector<std::vector<Json>>& metrics) {
+  std::vector<std::string> cells;
+  std::vector<std::vector<const Json*>> chosen;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const std::string cell = cell_of(runs[i], campaign.grid);
+    if (cells.empty() || cells.back() != cell) {
+      cells.push_back(cell);
+      chosen.emplace_back();
+    }
+    chosen.back().push_back(&best_epoch(runs[i], metrics[i]));
+  }
+
+  const std::string& select = runs.front().select;
+  const double sign = direction(*campaign.experiment, select);
+  Json summary = {{"experiment", campaign.experiment->name}, {"select", select}};
+  Json listed = Json::array();
+  size_t winner = 0;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const Json described = describe(chosen[i]);
+    if (!described.contains(select) && cells.size() > 1) {
+      throw Failure("--select: no metric " + select + " in " + campaign.out.string() +
+                    "; a validation split may be missing");
+    }
+    listed.push_back({{"settings", cells[i]}, {"runs", chosen[i].size()}, {"metrics", described}});
+    say(line(cells[i], described));
+    const auto mean = [&](size_t k) {
+      return sign * listed[k]["metrics"][select]["mean"].get<double>();
+    };
+    if (cells.size() > 1 && mean(i) < mean(winner)) winner = i;
+  }
+  summary["cells"] = listed;
+  if (cells.size() > 1) {
+    summary["winner"] = listed[winner];
+    say("chosen by " + select + ": " + line(cells[winner], listed[winner]["metrics"]));
+  }
+  write_atomically(campaign.out / "summary.json", summary.dump(2) + "\n");
+}
+
+}  // namespace aimle::experiments

@@ -1,0 +1,17 @@
+// Several runs in few numbers.
+#pragma once
+
+#include <vector>
+
+#include "experiments/engine/campaign.h"
+#include "experiments/engine/run.h"
+
+namespace aimle::experiments {
+
+/// Writes summary.json and says its main lines: for every combination of settings the mean and the
+/// standard deviation over seeds of each metric at the epoch that `select` chooses, and the
+/// combination with the best mean of `select`, with its test metrics.
+void write_summary(const Campaign& campaign, const std::vector<Run>& runs,
+                   const std::vector<std::vector<Json>>& metrics);
+
+}  // namespace aimle::experiments
