@@ -7,5 +7,8 @@ namespace aimle::cli {
 
 void add_synth(CLI::App& app);
 void add_train(CLI::App& app);
+void add_list(CLI::App& app);
+void add_report(CLI::App& app);
+void add_data(CLI::App& app);
 
 }  // namespace aimle::cli

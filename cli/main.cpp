@@ -7,5 +7,8 @@ int main(int argc, char** argv) {
   aimle::cli::set_up(app);
   aimle::cli::add_synth(app);
   aimle::cli::add_train(app);
+  aimle::cli::add_list(app);
+  aimle::cli::add_report(app);
+  aimle::cli::add_data(app);
   return aimle::cli::run(app, argc, argv);
 }

@@ -225,6 +225,8 @@ void run_and_report(const std::string& name, const SynthOptions& options, const 
   std::fflush(stdout);
   if (run_python_module("aimle.report.synth", {out.string()})) {
     std::printf("%s\n", (out / "report.html").c_str());
+  } else {
+    say("no figures; the numbers are complete without them");
   }
 }
 

@@ -25,7 +25,7 @@ class Dvaes {
       : data_(std::move(data)),
         device_(settings.get<std::string>("device")),
         solver_(settings.get<int64_t>("k") == 1 ? argmax() : topk(settings.get<int64_t>("k"))),
-        summed_(settings.get<std::string>("sample_losses") == "sum"),
+        average_gradient_(settings.get<bool>("average_gradient")),
         anneal_(settings.get<bool>("anneal")),
         model_(DvaeShape{.pixels = data_->height * data_->width,
                          .rows = settings.get<int64_t>("rows"),
@@ -78,18 +78,18 @@ class Dvaes {
     anneal(batch.step);
     const at::Tensor x = to_unit(data_->train.index_select(0, batch.rows));
     const at::Tensor theta = model_->encode(x);
-    const at::Tensor z = (*estimator_)(theta, {.key = batch.key});
+    const at::Tensor coded = average_gradient_ ? averaging(theta) : theta;
+    const at::Tensor z = (*estimator_)(coded, {.key = batch.key});
     const at::Tensor bce = reconstruction_loss(model_->decode(z), x);
     const at::Tensor kl = code_kl(theta);
     const auto samples = static_cast<double>(bce.size(1));
 
-    const double weight = summed_ ? 1.0 : 1.0 / samples;
-    at::Tensor objective = (bce.sum(1) * weight + kl).mean();
+    at::Tensor objective = (bce.sum(1) + kl).mean();
     if (estimator_->needs_losses()) {
       // Every row of the code shares the example's losses; they add a gradient, not a value.
       const at::Tensor losses = bce.detach().unsqueeze(1).expand({-1, theta.size(1), -1});
-      const at::Tensor scored = estimator_->surrogate(theta, z, losses) - losses;
-      objective = objective + scored.sum({1, 2}).mean() * weight;
+      const at::Tensor scored = estimator_->surrogate(coded, z, losses) - losses;
+      objective = objective + scored.sum({1, 2}).mean();
     }
     adam_->zero_grad();
     objective.backward();
@@ -137,6 +137,14 @@ class Dvaes {
   }
 
  private:
+  /// theta, but the samples' gradients are averaged where the losses are summed.
+  at::Tensor averaging(const at::Tensor& theta) const {
+    at::Tensor same = theta.view_as(theta);
+    const auto samples = static_cast<double>(samples_);
+    same.register_hook([samples](const at::Tensor& gradient) { return gradient / samples; });
+    return same;
+  }
+
   at::Tensor reconstruct(const at::Tensor& theta) {
     const at::Tensor z = solve(solver_, theta).unsqueeze(2);
     return model_->decode(z);
@@ -175,7 +183,7 @@ class Dvaes {
   std::shared_ptr<const DvaeData> data_;
   at::Device device_;
   SolverSpec solver_;
-  bool summed_;
+  bool average_gradient_;
   bool anneal_;
   Dvae model_;
   int64_t samples_ = 1;
@@ -203,11 +211,10 @@ Experiment dvae() {
       {.name = "k", .value = 10, .help = "Entries chosen in each row", .low = 1, .high = 1000},
       {.name = "rows", .value = 20, .help = "Rows of a code", .low = 1, .high = 1000},
       {.name = "size", .value = 20, .help = "Entries of a row", .low = 2, .high = 1000},
-      {.name = "sample_losses",
-       .value = "sum",
-       .help = "Objective: sum or mean of the samples' BCE, plus KL once",
-       .group = "Training",
-       .choices = {"sum", "mean"}},
+      {.name = "average_gradient",
+       .value = false,
+       .help = "Divide the samples' gradient of theta by S, as the authors' layer does",
+       .group = "Training"},
       {.name = "anneal",
        .value = true,
        .help = "Relaxations: cool the temperature by exp(-3e-5 step), down to 0.5",
@@ -227,8 +234,7 @@ Experiment dvae() {
                               {"target_norm", "10"},
                               {"nb_samples", "10"},
                               {"reference", "true"},
-                              // Their layer averages the gradient over samples.
-                              {"sample_losses", "mean"},
+                              {"average_gradient", true},
                               {"validation", 0}}}},
       .defaults = {{"nb_samples", "10"}, {"target_norm", "10"}},
       .published = {{.metric = "test_loss",

@@ -4,19 +4,17 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
-#include <exception>
 #include <mutex>
 #include <set>
 #include <sstream>
-#include <thread>
 
 #include "experiments/engine/run.h"
 #include "experiments/engine/summary.h"
 #include "experiments/run/failure.h"
 #include "experiments/run/interrupt.h"
 #include "experiments/run/output_folder.h"
+#include "experiments/run/workers.h"
 
 namespace aimle::experiments {
 namespace {
@@ -140,51 +138,33 @@ void prepare_folders(const Campaign& campaign, const std::vector<Run>& runs) {
   }
 }
 
-/// Runs as many at a time as there are threads; the first error ends the others at their next step.
+/// One run has all threads; several run side by side on one each, so that what a run computes does
+/// not depend on how many there are.
 std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::vector<Run>& runs) {
+  at::set_num_threads(static_cast<int>(campaign.threads));
   const Start start = campaign.experiment->load(runs.front().settings);
-  std::vector<std::vector<Json>> results(runs.size());
-  const auto workers =
-      std::min<int64_t>(std::max<int64_t>(1, campaign.threads), static_cast<int64_t>(runs.size()));
-  const bool on_gpu = runs.front().settings.get<std::string>("device") == "cuda";
-  at::set_num_threads(static_cast<int>(std::max<int64_t>(1, campaign.threads / workers)));
-
   std::mutex starting;  // modules draw their initial values from torch's global generator
   const auto begin = [&](const Run& run) {
     const std::scoped_lock lock(starting);
     at::manual_seed(static_cast<uint64_t>(run.settings.get<int64_t>("seed")));
     return start(run.settings);
   };
+  int64_t steps = 0;
+  const int64_t examples = begin(runs.front()).examples;
+  for (const Run& run : runs) steps += steps_left(run, examples);
+  Progress progress("train " + campaign.experiment->name, steps);
 
-  std::optional<Progress> progress;
-  {
-    Training first = begin(runs.front());
-    int64_t steps = 0;
-    for (const Run& run : runs) steps += steps_left(run, first.examples);
-    progress.emplace("train " + campaign.experiment->name, steps);
-  }
-
-  std::atomic<size_t> next = 0;
-  std::exception_ptr failure;
-  std::mutex failing;
-  const auto work = [&] {
-    while (true) {
-      const size_t i = next.fetch_add(1);
-      if (i >= runs.size() || interrupt_signal() != 0) return;
-      try {
-        results[i] = train(runs[i], begin(runs[i]), *progress);
-      } catch (...) {
-        const std::scoped_lock lock(failing);
-        if (!failure) failure = std::current_exception();
-        return;
-      }
-    }
+  std::vector<std::vector<Json>> results(runs.size());
+  const auto train_one = [&](int64_t i) {
+    const Run& run = runs[static_cast<size_t>(i)];
+    results[static_cast<size_t>(i)] = train(run, begin(run), progress);
   };
-  std::vector<std::thread> threads;
-  for (int64_t i = 1; i < (on_gpu ? 1 : workers); ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
-  if (failure) std::rethrow_exception(failure);
+  if (runs.size() == 1) {
+    train_one(0);
+  } else {
+    const bool on_gpu = runs.front().settings.get<std::string>("device") == "cuda";
+    run_tasks(static_cast<int64_t>(runs.size()), on_gpu ? 1 : campaign.threads, train_one);
+  }
   if (const int signal = interrupt_signal()) {
     throw Stopped(signal, "stopped; continue with --resume --out " + campaign.out.string());
   }

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <optional>
 
+#include "aimle/base/nearest.h"
 #include "experiments/run/failure.h"
-#include "experiments/run/nearest_name.h"
 
 namespace aimle::experiments {
 namespace {
@@ -43,7 +43,7 @@ std::string allowed(const Option& option) {
 
 [[noreturn]] void refuse(const Option& option, const std::string& given) {
   throw Failure("option " + option.name + ": expected " + allowed(option) + " but got '" + given +
-                "'");
+                "'" + did_you_mean(given, option.choices));
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ Json Option::check(const Json& given) const {
     if (!given.is_string()) refuse(*this, as_text());
     const bool known =
         choices.empty() || std::find(choices.begin(), choices.end(), as_text()) != choices.end();
-    if (!known) throw Failure("option " + name + ": " + unknown_name("value", as_text(), choices));
+    if (!known) refuse(*this, as_text());
     return given;
   }
   if (value.is_boolean()) {
@@ -129,7 +129,7 @@ size_t Settings::index(const std::string& name) const {
     if (options_[i].name == name) return i;
     names.push_back(options_[i].name);
   }
-  throw Failure(unknown_name("option", name, names));
+  throw Failure("there is no option '" + name + "'" + did_you_mean(name, names));
 }
 
 }  // namespace aimle::experiments

@@ -1,8 +1,8 @@
+#include "aimle/base/nearest.h"
 #include "experiments/dvae/dvae.h"
 #include "experiments/engine/estimator_settings.h"
 #include "experiments/engine/experiment.h"
 #include "experiments/run/failure.h"
-#include "experiments/run/nearest_name.h"
 
 namespace aimle::experiments {
 
@@ -17,7 +17,7 @@ const Experiment& experiment(const std::string& name) {
     if (entry.name == name) return entry;
     names.push_back(entry.name);
   }
-  throw Failure(unknown_name("experiment", name, names));
+  throw Failure("there is no experiment '" + name + "'" + did_you_mean(name, names));
 }
 
 std::vector<Option> engine_options() {

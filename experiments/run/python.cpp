@@ -55,7 +55,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 }
 
 bool fail(const std::string& why) {
-  say("no figures: " + why + "; the numbers are complete without them");
+  say(why);
   return false;
 }
 

@@ -11,8 +11,7 @@
 namespace aimle::experiments {
 
 /// Runs `python -m module arguments...` and waits. False, after saying why on standard error, if it
-/// could not be run or failed: a study's numbers are on disk by then, and it ends well all the
-/// same.
+/// could not be run or failed.
 bool run_python_module(std::string_view module, const std::vector<std::string>& arguments);
 
 }  // namespace aimle::experiments

@@ -1,0 +1,104 @@
+#include <cstdio>
+
+#include "cli/app.h"
+#include "cli/commands.h"
+#include "experiments/data/digits.h"
+#include "experiments/run/failure.h"
+#include "experiments/run/output_folder.h"
+#include "experiments/run/progress.h"
+#include "experiments/run/python.h"
+
+namespace aimle::cli {
+namespace {
+
+using namespace experiments;
+
+struct MakeRequest {
+  CommonOptions common;
+  int64_t examples = 60000;
+  int64_t test_examples = 10000;
+  int64_t seed = 0;
+};
+
+/// The Python package knows the public sources and downloads from them.
+void call_package(std::vector<std::string> arguments) {
+  if (!run_python_module("aimle.data", arguments)) {
+    throw Failure("aimle data " + arguments.front() + " did not succeed");
+  }
+}
+
+void add_make(CLI::App& parent) {
+  CLI::App* command = parent.add_subcommand("make", "Draws digits and writes them as IDX files");
+  const auto request = std::make_shared<MakeRequest>();
+  add_common_options(*command, request->common, "data/digits");
+  command->add_option("--examples", request->examples, "Training images")
+      ->check(integer_between(1, 10000000))
+      ->capture_default_str();
+  command->add_option("--test_examples", request->test_examples, "Test images")
+      ->check(integer_between(1, 10000000))
+      ->capture_default_str();
+  command->add_option("--seed", request->seed, "Decides all of them")
+      ->check(integer_between(0, int64_t{1} << 40))
+      ->capture_default_str();
+  command->callback([request] {
+    apply(request->common);
+    write_image_sets(
+        {.train = draw_digits(request->seed, 0, request->examples),
+         .test = draw_digits(request->seed, request->examples, request->test_examples)},
+        request->common.out);
+    say("wrote " + std::to_string(request->examples) + " + " +
+        std::to_string(request->test_examples) + " digits into " + request->common.out.string());
+  });
+}
+
+void add_check(CLI::App& parent) {
+  CLI::App* command =
+      parent.add_subcommand("check", "Reads a folder of IDX files and says what is in it");
+  const auto folder = std::make_shared<std::string>();
+  command->add_option("folder", *folder, "With the four files of MNIST or Fashion-MNIST")
+      ->required();
+  command->callback([folder] {
+    const ImageSets sets = read_image_sets(*folder);
+    for (const auto& [name, images] :
+         {std::pair("train", &sets.train), std::pair("test", &sets.test)}) {
+      std::printf("%s: %lld images of %lld x %lld, labels 0 to 9\n", name,
+                  static_cast<long long>(images->count), static_cast<long long>(images->height),
+                  static_cast<long long>(images->width));
+    }
+    std::fflush(stdout);
+    run_python_module("aimle.data", {"recognise", *folder});
+  });
+}
+
+void add_fetch(CLI::App& parent) {
+  CLI::App* command =
+      parent.add_subcommand("fetch", "Downloads a public data set, with its checksums");
+  struct Request {
+    std::string name, cache, source;
+  };
+  const auto request = std::make_shared<Request>();
+  command->add_option("name", request->name, "mnist or fashion_mnist")->required();
+  command->add_option("--cache", request->cache,
+                      "Folder to keep it in; default: $AIMLE_CACHE, or ~/.cache/aimle");
+  command->add_option("--from", request->source, "Another server: the URL of the folder of files");
+  command->callback([request] {
+    std::vector<std::string> arguments = {"fetch", request->name};
+    if (!request->cache.empty()) arguments.insert(arguments.end(), {"--cache", request->cache});
+    if (!request->source.empty()) arguments.insert(arguments.end(), {"--from", request->source});
+    call_package(arguments);
+  });
+}
+
+}  // namespace
+
+void add_data(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("data", "Lists, makes, checks and fetches data sets");
+  command->require_subcommand(1);
+  command->add_subcommand("list", "Shows the data sets that are known, and which are here")
+      ->callback([] { call_package({"list"}); });
+  add_make(*command);
+  add_check(*command);
+  add_fetch(*command);
+}
+
+}  // namespace aimle::cli

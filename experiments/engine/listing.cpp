@@ -1,0 +1,106 @@
+#include "experiments/engine/listing.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "experiments/engine/run_folder.h"
+#include "experiments/run/failure.h"
+#include "experiments/run/progress.h"
+
+namespace aimle::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string number(const Json& line, const std::string& name) {
+  if (!line.contains(name) || !line[name].is_number()) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.5g", line[name].get<double>());
+  return text;
+}
+
+void add_run(const fs::path& folder, std::vector<RunRecord>& runs) {
+  if (!fs::exists(folder / "config.json")) return;
+  try {
+    runs.push_back({.folder = folder,
+                    .config = read_config(folder / "config.json"),
+                    .metrics = read_metrics({folder})});
+  } catch (const Failure&) {
+    return;  // something else's config.json
+  }
+}
+
+/// The best epoch by the run's own metric.
+const Json& best_line(const RunRecord& run, std::string& metric) {
+  metric = run.config.value("select", "val_loss");
+  if (!run.metrics.front().contains(metric)) metric = "train_loss";
+  const auto maximised = run.config.value("maximised", std::vector<std::string>());
+  const bool more = std::find(maximised.begin(), maximised.end(), metric) != maximised.end();
+  const Json* best = &run.metrics.front();
+  for (const Json& line : run.metrics) {
+    if (!line.contains(metric) || !line[metric].is_number()) continue;
+    const auto now = line[metric].get<double>(), before = (*best)[metric].get<double>();
+    if (more ? now > before : now < before) best = &line;
+  }
+  return *best;
+}
+
+std::vector<std::string> cells(const RunRecord& run) {
+  const Json& settings = run.config["settings"];
+  const auto text = [&](const char* name) {
+    const Json value = settings.value(name, Json("-"));
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  };
+  std::vector<std::string> row = {run.folder.string(), run.config["experiment"].get<std::string>(),
+                                  text("method"), text("seed"),
+                                  std::to_string(run.metrics.size()) + "/" + text("epochs")};
+  if (run.metrics.empty()) {
+    row.insert(row.end(), {"-", "-", "-", "-"});
+    return row;
+  }
+  std::string metric;
+  const Json& best = best_line(run, metric);
+  double seconds = 0;
+  for (const Json& line : run.metrics) seconds += line.value("seconds", 0.0);
+  row.push_back(metric + " " + number(best, metric));
+  row.push_back(number(best, "test_loss"));
+  row.push_back(number(run.metrics.back(), "alpha"));
+  row.push_back(spell_seconds(seconds));
+  return row;
+}
+
+}  // namespace
+
+std::vector<RunRecord> find_runs(const fs::path& folder) {
+  if (!fs::is_directory(folder)) throw Failure("there is no folder " + folder.string());
+  std::vector<RunRecord> runs;
+  add_run(folder, runs);
+  const auto options = fs::directory_options::skip_permission_denied;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, options)) {
+    if (entry.is_directory()) add_run(entry.path(), runs);
+  }
+  std::sort(runs.begin(), runs.end(),
+            [](const RunRecord& a, const RunRecord& b) { return a.folder < b.folder; });
+  return runs;
+}
+
+std::string to_table(const std::vector<RunRecord>& runs) {
+  std::vector<std::vector<std::string>> rows = {
+      {"run", "experiment", "method", "seed", "epochs", "best", "test_loss", "alpha", "time"}};
+  for (const RunRecord& run : runs) rows.push_back(cells(run));
+  std::vector<size_t> widths(rows[0].size());
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      text += row[i];
+      if (i + 1 < row.size()) text += std::string(widths[i] - row[i].size() + 2, ' ');
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace aimle::experiments
