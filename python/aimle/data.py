@@ -5,7 +5,7 @@
     python -m aimle.data recognise FOLDER
 
 The program's `aimle data` calls these. Files are checked against the published MD5 sums before they
-get their names, so that a folder never holds half a file; what is there already is not fetched again.
+get their names, so that a folder never holds half a file; what is there is not fetched again.
 """
 
 from __future__ import annotations

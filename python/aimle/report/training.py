@@ -1,0 +1,222 @@
+"""Draws runs of `aimle train`: ``python -m aimle.report.training FOLDER… --out report.html``.
+
+Runs that differ in nothing but their seed are one curve, with a band of one standard deviation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import math
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aimle.report import Page
+
+# What the runs of a group may differ in.
+_FREE = {"seed", "checkpoint_seconds", "checkpoint_steps"}
+_NOT_SHOWN = {"epoch", "seconds_engine", "seconds_evaluate", "examples_per_second"}
+
+
+@dataclass
+class Run:
+    folder: Path
+    config: dict[str, Any]
+    metrics: list[dict[str, Any]]
+
+    def best(self) -> dict[str, Any]:
+        """The epoch that the run's own metric chooses."""
+        metric = self.config.get("select", "val_loss")
+        if metric not in self.metrics[0]:
+            metric = "train_loss"
+        sign = -1 if metric in self.config.get("maximised", []) else 1
+        known = [line for line in self.metrics if isinstance(line.get(metric), int | float)]
+        return min(known, key=lambda line: sign * line[metric]) if known else self.metrics[-1]
+
+
+@dataclass
+class Group:
+    """Runs that differ in their seeds only."""
+
+    label: str
+    runs: list[Run] = field(default_factory=list)
+
+    def curve(self, metric: str) -> tuple[list[int], list[float], list[float]]:
+        """Epochs, means over seeds, standard deviations."""
+        values: dict[int, list[float]] = defaultdict(list)
+        for run in self.runs:
+            for line in run.metrics:
+                if isinstance(line.get(metric), int | float):
+                    values[line["epoch"]].append(float(line[metric]))
+        epochs = sorted(values)
+        return epochs, [_mean(values[e]) for e in epochs], [_deviation(values[e]) for e in epochs]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return statistics.fmean(values) if values else math.nan
+
+
+def _deviation(values: Sequence[float]) -> float:
+    return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def find_runs(folder: Path) -> list[Run]:
+    """Every run in the folder and below that has measured something."""
+    runs = []
+    for config_file in sorted(folder.rglob("config.json")):
+        metrics_file = config_file.with_name("metrics.jsonl")
+        if not metrics_file.is_file():
+            continue
+        config = json.loads(config_file.read_text())
+        metrics = [json.loads(line) for line in metrics_file.read_text().splitlines()]
+        if metrics and "experiment" in config:
+            runs.append(Run(config_file.parent, config, metrics))
+    return runs
+
+
+def group_runs(runs: Sequence[Run]) -> list[Group]:
+    """One group for each combination of settings, named by what tells them apart."""
+
+    def settings(run: Run) -> dict[str, Any]:
+        return {k: v for k, v in run.config["settings"].items() if k not in _FREE}
+
+    names = list(dict.fromkeys(name for run in runs for name in settings(run)))
+    differing = [n for n in names if len({str(settings(run).get(n)) for run in runs}) > 1]
+    groups: dict[str, Group] = {}
+    for run in runs:
+        parts = [run.config["settings"].get("method", "")]
+        parts += [f"{n}={settings(run).get(n)}" for n in differing if n != "method"]
+        label = ", ".join(filter(None, map(str, parts)))
+        groups.setdefault(label, Group(label)).runs.append(run)
+    return list(groups.values())
+
+
+def _plot(page: Page, groups: list[Group], metrics: Sequence[str], caption: str) -> None:
+    from aimle.report import figures
+
+    shown = [m for m in metrics if any(group.curve(m)[0] for group in groups)]
+    if not shown:
+        return
+    with figures.style():
+        figure, grid = figures.subplots(1, len(shown), squeeze=False)
+        for axes, metric in zip(grid[0], shown, strict=True):
+            for number, group in enumerate(groups):
+                epochs, mean, deviation = group.curve(metric)
+                if not epochs:
+                    continue
+                colour = f"C{number % 10}"
+                axes.plot(epochs, mean, color=colour, label=group.label, marker=".")
+                figures.band(axes, epochs, mean, deviation, colour)
+            axes.set(title=metric, xlabel="epoch")
+        if len(groups) > 1:
+            figures.legend_beside(grid[0][-1])
+        page.figure(figure, None, caption)
+
+
+def _table(page: Page, groups: list[Group]) -> None:
+    first = groups[0].runs[0]
+    metrics = [
+        name
+        for name in first.metrics[0]
+        if name not in _NOT_SHOWN and isinstance(first.metrics[0][name], int | float)
+    ]
+    rows: list[list[object]] = []
+    for group in groups:
+        best = [run.best() for run in group.runs]
+        row: list[object] = [group.label, str(len(best)), f"{_mean([b['epoch'] for b in best]):g}"]
+        for metric in metrics:
+            values = [float(b[metric]) for b in best if isinstance(b.get(metric), int | float)]
+            if not values:
+                row.append("–")
+            elif len(values) > 1:
+                row.append(f"{_mean(values):.4g} ± {_deviation(values):.2g}")
+            else:
+                row.append(f"{values[0]:.4g}")
+        rows.append(row)
+    page.table(
+        ["settings", "seeds", "epoch", *metrics],
+        rows,
+        "At the epoch that the selected metric chooses: mean ± standard deviation over seeds.",
+    )
+
+
+def _published(page: Page, groups: list[Group]) -> None:
+    rows: list[list[object]] = []
+    for entry in groups[0].runs[0].config.get("published", []):
+        rows.append([entry["metric"], "published", entry["what"], float(entry["value"])])
+        for group in groups:
+            values = [
+                float(run.metrics[-1][entry["metric"]])
+                for run in group.runs
+                if isinstance(run.metrics[-1].get(entry["metric"]), int | float)
+            ]
+            if values:
+                epochs = max(len(run.metrics) for run in group.runs)
+                what = f"{group.label}; {epochs} epochs, {len(values)} seed(s)"
+                rows.append([entry["metric"], "measured", what, _mean(values)])
+    if rows:
+        page.heading("Beside published numbers")
+        page.table(["metric", "", "settings", "value"], rows)
+
+
+def _pictures(page: Page, groups: list[Group]) -> None:
+    for group in groups:
+        for picture in sorted((group.runs[0].folder / "pictures").glob("*.png")):
+            page.image(picture, f"{picture.stem}: {group.label}, {group.runs[0].folder}")
+
+
+def draw(folders: Sequence[Path], out: Path) -> None:
+    """Writes the page; a ValueError if there is nothing to draw."""
+    runs = [run for folder in folders for run in find_runs(folder)]
+    if not runs:
+        raise ValueError("no runs with metrics in " + ", ".join(map(str, folders)))
+    names = list(dict.fromkeys(run.config["experiment"] for run in runs))
+    page = Page("Training runs: " + ", ".join(names), f"{len(runs)} run(s)")
+    for name in names:
+        groups = group_runs([run for run in runs if run.config["experiment"] == name])
+        page.heading(name)
+        first = groups[0].runs[0].metrics[0]
+        losses = [m for m in first if m.endswith("_loss")]
+        others = [
+            m
+            for m in first
+            if m.startswith(("test_", "val_")) and m not in losses and not m.endswith("_map")
+        ]
+        _plot(page, groups, losses, "Losses; bands are one standard deviation over seeds.")
+        _plot(page, groups, others[:4], "Other metrics.")
+        _plot(page, groups, ["alpha", "lambda", "count"], "The step size of the estimator.")
+        _table(page, groups)
+        _published(page, groups)
+        _pictures(page, groups)
+    page.heading("Commands")
+    for command in dict.fromkeys(run.config.get("command", "") for run in runs):
+        page.paragraph(f"`{command}`")
+    versions = {json.dumps(run.config.get("versions", {})) for run in runs}
+    commits = {run.config.get("commit", "") for run in runs}
+    page.write(out, footer=f"{', '.join(sorted(versions))} {', '.join(sorted(commits))}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m aimle.report.training", description=__doc__)
+    parser.add_argument("folders", type=Path, nargs="+", help="runs, or folders of runs")
+    parser.add_argument("--out", type=Path, default=Path("report.html"))
+    given = parser.parse_args()
+    if importlib.util.find_spec("matplotlib") is None:
+        print("matplotlib is not installed: nothing can be drawn", file=sys.stderr)
+        return 1
+    try:
+        draw(given.folders, given.out)
+    except (OSError, ValueError, KeyError) as error:
+        print(f"no report: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
