@@ -1,0 +1,39 @@
+// Film reviews with human rationales, the named substitute for the BeerAdvocate files.
+//
+//   imdb/{train,test}.tsv.gz            rating (1 to 10), a tab, a name, a tab, raw text
+//   eraser_movies/docs.json.gz          one JSON object: name -> text, words split by white space
+//   eraser_movies/{train,val,test}.jsonl.gz
+//       a JSON object per line: "annotation_id", "classification" ("POS" or "NEG"), "evidences", a
+//       list of lists of {"docid", "start_token", "end_token"}, half-open word ranges
+//
+// Maas et al., "Learning word vectors for sentiment analysis", ACL 2011; Zaidan, Eisner & Piatko,
+// NAACL 2007, by way of DeYoung et al., "ERASER", ACL 2020. The ratings train and test a model; the
+// rationales, from reviews of another source, only measure it. ERASER's train lists the documents
+// of val as well: they are left out there, so every document comes once.
+//
+// A rating r becomes (r - 1) / 9. Raw text is cut as in the annotated documents: lower case, HTML
+// breaks gone, punctuation apart, "does n't" and "it 's". Words seen fewer than `min_count` times
+// in the training text are unknown.
+#pragma once
+
+#include <filesystem>
+
+#include "experiments/l2x/reviews.h"
+
+namespace aimle::experiments::l2x {
+
+struct Films {
+  std::filesystem::path imdb;
+  std::filesystem::path eraser;
+  int64_t min_count = 5;
+  /// At most so many training reviews, every n-th of the file; 0 = all.
+  int64_t max_train = 0;
+  int64_t max_heldout = 0;
+};
+
+Corpus load_films(const Films& settings);
+
+/// The words of raw text.
+std::vector<std::string> tokenise(std::string_view text);
+
+}  // namespace aimle::experiments::l2x

@@ -1,0 +1,34 @@
+// Generated beer reviews with planted rationales: what the experiment uses when it is given no
+// files, and where subset precision has a truth.
+//
+// A review has four aspects (appearance, aroma, palate, taste) with a quality each in [0, 1]; the
+// qualities share a weak common part, so the words about one aspect say a little about the others.
+// Its sentences are plain beer talk with slots for quality words; every aspect has its own words
+// for each of five levels. The asked aspect fills exactly `planted` words, whose mean level (plus
+// noise of sd 0.02) is the rating: all of them matter, and nothing else does once they are known.
+// The other aspects, and a verdict at the end, are distractors.
+//
+//   ... pours [gorgeous radiant] with a [sparkling] head ; smells [floral] and faintly [musty] ...
+//
+// Reviews are 30 to 150 words long. Review i of a split depends on (seed, split, aspect, i) alone.
+//
+//   auto corpus = aimle::experiments::l2x::generate({.aspect = 3});
+#pragma once
+
+#include "experiments/l2x/reviews.h"
+
+namespace aimle::experiments::l2x {
+
+struct Planted {
+  int64_t train = 10'000;
+  int64_t heldout = 2'000;
+  int64_t annotated = 500;
+  int aspect = 3;
+  int planted = 10;
+  uint64_t seed = 0;
+};
+
+/// `train` and `heldout` carry rationales too: the truth is known everywhere.
+Corpus generate(const Planted& settings);
+
+}  // namespace aimle::experiments::l2x
