@@ -129,6 +129,12 @@ class Estimator {
   virtual void train(bool on = true) { training_ = on; }
   bool is_training() const { return training_; }
 
+  /// Moves state and constants to the device of theta.
+  void to(at::Device device, bool non_blocking = false) {
+    move_tensors(state(), device, non_blocking);
+    move_tensors(constants(), device, non_blocking);
+  }
+
   using Tensors = std::map<std::string, at::Tensor>;
   /// What a checkpoint saves: alpha, gbar, updates (adaptive targets), temperature (relaxations).
   virtual const Tensors& state() const { return state_; }

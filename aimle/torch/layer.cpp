@@ -162,6 +162,13 @@ LayerOptions thresholds(SolverSpec solver, NoiseKind noise) {
           .difference = Difference::kThresholds};
 }
 
+void move_tensors(const std::map<std::string, at::Tensor>& tensors, at::Device device,
+                  bool non_blocking) {
+  for (const auto& [name, tensor] : tensors) {
+    tensor.set_data(tensor.to(device, tensor.scalar_type(), non_blocking));
+  }
+}
+
 Layer::Layer(LayerOptions options) : options_(std::move(options)) {
   validate(options_);
   if (const auto* target = std::get_if<AdaptiveTarget>(&options_.target)) {

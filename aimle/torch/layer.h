@@ -83,6 +83,10 @@ struct LayerCall {
   std::optional<at::Tensor> key = std::nullopt;  // drawn if not given
 };
 
+/// Moves tensors in place, so that whoever holds them sees it; their types stay.
+void move_tensors(const std::map<std::string, at::Tensor>& tensors, at::Device device,
+                  bool non_blocking = false);
+
 class Layer {
  public:
   explicit Layer(LayerOptions options);
@@ -92,6 +96,12 @@ class Layer {
   /// In eval mode z is the noise-free solution (unless noise_in_eval), and the state rests.
   void train(bool on = true) { training_ = on; }
   bool is_training() const { return training_; }
+
+  /// Moves state and constants to the device of theta.
+  void to(at::Device device, bool non_blocking = false) {
+    move_tensors(state_, device, non_blocking);
+    move_tensors(constants_, device, non_blocking);
+  }
 
   const LayerOptions& options() const { return options_; }
 

@@ -24,7 +24,7 @@
 
 namespace aimle {
 
-/// Holds what has `state()`, `constants()`, `stats()`, `train(on)` and a call operator. The state
+/// Holds what has `state()`, `stats()`, `train(on)`, `to(device)` and a call operator. The state
 /// is saved; it keeps its types whatever the model's, and only its device follows.
 template <class Held>
 class HoldingModule : public torch::nn::Module {
@@ -43,10 +43,12 @@ class HoldingModule : public torch::nn::Module {
   }
 
   void to(torch::Device device, torch::Dtype, bool non_blocking = false) override {
-    move(device, non_blocking);
+    held_->to(device, non_blocking);
   }
   void to(torch::Dtype, bool = false) override {}
-  void to(torch::Device device, bool non_blocking = false) override { move(device, non_blocking); }
+  void to(torch::Device device, bool non_blocking = false) override {
+    held_->to(device, non_blocking);
+  }
 
   std::map<std::string, at::Tensor> stats() const { return held_->stats(); }
 
@@ -55,14 +57,6 @@ class HoldingModule : public torch::nn::Module {
   const Held& held() const { return *held_; }
 
  private:
-  void move(torch::Device device, bool non_blocking) {
-    for (const auto* tensors : {&held_->state(), &held_->constants()}) {
-      for (const auto& [name, tensor] : *tensors) {
-        tensor.set_data(tensor.to(device, tensor.scalar_type(), non_blocking));
-      }
-    }
-  }
-
   std::unique_ptr<Held> held_;
 };
 

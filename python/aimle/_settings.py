@@ -27,3 +27,18 @@ def check_tensor(owner: str, name: str, value: object) -> None:
         raise TypeError(
             f"[aimle.{owner}] expected {name} to be a tensor but got {type(value).__name__}"
         )
+
+
+def check_theta(owner: str, theta: object) -> None:
+    """TypeError unless theta is a tensor of a floating-point type."""
+    check_tensor(owner, "theta", theta)
+    if not theta.is_floating_point():
+        raise TypeError(
+            f"[aimle.{owner}] expected theta of a floating-point type but got {theta.dtype}"
+        )
+
+
+def check_positive(owner: str, name: str, value: object) -> None:
+    """ValueError unless value is a finite number > 0."""
+    if not (isinstance(value, (int, float)) and 0 < value < float("inf")):
+        raise ValueError(f"[aimle.{owner}] expected a finite {name} > 0 but got {value!r}")

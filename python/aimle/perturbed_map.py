@@ -23,7 +23,7 @@ from typing import Literal
 import torch
 from torch import Generator, Tensor, nn
 
-from aimle._settings import check_choice, check_int, check_tensor
+from aimle._settings import check_choice, check_int, check_tensor, check_theta
 from aimle.functional import draw_key
 from aimle.noise import Noise, SumOfGamma, as_noise
 from aimle.solvers import Solver, TopK
@@ -145,7 +145,7 @@ class PerturbedMap(nn.Module):
             key: int64 [2] on theta's device; the same key gives the same noise. Drawn from
                 PyTorch's generator if not given.
         """
-        self._check_theta(theta)
+        check_theta(type(self).__name__, theta)
         if mask is not None:
             check_tensor(type(self).__name__, "mask", mask)
         if key is not None:
@@ -234,14 +234,6 @@ class PerturbedMap(nn.Module):
             self.training,
             1,
         ]
-
-    def _check_theta(self, theta: Tensor) -> None:
-        check_tensor(type(self).__name__, "theta", theta)
-        if not theta.is_floating_point():
-            raise TypeError(
-                f"[aimle.{type(self).__name__}] expected theta of a floating-point type but got "
-                f"{theta.dtype}"
-            )
 
     def _draw_key(self, theta: Tensor) -> Tensor:
         replayed = not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1

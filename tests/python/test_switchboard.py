@@ -28,7 +28,10 @@ SOLVERS = {
     "grid_path": (aimle.GridPath(), (3, 3)),
 }
 MEAN = ("dbb", "identity", "dpo")
-KEY = torch.tensor([20260101, 3])
+# The ops whose kernels an estimator needs, where they are not those of the layers.
+OPS = {"sfe": ("exact_sample", "log_partition"), "sst": ("marginals",)}
+OPS |= {"exact": ("exact_sample", "marginals")}
+OPS |= dict.fromkeys(("gumbel_softmax", "softsub", "l2x", "dpo", "reinmax"), ("gumbel", "topk"))
 # Settings that are not the defaults, in both languages.
 SETTINGS = {
     "aimle": {"initial_alpha": 0.75, "step": 0.01, "target_norm": 2.0, "decay": 0.5},
@@ -58,11 +61,19 @@ def as_text(value: object) -> str:
     return ":".join(map(repr, value)) if isinstance(value, tuple) else str(value)
 
 
-def in_python(name, solver, settings, theta, call, weight, curvature, steps, training):
-    layer = aimle.estimator(name, solver, **settings).train(training)
+def require_kernels(name: str, device: torch.device) -> None:
+    for op in OPS.get(name, ("perturbed_map_forward", "perturbed_map_backward")):
+        if device.type == "cuda" and not torch._C._dispatch_has_kernel_for_dispatch_key(
+            f"aimle::{op}", "CUDA"
+        ):
+            pytest.skip(f"{op} has no CUDA kernel")
+
+
+def in_python(name, solver, settings, theta, key, call, weight, curvature, steps, training):
+    layer = aimle.estimator(name, solver, **settings).to(theta.device).train(training)
     for _ in range(steps):
         leaf = theta.clone().requires_grad_()
-        z = layer(leaf, key=KEY, **call)
+        z = layer(leaf, key=key, **call)
         terms = z * weight + z**2 * curvature / 2
         losses = terms.flatten(-solver.instance_dims).sum(-1)
         if hasattr(layer, "surrogate"):
@@ -75,7 +86,7 @@ def in_python(name, solver, settings, theta, call, weight, curvature, steps, tra
     return z.detach(), gradient, state
 
 
-def in_cpp(name, solver, settings, theta, call, weight, curvature, steps, training):
+def in_cpp(name, solver, settings, theta, key, call, weight, curvature, steps, training):
     names = [setting.rstrip("_") for setting in settings]
     values = [as_text(value) for value in settings.values()]
     return _ops.estimate(
@@ -84,7 +95,7 @@ def in_cpp(name, solver, settings, theta, call, weight, curvature, steps, traini
         names,
         values,
         theta,
-        KEY,
+        key,
         call.get("mask"),
         call.get("k"),
         weight,
@@ -94,40 +105,45 @@ def in_cpp(name, solver, settings, theta, call, weight, curvature, steps, traini
     )
 
 
-def calls(structure: str, instance: tuple[int, ...]) -> Iterator[dict[str, Tensor]]:
+def calls(
+    structure: str, instance: tuple[int, ...], device: torch.device
+) -> Iterator[dict[str, Tensor]]:
     yield {}
-    mask = torch.ones(instance, dtype=torch.bool)
+    mask = torch.ones(instance, dtype=torch.bool, device=device)
     mask.view(-1)[1] = False
     if structure == "directed":
-        mask = torch.ones(2, 3, *instance, dtype=torch.bool)
+        mask = torch.ones(2, 3, *instance, dtype=torch.bool, device=device)
         mask[1, :, (0, 3)] = False  # both directions of one edge
     yield {"mask": mask}
     if structure == "topk":
-        yield {"k": torch.tensor([[3, 0, 1], [2, 3, 3]])}
-        yield {"k": torch.tensor([[3, 0, 1], [2, 3, 3]]), "mask": mask}
+        k = torch.tensor([[3, 0, 1], [2, 3, 3]], device=device)
+        yield {"k": k}
+        yield {"k": k, "mask": mask}
 
 
 @pytest.mark.parametrize("structure", SOLVERS)
 @pytest.mark.parametrize("name", aimle.estimators())
-def test_cpp_gives_the_bits_of_python(name: str, structure: str):
+def test_cpp_gives_the_bits_of_python(name: str, structure: str, device, key):
     solver, instance = SOLVERS[structure]
     if solver.layer_arguments()[0] not in INFOS[name][0].split(","):
         one = torch.zeros(2, *instance)
         with pytest.raises(TypeError, match="applies to"):
             aimle.estimator(name, solver)
         with pytest.raises(TypeError, match=f"{name} applies to .* but got "):
-            in_cpp(name, solver, {}, one, {}, one, one, 1, True)
+            in_cpp(name, solver, {}, one, key, {}, one, one, 1, True)
         return
+    require_kernels(name, device)
     generator = torch.Generator().manual_seed(7)
     for dtype, samples, training in (
         (torch.float32, 1, True),
         (torch.float32, 3, True),
         (torch.float32, 3, False),
         (torch.float64, 3, True),
+        (torch.bfloat16, 2, True),
     ):
         one = () if name in MEAN else (1,)
         theta, weight, curvature = (
-            torch.randn(2, 3, *dims, *instance, generator=generator, dtype=dtype)
+            torch.randn(2, 3, *dims, *instance, generator=generator, dtype=dtype).to(device)
             for dims in ((), one, one)
         )
         if structure == "grid_path":
@@ -137,8 +153,8 @@ def test_cpp_gives_the_bits_of_python(name: str, structure: str):
             if "nb_samples" in INFOS[name][1].split(","):
                 least = 2 if name in ("dpo", "aimle_covariance") or "baseline" in own else 1
                 settings["nb_samples"] = max(samples, least)
-            for call in calls(structure, instance):
-                arguments = (settings, theta, call, weight, curvature, 2, training)
+            for call in calls(structure, instance, device):
+                arguments = (settings, theta, key, call, weight, curvature, 2, training)
                 z, gradient, state = in_python(name, solver, *arguments)
                 z_cpp, gradient_cpp, state_cpp = in_cpp(name, solver, *arguments)
                 described = f"seed 7, {dtype}, training={training}, {settings}, {call}"
@@ -182,26 +198,26 @@ def test_the_settings_are_the_same(name: str):
 def test_what_needs_losses_has_a_surrogate_in_both(name: str):
     layer = aimle.estimator(name, SOLVERS[INFOS[name][0].split(",")[0]][0])
     assert hasattr(layer, "surrogate") == (INFOS[name][2] == "true")
-    z = layer(torch.randn(4, 7), key=KEY)
+    z = layer(torch.randn(4, 7), key=torch.tensor([1, 2]))
     hard = ((z == 0) | (z == 1)).all().item()
     assert hard == (INFOS[name][3] == "false")
 
 
 @pytest.mark.parametrize("structure", ["argmax", "topk", "spanning_tree", "grid_path"])
-def test_the_perturbed_fenchel_young_loss_is_the_same(structure: str):
+def test_the_perturbed_fenchel_young_loss_is_the_same(structure: str, device, key):
     solver, instance = SOLVERS[structure]
     torch.manual_seed(3)
     for dtype in (torch.float32, torch.float64):
-        theta = torch.rand(4, *instance, dtype=dtype).requires_grad_()
-        target = solver(torch.rand(4, *instance, dtype=dtype))
-        for call in calls("", instance):
+        theta = torch.rand(4, *instance, dtype=dtype, device=device).requires_grad_()
+        target = solver(torch.rand(4, *instance, dtype=dtype, device=device))
+        for call in calls("", instance, device):
             theta.grad = None
             loss = aimle.perturbed_fenchel_young_loss(
-                theta, target, solver, nb_samples=5, temperature=0.5, key=KEY, **call
+                theta, target, solver, nb_samples=5, temperature=0.5, key=key, **call
             )
             loss.sum().backward()
             loss_cpp, gradient_cpp = _ops.fenchel_young(
-                *solver.layer_arguments(), theta, target, KEY, call.get("mask"), 5, 0.5
+                *solver.layer_arguments(), theta, target, key, call.get("mask"), 5, 0.5
             )
             assert torch.equal(loss, loss_cpp)
             assert torch.equal(theta.grad, gradient_cpp)

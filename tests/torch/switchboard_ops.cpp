@@ -31,6 +31,7 @@ std::tuple<at::Tensor, at::Tensor, std::vector<at::Tensor>> estimate(
   for (size_t i = 0; i < settings.size(); ++i) set_option(options, settings[i], values[i]);
   const SolverSpec spec = solver_spec(solver, solver_args);
   const auto layer = estimator(name, spec, options);
+  layer->to(theta.device());
   layer->train(training);
   const LayerCall call{.mask = mask, .k = k, .key = key};
   at::Tensor leaf, z;

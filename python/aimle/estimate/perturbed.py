@@ -23,7 +23,7 @@ from typing import Literal
 import torch
 from torch import Generator, Tensor, nn
 
-from aimle._settings import check_choice, check_int
+from aimle._settings import check_choice, check_int, check_positive, check_theta
 from aimle.estimate.sampled import straight_through
 from aimle.functional import draw_key, sample_noise
 from aimle.layers import Sense
@@ -73,7 +73,8 @@ class DPO(nn.Module):
         self.solver = solver
         self.noise = _with_density("DPO", noise)
         self.nb_samples = nb_samples
-        self.temperature = _positive("DPO", temperature)
+        check_positive("DPO", "temperature", temperature)
+        self.temperature = float(temperature)
         self.variance_reduction = variance_reduction
         self.sense: Sense = sense or getattr(solver, "sense", "max")
         self.noise_in_eval = noise_in_eval
@@ -88,6 +89,7 @@ class DPO(nn.Module):
         key: Tensor | None = None,
     ) -> Tensor:
         """theta [*batch, *instance], mask broadcastable to it, k as for TopK, key int64 [2]."""
+        check_theta("DPO", theta)
         dims = getattr(self.solver, "instance_dims", theta.dim() - 1)
         if not (self.training or self.noise_in_eval):
             return _solve(self.solver, self.sense, theta.detach(), mask, k, dims)
@@ -143,7 +145,8 @@ def perturbed_fenchel_young_loss(
     that depends on the target alone.
     """
     check_int("perturbed_fenchel_young_loss", "nb_samples", nb_samples, 1)
-    temperature = _positive("perturbed_fenchel_young_loss", temperature)
+    check_positive("perturbed_fenchel_young_loss", "temperature", temperature)
+    check_theta("perturbed_fenchel_young_loss", theta)
     noise = as_noise(noise)
     sense = sense or getattr(solver, "sense", "max")
     dims = getattr(solver, "instance_dims", theta.dim() - 1)
@@ -195,9 +198,3 @@ def _with_density(owner: str, noise: Noise | str | None) -> Noise:
             f"Logistic, but got {noise}"
         )
     return noise
-
-
-def _positive(owner: str, temperature: float) -> float:
-    if not 0 < temperature < float("inf"):
-        raise ValueError(f"[aimle.{owner}] expected a finite temperature > 0 but got {temperature}")
-    return float(temperature)

@@ -26,7 +26,7 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
-from aimle._settings import check_int
+from aimle._settings import check_int, check_positive
 from aimle.estimate.sampled import SampledEstimator, straight_through
 from aimle.solvers import Argmax, Solver, TopK
 
@@ -62,11 +62,7 @@ class Relaxation(SampledEstimator):
 
     def set_temperature(self, temperature: float) -> None:
         """Changes the temperature, from now on."""
-        if not (math.isfinite(temperature) and temperature > 0):
-            raise ValueError(
-                f"[aimle.{type(self).__name__}] expected a finite temperature > 0 but got "
-                f"{temperature}"
-            )
+        check_positive(type(self).__name__, "temperature", temperature)
         self.temperature.fill_(temperature)
 
     def extra_repr(self) -> str:

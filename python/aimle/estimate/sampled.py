@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor, nn
 
-from aimle._settings import check_choice, check_int, check_tensor
+from aimle._settings import check_choice, check_int, check_theta
 from aimle.functional import draw_key, sample_noise
 from aimle.layers import Output
 from aimle.noise import Gumbel
@@ -70,11 +70,7 @@ class SampledEstimator(nn.Module):
             key: int64 [2] on theta's device; drawn from PyTorch's generator if not given.
         """
         owner = type(self).__name__
-        check_tensor(owner, "theta", theta)
-        if not theta.is_floating_point():
-            raise TypeError(
-                f"[aimle.{owner}] expected theta of a floating-point type but got {theta.dtype}"
-            )
+        check_theta(owner, theta)
         if k is not None and not isinstance(self.solver, TopK):
             raise TypeError(
                 f"[aimle.{owner}] takes k with aimle.TopK only: {type(self.solver).__name__} has "

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from aimle import exact
-from aimle._settings import check_choice
+from aimle._settings import check_choice, check_theta
 from aimle.estimate.sampled import SampledEstimator, hide
 from aimle.exact import _CLOSED_FORM
 from aimle.layers import AIMLE, Output
@@ -120,7 +120,7 @@ class CovarianceAIMLE(AIMLE):
 
     def forward(self, theta: Tensor, *args, **kwargs) -> Tensor:
         """As for AIMLE."""
-        self._check_theta(theta)
+        check_theta(type(self).__name__, theta)
         return super().forward(_scale_gradient(theta, 1 - self.share), *args, **kwargs)
 
     def surrogate(self, theta: Tensor, z: Tensor, losses: Tensor) -> Tensor:
