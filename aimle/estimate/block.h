@@ -91,6 +91,12 @@ class Block {
     kernels_.step(theta, d, lambda, eps(i), tau, sign, n, out);
   }
 
+  /// Steps all rows to both sides at once, where no entry is infinite; steps is [count].
+  void step_both(Signs sign, const StepRow<T>* steps, T* left, T* right) const {
+    const auto tau = static_cast<T>(settings_.target_temperature);
+    kernels_.step_both(steps, count_, eps_.data(), tau, sign, examples_.n, left, right);
+  }
+
   /// Solves the block's rows of x into z.
   template <MapSolver S>
   void solve(const S& solver, const T* x, T* z) {

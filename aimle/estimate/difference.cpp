@@ -13,6 +13,7 @@ DifferenceSum<T>::DifferenceSum(const EstimatorSettings& settings, const Example
       sum_(static_cast<size_t>(examples.n), 0.0) {
   const auto* target = std::get_if<AdaptiveTarget>(&settings.target);
   own_lambda_ = target != nullptr && target->scope == AdaptiveTarget::Scope::kSample;
+  sign_ = settings.sense == Sense::kMin ? -1.0 : 1.0;
 }
 
 template <class T>
@@ -35,24 +36,52 @@ void DifferenceSum<T>::add(const ExampleStep& step, int64_t s, const T* z_left, 
   } else {
     nonzeros = kernels_.add_difference(z_left, z_right, n, sum);
   }
-  if (step.counted[row] && nonzeros >= 0) {
-    changes_.nonzeros += nonzeros;
-    changes_.changed += nonzeros > 0;
-    changes_.samples += 1;
-  }
+  if (step.counted[row]) count(nonzeros);
 }
 
 template <class T>
-void DifferenceSum<T>::finish(int64_t b, const ExampleStep& step, T* dtheta) {
+void DifferenceSum<T>::count(int64_t nonzeros) {
+  if (nonzeros < 0) return;
+  changes_.nonzeros += nonzeros;
+  changes_.changed += nonzeros > 0;
+  changes_.samples += 1;
+}
+
+template <class T>
+double DifferenceSum<T>::divisor(const ExampleStep& step) const {
   const double samples = static_cast<double>(settings_.samples);
   double divisor = settings_.difference == Difference::kCentral ? 2.0 * step.lambda : step.lambda;
   const auto* target = std::get_if<AdaptiveTarget>(&settings_.target);
   if (target != nullptr && target->reference) divisor /= std::sqrt(samples);
   if (settings_.output == Output::kMean) divisor *= samples;
-  const double sign = settings_.sense == Sense::kMin ? -1.0 : 1.0;
+  return divisor;
+}
 
-  if (step.all_free && divisor > 0.0) {
-    changes_.zeros += kernels_.divide(sum_.data(), sign, divisor, examples_.n, dtheta);
+template <class T>
+void DifferenceSum<T>::only(int64_t b, const ExampleStep& step, const T* z_left, const T* z_right,
+                            T* dtheta) {
+  // Differences are -1, 0 or 1, so that the quotient may be taken and rounded once.
+  const double quotient = sign_ / divisor(step);
+  const auto factor = static_cast<T>(quotient);
+  const bool plain = step.all_free && !own_lambda_ && !std::isnan(step.sample[0]);
+  if (plain && quotient != 0.0 && std::isfinite(factor)) {
+    const int64_t nonzeros = kernels_.difference(z_left, z_right, factor, examples_.n, dtheta);
+    if (nonzeros >= 0) {
+      if (step.counted[0]) count(nonzeros);
+      changes_.zeros += examples_.n - nonzeros;
+      changes_.entries += examples_.n;
+      return;
+    }
+  }
+  add(step, 0, z_left, z_right);
+  finish(b, step, dtheta);
+}
+
+template <class T>
+void DifferenceSum<T>::finish(int64_t b, const ExampleStep& step, T* dtheta) {
+  const double by = divisor(step);
+  if (step.all_free && by > 0.0) {
+    changes_.zeros += kernels_.divide(sum_.data(), sign_, by, examples_.n, dtheta);
     changes_.entries += examples_.n;
     return;
   }
@@ -60,7 +89,7 @@ void DifferenceSum<T>::finish(int64_t b, const ExampleStep& step, T* dtheta) {
     double& sum = sum_[static_cast<size_t>(j)];
     const bool free = is_free(examples_, b, j);
     // At lambda = 0 both solutions are the same; a NaN still passes.
-    const double g = !free ? 0.0 : divisor > 0.0 ? sign * sum / divisor : sum * 0.0;
+    const double g = !free ? 0.0 : by > 0.0 ? sign_ * sum / by : sum * 0.0;
     dtheta[j] = static_cast<T>(g);
     changes_.zeros += free && g == 0.0;
     changes_.entries += free;

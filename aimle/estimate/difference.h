@@ -22,6 +22,9 @@ class DifferenceSum {
   /// Adds sample s of the current example; z_left, z_right are [n].
   void add(const ExampleStep& step, int64_t s, const T* z_left, const T* z_right);
 
+  /// The only sample of example b: adds it and writes the gradient.
+  void only(int64_t b, const ExampleStep& step, const T* z_left, const T* z_right, T* dtheta);
+
   /// Writes the gradient of example b, counts its zeros and starts the next example.
   void finish(int64_t b, const ExampleStep& step, T* dtheta);
 
@@ -31,7 +34,11 @@ class DifferenceSum {
   const EstimatorSettings& settings_;
   const Examples<T>& examples_;
   const RowKernels<T>& kernels_;
+  double divisor(const ExampleStep& step) const;
+  void count(int64_t nonzeros);
+
   bool own_lambda_;  // every sample is divided by its own step size
+  double sign_;
   std::vector<double> sum_;
   Changes changes_;
 };

@@ -117,6 +117,7 @@ BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
     std::vector<T> widened(static_cast<size_t>(n));
     // A block may hold the end of one example and the start of others.
     std::vector<ExampleStep> steps(static_cast<size_t>(block.capacity()) + 1);
+    std::vector<StepRow<T>> step_rows(static_cast<size_t>(block.capacity()));
     DifferenceSum<T> sum(settings, examples);
     ExampleStep carried;
     NormWindow window;
@@ -126,27 +127,41 @@ BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
         return steps[static_cast<size_t>(rows.example(i) - first_example)];
       };
       if (rows.sample(0) != 0) std::swap(steps[0], carried);
+      bool at_once = central && dy.widen == nullptr;
       for (int64_t i = 0; i < rows.count(); ++i) {
-        const int64_t b = rows.example(i), s = rows.sample(i);
+        const int64_t b = rows.example(i), g = gradients == 1 ? 0 : rows.sample(i);
         ExampleStep& step = step_of(i);
-        if (s == 0) {
+        if (rows.sample(i) == 0) {
           sizes.compute(b, window, step);
           report.set_lambda(b, step.reported);
         }
-        const int64_t g = gradients == 1 ? 0 : s;
+        at_once = at_once && step.all_free;
+        step_rows[static_cast<size_t>(i)] = {.theta = examples.theta + b * n,
+                                             .d = at_once ? dy.row(b, g, n, nullptr) : nullptr,
+                                             .lambda = step.sample[static_cast<size_t>(g)]};
+      }
+      if (at_once) rows.step_both(sign, step_rows.data(), x_left.data(), x_right.data());
+      for (int64_t i = 0; i < rows.count() && !at_once; ++i) {
+        const int64_t b = rows.example(i), g = gradients == 1 ? 0 : rows.sample(i);
+        const bool all_free = step_of(i).all_free;
         const T* d = dy.row(b, g, n, widened.data());
-        const double lambda = step.sample[static_cast<size_t>(g)];
+        const double lambda = step_rows[static_cast<size_t>(i)].lambda;
         if (!kept) {
-          rows.step_row(i, sign, step.all_free, d, central ? lambda : 0.0, x_left.data() + i * n);
+          rows.step_row(i, sign, all_free, d, central ? lambda : 0.0, x_left.data() + i * n);
         } else {
           unpack(pass.bits + (rows.first() + i) * bytes_per_row(n), n, z_left.data() + i * n);
         }
-        rows.step_row(i, sign, step.all_free, d, -lambda, x_right.data() + i * n);
+        rows.step_row(i, sign, all_free, d, -lambda, x_right.data() + i * n);
       }
       if (!kept) solve(rows, x_left.data(), z_left.data());
       solve(rows, x_right.data(), z_right.data());
       for (int64_t i = 0; i < rows.count(); ++i) {
         ExampleStep& step = step_of(i);
+        if (samples == 1) {
+          sum.only(rows.example(i), step, z_left.data() + i * n, z_right.data() + i * n,
+                   pass.dtheta + rows.example(i) * n);
+          continue;
+        }
         sum.add(step, rows.sample(i), z_left.data() + i * n, z_right.data() + i * n);
         if (rows.sample(i) + 1 == samples) {
           sum.finish(rows.example(i), step, pass.dtheta + rows.example(i) * n);

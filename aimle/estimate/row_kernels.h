@@ -10,6 +10,14 @@
 
 namespace aimle {
 
+/// What a row of scores is stepped from.
+template <class T>
+struct StepRow {
+  const T* theta;
+  const T* d;
+  double lambda;
+};
+
 template <class T>
 struct RowKernels {
   /// out_r = square root of the sum of x_rj^2 over j, in the fixed order; x is [rows, n].
@@ -22,11 +30,19 @@ struct RowKernels {
   void (*step)(const T* theta, const T* d, double lambda, const float* eps, T tau, Signs sign,
                int64_t n, T* out);
 
+  /// Of [count] rows at once: left and right = the scores after a step of +lambda and of -lambda.
+  void (*step_both)(const StepRow<T>* rows, int64_t count, const float* eps, T tau, Signs sign,
+                    int64_t n, T* left, T* right);
+
   /// sum_j += left_j - right_j; returns how many of the differences are not zero, -1 if one is NaN.
   int64_t (*add_difference)(const T* left, const T* right, int64_t n, double* sum);
 
   /// out_j = scale * sum_j / divisor, sum_j = 0; returns how many of the results are zero.
   int64_t (*divide)(double* sum, double scale, double divisor, int64_t n, T* out);
+
+  /// out_j = (left_j - right_j) factor; returns how many of the differences are not zero, -1 if one
+  /// is NaN.
+  int64_t (*difference)(const T* left, const T* right, T factor, int64_t n, T* out);
 };
 
 template <class T>

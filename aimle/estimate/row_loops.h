@@ -1,6 +1,8 @@
 // The source of the row kernels, included once per instruction set. Private to row_kernels*.cpp.
 #pragma once
 
+#include <type_traits>
+
 #include "aimle/estimate/fixed_sum.h"
 #include "aimle/estimate/row_kernels.h"
 
@@ -51,9 +53,36 @@ template <class T>
   return (folded[0] + folded[2]) + (folded[1] + folded[3]);
 }
 
+/// The same for rows of 4 kWhole + rest < 32 entries: every partial sum has one term at most, and
+/// groups of zeros, which change nothing, are left out.
+template <class T, int kWhole>
+void sums_of_short_squares(const T* x, int64_t rows, int64_t n, double* out) {
+  for (int64_t r = 0; r < rows; ++r, x += n) {
+    Four p[kWhole + 1];
+    for (int g = 0; g <= kWhole; ++g) p[g] = squares(x, 4 * g, g < kWhole ? 4 * kWhole : n);
+    const auto pair = [&](int g) { return g + 4 <= kWhole ? p[g] + p[g + 4] : p[g]; };
+    Four folded = pair(0);
+    if constexpr (kWhole >= 2) folded += pair(2);
+    if constexpr (kWhole >= 3) folded += pair(1) + pair(3);
+    if constexpr (kWhole == 1 || kWhole == 2) folded += pair(1);
+    out[r] = (folded[0] + folded[2]) + (folded[1] + folded[3]);
+  }
+}
+
+template <class T>
+void sums_of_squares(const T* x, int64_t rows, int64_t n, double* out) {
+  using Sums = void (*)(const T*, int64_t, int64_t, double*);
+  static constexpr Sums kShort[] = {sums_of_short_squares<T, 0>, sums_of_short_squares<T, 1>,
+                                    sums_of_short_squares<T, 2>, sums_of_short_squares<T, 3>,
+                                    sums_of_short_squares<T, 4>, sums_of_short_squares<T, 5>,
+                                    sums_of_short_squares<T, 6>, sums_of_short_squares<T, 7>};
+  if (n < kSumLanes) return kShort[n / 4](x, rows, n, out);
+  for (int64_t r = 0; r < rows; ++r) out[r] = sum_of_squares(x + r * n, n);
+}
+
 template <class T>
 void norms(const T* x, int64_t rows, int64_t n, double* out) {
-  for (int64_t r = 0; r < rows; ++r) out[r] = sum_of_squares(x + r * n, n);
+  sums_of_squares(x, rows, n, out);
   for (int64_t r = 0; r < rows; ++r) out[r] = __builtin_sqrt(out[r]);
 }
 
@@ -70,15 +99,67 @@ void step_row(const T* __restrict theta, const T* __restrict d, double lambda,
 }
 
 template <class T>
+void step_both_rows(const StepRow<T>* rows, int64_t count, const float* eps, T tau, Signs sign,
+                    int64_t n, T* left, T* right) {
+  for (int64_t r = 0; r < count; ++r) {
+    const StepRow<T> row = rows[r];
+    const T* __restrict theta = row.theta;
+    const T* __restrict d = row.d;
+    const float* __restrict noise = eps + r * n;
+    T* __restrict out_left = left + r * n;
+    T* __restrict out_right = right + r * n;
+    for (int64_t j = 0; j < n; ++j) {
+      out_left[j] = stepped(theta[j], d[j], row.lambda, noise[j], tau, sign);
+      out_right[j] = stepped(theta[j], d[j], -row.lambda, noise[j], tau, sign);
+    }
+  }
+}
+
+/// As wide as T, so that counts and entries share their vector lanes.
+template <class T>
+using Count = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+
+/// Calls part(begin, end) for pieces of [0, n) in which a Count cannot overflow.
+template <class Part>
+[[gnu::always_inline]] inline void for_each_part(int64_t n, Part part) {
+  constexpr int64_t kPart = int64_t{1} << 20;
+  for (int64_t begin = 0; begin < n; begin += kPart)
+    part(begin, n < begin + kPart ? n : begin + kPart);
+}
+
+template <class T>
+int64_t difference_row(const T* __restrict left, const T* __restrict right, T factor, int64_t n,
+                       T* __restrict out) {
+  int64_t nonzeros = 0, nans = 0;
+  for_each_part(n, [&](int64_t begin, int64_t end) {
+    Count<T> found = 0, unknown = 0;
+    for (int64_t j = begin; j < end; ++j) {
+      const T change = left[j] - right[j];
+      found += change != T(0);
+      unknown += change != change;
+      out[j] = change * factor;
+    }
+    nonzeros += found;
+    nans += unknown;
+  });
+  return nans > 0 ? -1 : nonzeros;
+}
+
+template <class T>
 int64_t add_difference(const T* __restrict left, const T* __restrict right, int64_t n,
                        double* __restrict sum) {
   int64_t nonzeros = 0, nans = 0;
-  for (int64_t j = 0; j < n; ++j) {
-    const T change = left[j] - right[j];
-    nonzeros += change != T(0);
-    nans += change != change;
-    sum[j] += static_cast<double>(change);
-  }
+  for_each_part(n, [&](int64_t begin, int64_t end) {
+    Count<T> found = 0, unknown = 0;
+    for (int64_t j = begin; j < end; ++j) {
+      const T change = left[j] - right[j];
+      found += change != T(0);
+      unknown += change != change;
+      sum[j] += static_cast<double>(change);
+    }
+    nonzeros += found;
+    nans += unknown;
+  });
   return nans > 0 ? -1 : nonzeros;
 }
 
@@ -98,8 +179,10 @@ template <class T>
 constexpr RowKernels<T> kKernels = {.norms = norms<T>,
                                     .perturb = perturb_row<T>,
                                     .step = step_row<T>,
+                                    .step_both = step_both_rows<T>,
                                     .add_difference = add_difference<T>,
-                                    .divide = divide<T>};
+                                    .divide = divide<T>,
+                                    .difference = difference_row<T>};
 
 }  // namespace
 }  // namespace aimle

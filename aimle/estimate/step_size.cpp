@@ -153,7 +153,9 @@ void StepSizes<T>::compute(int64_t b, NormWindow& window, ExampleStep& step) con
       const auto s = static_cast<size_t>(i);
       return in_mean(s) ? size / norm[s] : 0.0;
     });
-    shared = used > 0 ? alpha_ * (sum / static_cast<double>(used)) : 0.0;
+    // A division by one, skipped.
+    const double mean = used > 1 ? sum / static_cast<double>(used) : sum;
+    shared = used > 0 ? alpha_ * mean : 0.0;
     if (target->scope == AdaptiveTarget::Scope::kSample) {
       for (size_t s = 0; s < rows; ++s) {
         if (std::isfinite(norm[s])) norm[s] = step.counted[s] ? alpha_ * (size / norm[s]) : 0.0;

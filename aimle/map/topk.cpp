@@ -240,6 +240,9 @@ void TopK::validate() const {
 void solve_rows(const TopK& solver, const Rows<float>& rows) {
   if constexpr (kBuiltWithAvx2) {
     if (isa() == Isa::kAvx2) {
+      if (solver.k == 1 && rows.k == nullptr && solver.n >= 8) {
+        return avx2::solve_rows(Argmax{.n = solver.n}, rows);
+      }
       return solver.n <= kShortRow ? avx2::solve_short_rows(solver, rows)
                                    : avx2::solve_long_rows(solver, rows);
     }
