@@ -26,6 +26,7 @@ constexpr aimle::Key kKey{.seed = 1, .stream = 2};
 constexpr int64_t kSamples = 10;
 
 std::vector<Isa> instruction_sets() {
+  if (aimle::processor_has(Isa::kAvx512)) return {Isa::kPortable, Isa::kAvx2, Isa::kAvx512};
   if (aimle::processor_has_avx2()) return {Isa::kPortable, Isa::kAvx2};
   return {Isa::kPortable};
 }

@@ -22,14 +22,25 @@ function(aimle_configure target)
   endif()
 endfunction()
 
-# Sources compiled for AVX2; they are entered only after isa() has looked at the processor.
-function(aimle_avx2_sources target)
+# Sources compiled for an instruction set; they are entered only after isa() has looked at the
+# processor.
+function(aimle_vector_sources target options)
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     return()
   endif()
   foreach(source IN LISTS ARGN)
-    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
-                                "-mavx2;-mfma;-mbmi2;-fno-math-errno")
+    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${options}")
     target_sources(${target} PRIVATE ${source})
   endforeach()
+endfunction()
+
+function(aimle_avx2_sources target)
+  aimle_vector_sources(${target} "-mavx2;-mfma;-mbmi2;-fno-math-errno" ${ARGN})
+endfunction()
+
+function(aimle_avx512_sources target)
+  # The warnings are false alarms of GCC 12 inside its own header.
+  aimle_vector_sources(${target}
+    "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mbmi2;-fno-math-errno;-Wno-maybe-uninitialized"
+    ${ARGN})
 endfunction()

@@ -13,7 +13,7 @@ const RowKernels<T>& row_kernels();
 template <class T>
 const RowKernels<T>& row_kernels() {
   if constexpr (kBuiltWithAvx2) {
-    if (isa() == Isa::kAvx2) return avx2::row_kernels<T>();
+    if (isa() >= Isa::kAvx2) return avx2::row_kernels<T>();
   }
   return kKernels<T>;
 }

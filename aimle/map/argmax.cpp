@@ -47,7 +47,7 @@ void Argmax::validate() const {
 
 void solve_rows(const Argmax& solver, const Rows<float>& rows) {
   if constexpr (kBuiltWithAvx2) {
-    if (isa() == Isa::kAvx2 && solver.n >= 8) return avx2::solve_rows(solver, rows);
+    if (isa() >= Isa::kAvx2 && solver.n >= 8) return avx2::solve_rows(solver, rows);
   }
   solve_portable(solver, rows);
 }

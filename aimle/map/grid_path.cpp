@@ -217,7 +217,7 @@ void GridPath::validate() const {
 
 void solve_rows(const GridPath& solver, const Rows<float>& rows) {
   if constexpr (kBuiltWithAvx2) {
-    if (isa() == Isa::kAvx2) {
+    if (isa() >= Isa::kAvx2) {
       constexpr int32_t kLanes = 16;
       const int64_t left_over = rows.count % kLanes;
       const int64_t rest = left_over <= kLanes / 2 ? left_over : 0;

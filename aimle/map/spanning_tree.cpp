@@ -162,7 +162,7 @@ bool solve_avx2(const SpanningTree& solver, const Rows<float>& rows) {
   if constexpr (kBuiltWithAvx2) {
     const int64_t n = solver.vertices;
     const bool fits = avx2::kMinClosureVertices <= n && n <= avx2::kMaxPrimVertices;
-    if (isa() != Isa::kAvx2 || !fits || rows.mask != nullptr) return false;
+    if (isa() < Isa::kAvx2 || !fits || rows.mask != nullptr) return false;
     const avx2::TreeRows trees{.vertices = n,
                                .directed = solver.layout == Layout::kDirected,
                                .count = rows.count,

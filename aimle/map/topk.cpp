@@ -239,7 +239,7 @@ void TopK::validate() const {
 
 void solve_rows(const TopK& solver, const Rows<float>& rows) {
   if constexpr (kBuiltWithAvx2) {
-    if (isa() == Isa::kAvx2) {
+    if (isa() >= Isa::kAvx2) {
       if (solver.k == 1 && rows.k == nullptr && solver.n >= 8) {
         return avx2::solve_rows(Argmax{.n = solver.n}, rows);
       }
@@ -252,7 +252,7 @@ void solve_rows(const TopK& solver, const Rows<float>& rows) {
 
 void solve_rows(const TopK& solver, const Rows<double>& rows) {
   if constexpr (kBuiltWithAvx2) {
-    if (isa() == Isa::kAvx2 && solver.n <= kShortRow) {
+    if (isa() >= Isa::kAvx2 && solver.n <= kShortRow) {
       return avx2::solve_short_rows(solver, rows);
     }
   }

@@ -11,14 +11,16 @@
 
 namespace aimle {
 
-AIMLE_HD float gumbel(uint32_t word) {
-  const float p = tail_probability(word);
-  const uint32_t upper = upper_half(word);
+template <class Word>
+AIMLE_HD auto gumbel(Word word) {
+  const auto p = tail_probability(word);
+  using Float = std::remove_const_t<decltype(p)>;
+  const Word upper = upper_half(word);
   // -log u: log(1 - p) needs no reduction in the upper half, since 1 - p >= 1/2.
-  const Binary lower = split_binary(p);
-  const float f = select(upper, -p, lower.f);
-  const auto exponent = static_cast<float>(lower.exponent & static_cast<int32_t>(~upper));
-  return -log_positive(-fma(exponent, kLn2, log1p_half(f)));
+  const auto lower = split_binary(p);
+  const Float f = select(upper, -p, lower.f);
+  const Float exponent = float_of_int(lower.exponent & ~upper);
+  return -log_positive(-fma(exponent, Float(kLn2), log1p_half(f)));
 }
 
 }  // namespace aimle

@@ -10,9 +10,10 @@
 
 namespace aimle {
 
-AIMLE_HD float logistic(uint32_t word) {
-  const float p = tail_probability(word);
-  const float size = log_positive((1.0f - p) / p);
+template <class Word>
+AIMLE_HD auto logistic(Word word) {
+  const auto p = tail_probability(word);
+  const auto size = log_positive((1.0f - p) / p);
   return select(upper_half(word), size, -size);
 }
 

@@ -3,10 +3,12 @@
 // Only IEEE operations whose result is prescribed (+, -, *, /, fma, conversion of integers), bit
 // casts and integers; no libm. Polynomials are fitted by scripts/fit_noise_polynomials.py. Code
 // that includes this must be compiled without contraction (-ffp-contract=off, nvcc: -fmad=false).
-// Everything is free of branches, so that a plain loop over it becomes vector code.
+// Everything is free of branches, and written for any type of word and float that has these
+// operations: single ones, or the lanes of several vectors (lanes.h).
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "aimle/base/host_device.h"
 
@@ -60,46 +62,61 @@ AIMLE_HD float select(uint32_t mask, float yes, float no) {
   return float_from_bits((float_bits(yes) & mask) | (float_bits(no) & ~mask));
 }
 
+/// The float nearest to a word read as a signed integer.
+AIMLE_HD float float_of_int(uint32_t word) {
+  return static_cast<float>(static_cast<int32_t>(word));
+}
+
 /// A word of 32 random bits stands for u in (0, 1): the top bit says which half, the other 31 bits
 /// w how far u is from that half's end, p = (w + 1/2) 2^-32, so that both tails are resolved to
 /// 2^-32. u = p in the lower half and 1 - p in the upper one; 0 < p <= 1/2.
-AIMLE_HD float tail_probability(uint32_t word) {
-  return static_cast<float>(static_cast<int32_t>(word & 0x7fffffffu)) * 0x1p-32f + 0x1p-33f;
+template <class Word>
+AIMLE_HD auto tail_probability(Word word) {
+  return float_of_int(word & Word(0x7fffffffu)) * 0x1p-32f + 0x1p-33f;
 }
 
 /// All ones if the word stands for u > 1/2.
-AIMLE_HD uint32_t upper_half(uint32_t word) { return 0u - (word >> 31); }
+template <class Word>
+AIMLE_HD Word upper_half(Word word) {
+  return Word(0u) - (word >> 31);
+}
 
 inline constexpr float kLn2 = 0x1.62e430p-1f;
 
 /// log(1 + f) for f in [-1/2, 0], within 1e-7 of it, relatively.
-AIMLE_HD float log1p_half(float f) {
-  float r = 0x1.6a1f9cp+0f;
-  r = fma(r, f, 0x1.a3bbc4p+0f);
-  r = fma(r, f, 0x1.356df8p+0f);
-  r = fma(r, f, 0x1.729612p-3f);
-  r = fma(r, f, 0x1.0e04e0p-2f);
-  r = fma(r, f, -0x1.f30fe6p-3f);
-  r = fma(r, f, 0x1.55a3a8p-2f);
-  r = fma(r, f, -0x1.fffec0p-2f);
+template <class Float>
+AIMLE_HD Float log1p_half(Float f) {
+  Float r = Float(0x1.6a1f9cp+0f);
+  r = fma(r, f, Float(0x1.a3bbc4p+0f));
+  r = fma(r, f, Float(0x1.356df8p+0f));
+  r = fma(r, f, Float(0x1.729612p-3f));
+  r = fma(r, f, Float(0x1.0e04e0p-2f));
+  r = fma(r, f, Float(-0x1.f30fe6p-3f));
+  r = fma(r, f, Float(0x1.55a3a8p-2f));
+  r = fma(r, f, Float(-0x1.fffec0p-2f));
   return fma(f * f, r, f);
 }
 
 /// A positive normal float as (1 + f) 2^exponent with f in [-1/2, 0).
+template <class Float, class Word>
 struct Binary {
-  float f;
-  int32_t exponent;
+  Float f;
+  Word exponent;  // a signed integer
 };
-AIMLE_HD Binary split_binary(float value) {
-  const uint32_t bits = float_bits(value);
-  return {float_from_bits((bits & 0x007fffffu) | 0x3f000000u) - 1.0f,
-          static_cast<int32_t>(bits >> 23) - 126};
+template <class Float>
+AIMLE_HD auto split_binary(Float value) {
+  const auto bits = float_bits(value);
+  using Word = std::remove_const_t<decltype(bits)>;
+  return Binary<Float, Word>{
+      float_from_bits((bits & Word(0x007fffffu)) | Word(0x3f000000u)) - Float(1.0f),
+      (bits >> 23) - Word(126u)};
 }
 
 /// log(value) of a positive normal float, within 1e-7 (1 + |log(value)|).
-AIMLE_HD float log_positive(float value) {
-  const Binary v = split_binary(value);
-  return fma(static_cast<float>(v.exponent), kLn2, log1p_half(v.f));
+template <class Float>
+AIMLE_HD Float log_positive(Float value) {
+  const auto v = split_binary(value);
+  return fma(float_of_int(v.exponent), Float(kLn2), log1p_half(v.f));
 }
 
 }  // namespace aimle

@@ -68,9 +68,9 @@ double ns_per_element(NoiseKind kind) {
     case NoiseKind::kNone:
       return 0.1;
     case NoiseKind::kSumOfGamma:
-      return isa() == Isa::kAvx2 ? 1.1 : 10.0;
+      return isa() >= Isa::kAvx2 ? 1.1 : 10.0;
     default:
-      return isa() == Isa::kAvx2 ? 1.5 : 40.0;
+      return isa() >= Isa::kAvx2 ? 1.5 : 40.0;
   }
 }
 
@@ -100,6 +100,7 @@ void fill_rows(const NoiseSource& source, Key key, const NoiseRows& rows, float*
     return;
   }
   if constexpr (kBuiltWithAvx2) {
+    if (isa() == Isa::kAvx512) return avx512::fill_rows(source, key, rows, out);
     if (isa() == Isa::kAvx2) return avx2::fill_rows(source, key, rows, out);
   }
   switch (source.kind) {

@@ -15,26 +15,28 @@
 
 namespace aimle {
 
-AIMLE_HD float normal(uint32_t word) {
-  const float p = tail_probability(word);
-  const float v = 1.0f - 2.0f * p;
-  const float w = -log_positive(4.0f * p * (1.0f - p));
+template <class Word>
+AIMLE_HD auto normal(Word word) {
+  const auto p = tail_probability(word);
+  using Float = std::remove_const_t<decltype(p)>;
+  const Float v = 1.0f - 2.0f * p;
+  const Float w = -log_positive(4.0f * p * (1.0f - p));
 
-  float top = 0x1.ec5d36p-16f;
-  top = fma(top, w, 0x1.10c354p-10f);
-  top = fma(top, w, 0x1.8e3c22p-7f);
-  top = fma(top, w, 0x1.760256p-4f);
-  top = fma(top, w, 0x1.d3c576p-2f);
-  top = fma(top, w, 0x1.40d940p+0f);
+  Float top = Float(0x1.ec5d36p-16f);
+  top = fma(top, w, Float(0x1.10c354p-10f));
+  top = fma(top, w, Float(0x1.8e3c22p-7f));
+  top = fma(top, w, Float(0x1.760256p-4f));
+  top = fma(top, w, Float(0x1.d3c576p-2f));
+  top = fma(top, w, Float(0x1.40d940p+0f));
 
-  float bottom = 0x1.0c300ep-20f;
-  bottom = fma(bottom, w, 0x1.6a69dep-13f);
-  bottom = fma(bottom, w, 0x1.3a8a78p-9f);
-  bottom = fma(bottom, w, 0x1.0dad58p-5f);
-  bottom = fma(bottom, w, 0x1.a49bd0p-4f);
-  bottom = fma(bottom, w, 1.0f);
+  Float bottom = Float(0x1.0c300ep-20f);
+  bottom = fma(bottom, w, Float(0x1.6a69dep-13f));
+  bottom = fma(bottom, w, Float(0x1.3a8a78p-9f));
+  bottom = fma(bottom, w, Float(0x1.0dad58p-5f));
+  bottom = fma(bottom, w, Float(0x1.a49bd0p-4f));
+  bottom = fma(bottom, w, Float(1.0f));
 
-  const float size = v * (top / bottom);
+  const Float size = v * (top / bottom);
   return select(upper_half(word), size, -size);
 }
 

@@ -1,20 +1,26 @@
-// The AVX2 form of fill_rows.
-//
-// The Philox blocks of all rows stand in one line: blocks 0, 1, ... of the first row, then those of
-// the next row, eight of them at a time across the lanes. A chunk of blocks becomes words, packed
-// as the rows are (the unused words of a row's last block lie where the next row begins, whose own
-// first block then writes over them), and the words, one by one, become noise. So short rows and
-// rows of odd length cost little more per element than long ones.
+// The vector forms of fill_rows, one per instruction set (rows_vector.h).
 #pragma once
 
 #include "aimle/noise/noise.h"
 
-namespace aimle::avx2 {
+namespace aimle {
 
-/// Turns 8 * groups words, their bits given as floats, into noise, in place. 32-byte aligned.
-void words_to_noise(const NoiseSource& source, float* values, int64_t groups);
+namespace avx2 {
 
 /// fill_rows after its checks, for count > 0, n > 0 and any kind but kNone.
 void fill_rows(const NoiseSource& source, Key key, const NoiseRows& rows, float* out);
 
-}  // namespace aimle::avx2
+/// Turns words, their bits given as floats, into noise, in place: `count` of them rounded up to
+/// whole groups of 64. 64-byte aligned.
+void words_to_noise(const NoiseSource& source, float* values, int64_t count);
+
+}  // namespace avx2
+
+namespace avx512 {
+
+void fill_rows(const NoiseSource& source, Key key, const NoiseRows& rows, float* out);
+void words_to_noise(const NoiseSource& source, float* values, int64_t count);
+
+}  // namespace avx512
+
+}  // namespace aimle

@@ -9,10 +9,11 @@
 namespace aimle::cases {
 namespace {
 
-/// Both instruction sets, where there are two.
+/// The instruction sets of this processor.
 std::vector<Isa> instruction_sets() {
   std::vector<Isa> sets = {Isa::kPortable};
   if (processor_has_avx2()) sets.push_back(Isa::kAvx2);
+  if (processor_has(Isa::kAvx512)) sets.push_back(Isa::kAvx512);
   return sets;
 }
 

@@ -52,7 +52,7 @@ TEST(NoiseMath, LogIsAccurate) {
 }
 
 TEST(NoiseMath, TailProbabilityCoversBothHalves) {
-  EXPECT_EQ(tail_probability(0), 0x1p-33f);
+  EXPECT_EQ(tail_probability(0u), 0x1p-33f);
   EXPECT_EQ(tail_probability(0x80000000), 0x1p-33f);
   EXPECT_EQ(tail_probability(0x7fffffff), 0.5f);
   EXPECT_EQ(tail_probability(0xffffffff), 0.5f);

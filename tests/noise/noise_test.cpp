@@ -84,8 +84,8 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 class NoiseRowsTest : public testing::TestWithParam<std::tuple<NoiseKind, Isa>> {
  protected:
   void SetUp() override {
-    if (std::get<1>(GetParam()) == Isa::kAvx2 && !processor_has_avx2()) {
-      GTEST_SKIP() << "this processor has no AVX2";
+    if (!processor_has(std::get<1>(GetParam()))) {
+      GTEST_SKIP() << "this processor has no " << name(std::get<1>(GetParam()));
     }
     use_isa(std::get<1>(GetParam()));
   }
@@ -100,7 +100,8 @@ class NoiseRowsTest : public testing::TestWithParam<std::tuple<NoiseKind, Isa>> 
 
 INSTANTIATE_TEST_SUITE_P(, NoiseRowsTest,
                          testing::Combine(testing::ValuesIn(kKinds),
-                                          testing::Values(Isa::kPortable, Isa::kAvx2)),
+                                          testing::Values(Isa::kPortable, Isa::kAvx2,
+                                                          Isa::kAvx512)),
                          [](const auto& info) {
                            return std::string(name(std::get<0>(info.param))) + "_" +
                                   std::string(name(std::get<1>(info.param)));
@@ -147,7 +148,7 @@ TEST_P(NoiseRowsTest, TheLengthOfARowDoesNotMatter) {
 
 TEST_P(NoiseRowsTest, AnySplitAndAnyThreadCountGiveTheSameBits) {
   // Enough work for eight threads.
-  const int64_t size = isa() == Isa::kAvx2 ? 400'000 : 50'000;
+  const int64_t size = isa() >= Isa::kAvx2 ? 400'000 : 50'000;
   for (const int64_t n : {1, 10, 20, 45, 350}) {
     const NoiseRows rows{.first = 13, .count = size / n, .samples = 7, .n = n};
     const std::vector<float> whole = filled_rows(source(), kKey, rows);
@@ -325,16 +326,23 @@ TEST(NoiseChecks, MisuseNamesTheArgument) {
 }
 
 #if defined(__x86_64__)
-TEST(NoiseIsa, PortableAndAvx2GiveTheSameBits) {
-  if (!processor_has_avx2()) GTEST_SKIP() << "this processor has no AVX2";
+class NoiseIsa : public testing::TestWithParam<Isa> {};
+
+INSTANTIATE_TEST_SUITE_P(, NoiseIsa, testing::Values(Isa::kAvx2, Isa::kAvx512),
+                         [](const auto& info) { return std::string(name(info.param)); });
+
+TEST_P(NoiseIsa, VectorsGiveTheBitsOfSingleWords) {
+  if (!processor_has(GetParam())) GTEST_SKIP() << "this processor has no " << name(GetParam());
+  const auto words_to_noise =
+      GetParam() == Isa::kAvx2 ? avx2::words_to_noise : avx512::words_to_noise;
   std::vector<uint32_t> words = test_words(1000, 4001);
   words.resize((words.size() + 63) / 64 * 64);
   for (const NoiseKind kind : kKinds) {
     if (kind == NoiseKind::kNone) continue;
     for (size_t start = 0; start < words.size(); start += 64) {
-      alignas(32) float values[64];
+      alignas(64) float values[64];
       std::memcpy(values, words.data() + start, sizeof(values));
-      avx2::words_to_noise(source_of(kind), values, 8);
+      words_to_noise(source_of(kind), values, 64);
       for (size_t i = 0; i < 64; ++i) {
         ASSERT_EQ(float_bits(values[i]), float_bits(noise_of(source_of(kind), words[start + i])))
             << name(kind) << " word " << std::hex << words[start + i];
