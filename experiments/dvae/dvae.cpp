@@ -75,7 +75,6 @@ class Dvaes {
   }
 
   Scalars step(const Batch& batch) {
-    anneal(batch.step);
     const at::Tensor x = to_unit(data_->train.index_select(0, batch.rows));
     const at::Tensor theta = model_->encode(x);
     const at::Tensor coded = average_gradient_ ? averaging(theta) : theta;
@@ -100,6 +99,17 @@ class Dvaes {
         {"loss", bce_mean + kl_mean / samples}, {"train_bce", bce_mean}, {"train_kl", kl_mean}};
     for (auto& entry : estimator_stats(*estimator_)) result.push_back(std::move(entry));
     return result;
+  }
+
+  /// Relaxations: temperature * exp(-3e-5 step), renewed every 1000 steps, not below 0.5.
+  bool schedule(int64_t step) {
+    if (!anneal_ || !estimator_->info().soft) return false;
+    const auto renewed = static_cast<double>(step / 1000 * 1000);
+    const double temperature = std::max(first_temperature_ * std::exp(-3e-5 * renewed), 0.5);
+    if (temperature == temperature_) return false;
+    temperature_ = temperature;
+    estimator_->set_temperature(temperature);
+    return true;
   }
 
   Metrics evaluate(const at::Tensor& key) {
@@ -150,13 +160,6 @@ class Dvaes {
     return model_->decode(z);
   }
 
-  // Relaxations: temperature * exp(-3e-5 step), renewed every 1000 steps, not below 0.5.
-  void anneal(int64_t step) {
-    if (!anneal_ || step % 1000 != 0 || !estimator_->info().soft) return;
-    const double cooled = first_temperature_ * std::exp(-3e-5 * static_cast<double>(step));
-    estimator_->set_temperature(std::max(cooled, 0.5));
-  }
-
   void measure(const std::string& split, const at::Tensor& images, const at::Tensor& key,
                Metrics& metrics) {
     const at::NoGradGuard no_grad;
@@ -188,6 +191,7 @@ class Dvaes {
   Dvae model_;
   int64_t samples_ = 1;
   double first_temperature_ = 1.0;
+  double temperature_ = 0.0;  // as set last
   std::unique_ptr<Estimator> estimator_;
   std::unique_ptr<Estimator> sampler_;
   std::unique_ptr<Adam> adam_;
@@ -199,6 +203,7 @@ Training begin(const Settings& settings, const std::shared_ptr<const DvaeData>& 
           .state = dvae->state_tensors(),
           .examples = data->train.size(0),
           .step = [dvae](const Batch& batch) { return dvae->step(batch); },
+          .schedule = [dvae](int64_t step) { return dvae->schedule(step); },
           .evaluate = [dvae](const at::Tensor& key) { return dvae->evaluate(key); },
           .watch = [dvae] { return dvae->watch(); },
           .pictures = [dvae](const at::Tensor& key) { return dvae->pictures(key); }};

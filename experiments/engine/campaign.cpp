@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // What may differ between the parts of a run that was resumed.
-const std::set<std::string> kMayChange = {"epochs", "checkpoint_seconds", "checkpoint_steps",
+const std::set<std::string> kMayChange = {"epochs", "checkpoint_seconds", "checkpoint_steps", "graph",
                                           "data"};
 
 std::vector<std::string> split(const std::string& text, char at) {
@@ -142,6 +142,7 @@ void prepare_folders(const Campaign& campaign, const std::vector<Run>& runs) {
 /// not depend on how many there are.
 std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::vector<Run>& runs) {
   at::set_num_threads(static_cast<int>(campaign.threads));
+  at::globalContext().setAllowTF32CuBLAS(runs.front().settings.get<bool>("tf32"));
   const Start start = campaign.experiment->load(runs.front().settings);
   std::mutex starting;  // modules draw their initial values from torch's global generator
   const auto begin = [&](const Run& run) {

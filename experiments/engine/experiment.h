@@ -20,7 +20,7 @@ namespace aimle::experiments {
 struct Batch {
   at::Tensor rows;   // int64 [B]: which training examples
   at::Tensor key;    // int64 [2]: for all noise of this step, a pure function of (seed, step)
-  int64_t step = 0;  // since the run began: for schedules
+  int64_t step = 0;  // since the run began
 };
 
 /// Zero-dimensional tensors with their names, averaged over the epoch by the engine without reading
@@ -44,6 +44,8 @@ struct Training {
   bool shuffle = true;                      // the last batch of an epoch may be smaller
 
   std::function<Scalars(const Batch&)> step;
+  /// What the host decides before a step (a temperature, a learning rate): true when it has changed.
+  std::function<bool(int64_t step)> schedule = [](int64_t) { return false; };
   /// At an epoch's end. Names as in "test_loss", "val_loss".
   std::function<Metrics(const at::Tensor& key)> evaluate;
   /// What the progress line and metrics.jsonl show of the present state: {"alpha": ...}.

@@ -9,6 +9,7 @@
 
 #include "experiments/engine/checkpoint.h"
 #include "experiments/engine/randomness.h"
+#include "experiments/engine/step_graph.h"
 #include "experiments/run/failure.h"
 #include "experiments/run/interrupt.h"
 
@@ -51,7 +52,9 @@ class Trainer {
         epochs_(run.settings.get<int64_t>("epochs")),
         batch_(run.settings.get<int64_t>("batch")),
         steps_((training_.examples + batch_ - 1) / batch_),
-        device_(training_.model.begin()->second.device()) {}
+        device_(training_.model.begin()->second.device()),
+        step_([this](const Batch& batch) { add(training_.step(batch), batch.rows.size(0)); }),
+        recorded_(run.settings.get<bool>("graph") && StepGraph::possible(device_)) {}
 
   std::vector<Json> run() {
     resume();
@@ -98,10 +101,10 @@ class Trainer {
           .rows = order.narrow(0, first, std::min(batch_, training_.examples - first)),
           .key = keys[position_.step],
           .step = position_.epoch * steps_ + position_.step};
-      const Scalars scalars = training_.step(batch);
+      run_step(batch);
       const auto stepped = Clock::now();
-      add(scalars, batch.rows.size(0));
       ++position_.step;
+      ++pending_;
       // Reading a value waits for a GPU: there it is done only when something is shown or saved.
       if (device_.is_cpu()) check_finite();
       position_.seconds = before + seconds_since(start);
@@ -110,6 +113,16 @@ class Trainer {
       position_.seconds = before + seconds_since(start);
     }
     check_finite();
+  }
+
+  void run_step(const Batch& batch) {
+    const bool changed = training_.schedule(batch.step);
+    if (!recorded_) {
+      add(training_.step(batch), batch.rows.size(0));
+      return;
+    }
+    if (changed) step_.record_again();
+    step_.run(batch);
   }
 
   void add(const Scalars& scalars, int64_t weight) {
@@ -125,7 +138,6 @@ class Trainer {
     } else {
       totals_ = sums;
     }
-    ++pending_;
   }
 
   void after_step() {
@@ -185,7 +197,7 @@ class Trainer {
     Checkpoint checkpoint;
     checkpoint.groups["model"] = training_.model;
     checkpoint.groups["state"] = training_.state;
-    if (totals_.defined()) checkpoint.groups["totals"]["sums"] = totals_;
+    if (position_.step > 0) checkpoint.groups["totals"]["sums"] = totals_;
     checkpoint.integers = {{"epoch", position_.epoch}, {"step", position_.step}};
     checkpoint.numbers = {{"seconds", position_.seconds},
                           {"engine_seconds", position_.engine_seconds}};
@@ -227,7 +239,7 @@ class Trainer {
     line["peak_memory_mib"] = peak_memory_mib();
     metrics_.push_back(line);
     position_ = {.epoch = position_.epoch + 1};
-    totals_.reset();
+    totals_.zero_();
 
     // In this order: a checkpoint never knows of an epoch whose line is not there.
     write_metrics(run_.folder, metrics_);
@@ -272,6 +284,8 @@ class Trainer {
   int64_t batch_;
   int64_t steps_;
   at::Device device_;
+  StepGraph step_;
+  bool recorded_;  // else step_ is not used
 
   Position position_;
   std::vector<std::string> names_;  // of the scalars of a step
