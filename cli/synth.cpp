@@ -1,15 +1,15 @@
 #include <algorithm>
-#include <chrono>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
 #include "cli/commands.h"
+#include "cli/study_folder.h"
 #include "experiments/gradient/study.h"
-#include "experiments/run/atomic_file.h"
+#include "experiments/gradient/training.h"
 #include "experiments/run/failure.h"
 #include "experiments/run/interrupt.h"
 #include "experiments/run/progress.h"
-#include "experiments/run/python.h"
 
 namespace aimle::cli {
 namespace {
@@ -28,6 +28,12 @@ struct SynthOptions {
   int64_t warmup = 1500;
   int64_t warmup_samples = 100;
   bool is_signed = false;
+};
+
+struct OptimiseOptions {
+  int64_t steps = 100;
+  double momentum = 0.9;
+  std::vector<double> learning_rates = {0.1, 0.3, 1, 3};
 };
 
 const std::vector<double> kLambdaGrid = {0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 3, 5, 10, 20};
@@ -56,6 +62,11 @@ void add_synth_options(CLI::App& command, SynthOptions& options) {
       .add_option("--estimators", options.estimators,
                   "Which take part, as name[:setting=value...]; all that apply if not given")
       ->delimiter(',');
+  command.add_flag("--signed", options.is_signed,
+                   "b ~ N(0, I) as in the paper's text; the authors' code takes |b|");
+}
+
+void add_warmup_options(CLI::App& command, SynthOptions& options) {
   command
       .add_option("--warmup", options.warmup,
                   "Steps by which adaptive estimators warm up (the authors: 100)")
@@ -64,8 +75,21 @@ void add_synth_options(CLI::App& command, SynthOptions& options) {
   command.add_option("--warmup-samples", options.warmup_samples, "Samples of such a step")
       ->check(integer_between(1, 1'000'000))
       ->capture_default_str();
-  command.add_flag("--signed", options.is_signed,
-                   "b ~ N(0, I) as in the paper's text; the authors' code takes |b|");
+}
+
+template <class T>
+void remove_repeated(std::vector<T>& values) {
+  std::vector<T> kept;
+  for (const T& value : values) {
+    if (std::find(kept.begin(), kept.end(), value) == kept.end()) kept.push_back(value);
+  }
+  values = std::move(kept);
+}
+
+void remove_repeated(SynthOptions& options) {
+  remove_repeated(options.sizes);
+  remove_repeated(options.samples);
+  remove_repeated(options.lambdas);
 }
 
 void check_k(int64_t k, int64_t n) {
@@ -92,16 +116,22 @@ std::vector<Contestant> contestants(const SynthOptions& options, const SolverSpe
   const auto& named = options.estimators.empty() ? by_default : options.estimators;
   if (named.empty()) return all_contestants(solver, options.lambdas);
   std::vector<Contestant> result;
+  const auto add = [&](const Contestant& contestant) {
+    const bool there = std::any_of(result.begin(), result.end(), [&](const Contestant& other) {
+      return other.label == contestant.label && other.lambda() == contestant.lambda();
+    });
+    if (!there) result.push_back(contestant);
+  };
   for (const std::string& text : named) {
     Contestant contestant = parse_contestant(text);
     if (!contestant.applies_to(solver)) {
       throw Failure(contestant.label + " does not apply to " + solver.name);
     }
     const bool swept = estimator_info(contestant.name).takes("lambda") && !contestant.lambda();
-    if (!swept) result.push_back(contestant);
+    if (!swept) add(contestant);
     for (const double lambda : swept ? options.lambdas : std::vector<double>()) {
-      result.push_back(contestant);
-      result.back().options.lambda = lambda;
+      contestant.options.lambda = lambda;
+      add(contestant);
     }
   }
   return result;
@@ -170,64 +200,62 @@ nlohmann::ordered_json settings_of(const SynthOptions& options) {
           {"signed", options.is_signed}};
 }
 
-class StudyFolder {
- public:
-  StudyFolder(std::filesystem::path folder, nlohmann::ordered_json about)
-      : folder_(std::move(folder)), about_(std::move(about)), start_(Clock::now()) {}
-
-  void save(const std::vector<Row>& rows, bool complete) {
-    saved_ = Clock::now();
-    write_atomically(folder_ / "results.jsonl", as_jsonl(rows));
-    write_atomically(folder_ / "summary.csv", as_summary(rows));
-    about_["complete"] = complete;
-    about_["seconds"] = std::chrono::duration<double>(saved_ - start_).count();
-    write_atomically(folder_ / "study.json", about_.dump(2) + "\n");
-  }
-
-  void save_now_and_then(const std::vector<Row>& rows) {
-    if (Clock::now() - saved_ > std::chrono::seconds(3)) save(rows, false);
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  std::filesystem::path folder_;
-  nlohmann::ordered_json about_;
-  Clock::time_point start_;
-  Clock::time_point saved_ = start_;
-};
-
 void run_and_report(const std::string& name, const SynthOptions& options, const Study& study) {
   if (study.cells.empty()) {
     throw Failure("nothing to measure: every estimator needs more samples than given");
   }
   const int64_t threads = apply(options.common);
-  const std::filesystem::path& out = options.common.out;
-  StudyFolder folder(
-      out, {{"study", name}, {"version", AIMLE_VERSION}, {"settings", settings_of(options)}});
+  StudyFolder folder(options.common.out, name, settings_of(options));
   const auto total = static_cast<int64_t>(study.cells.size() * study.sizes.size()) * study.seeds;
+  const auto save = [&](const std::vector<Row>& rows, bool complete) {
+    folder.save({{"results.jsonl", as_jsonl(rows)}, {"summary.csv", as_summary(rows)}}, complete);
+  };
 
   const InterruptHandler handler;
   std::vector<Row> rows;
   {
     Progress progress("synth " + name, total);
     rows = run_study(
-        study, threads, [&](const std::vector<Row>& so_far) { folder.save_now_and_then(so_far); },
+        study, threads,
+        [&](const std::vector<Row>& so_far) {
+          if (folder.is_due()) save(so_far, false);
+        },
         [&](const std::string& note) { progress.step(note); });
   }
-  folder.save(rows, interrupt_signal() == 0);
-  if (const int signal = interrupt_signal()) {
-    throw Stopped(signal, "stopped; the " + std::to_string(rows.size()) + " of " +
-                              std::to_string(total) + " measurements that were done are in " +
-                              (out / "results.jsonl").string() + " and " +
-                              (out / "summary.csv").string());
+  save(rows, interrupt_signal() == 0);
+  folder.finish(static_cast<int64_t>(rows.size()), total);
+}
+
+void optimise(const SynthOptions& options, const OptimiseOptions& own) {
+  if (options.sizes.size() != 1) throw Failure("synth optimise takes one --n");
+  check_sizes(options);
+  const TrainingStudy study{.n = options.sizes[0],
+                            .k = options.k,
+                            .seeds = options.seeds,
+                            .is_signed = options.is_signed,
+                            .steps = own.steps,
+                            .momentum = own.momentum,
+                            .learning_rates = own.learning_rates,
+                            .samples = options.samples,
+                            .contestants = contestants(options, structure(options), {})};
+  const int64_t threads = apply(options.common);
+  nlohmann::ordered_json settings = settings_of(options);
+  settings["steps"] = own.steps;
+  settings["momentum"] = own.momentum;
+  settings["learning_rates"] = own.learning_rates;
+  StudyFolder folder(options.common.out, "optimise", std::move(settings));
+
+  const InterruptHandler handler;
+  std::vector<TrainingRow> rows;
+  {
+    Progress progress("synth optimise", count_descents(study));
+    rows = run_training(study, threads, [&](const std::string& note) { progress.step(note); });
   }
-  std::printf("%s\n%s\n", (out / "results.jsonl").c_str(), (out / "summary.csv").c_str());
-  std::fflush(stdout);
-  if (run_python_module("aimle.report.synth", {out.string()})) {
-    std::printf("%s\n", (out / "report.html").c_str());
-  } else {
-    say("no figures; the numbers are complete without them");
-  }
+  folder.save({{"results.jsonl", as_jsonl(study, rows)},
+               {"summary.csv", as_summary(study, rows)},
+               {"training.csv", as_training_table(study, rows)}},
+              interrupt_signal() == 0);
+  folder.finish(static_cast<int64_t>(rows.size()), count_descents(study));
 }
 
 /// What the studies are about: the numbers of one problem, for anyone who wants to check them.
@@ -267,12 +295,40 @@ void add_study(CLI::App& synth, const std::string& name, const std::string& abou
   CLI::App* command = synth.add_subcommand(name, about);
   auto options = std::make_shared<SynthOptions>(std::move(defaults));
   add_synth_options(*command, *options);
+  add_warmup_options(*command, *options);
   if (build == &lambda_study) {
     command->add_option("--reference-samples", options->reference_samples, "S of ste and sfe")
         ->check(integer_between(1, 10'000'000))
         ->capture_default_str();
   }
-  command->callback([=] { run_and_report(name, *options, build(*options)); });
+  command->callback([=] {
+    remove_repeated(*options);
+    run_and_report(name, *options, build(*options));
+  });
+}
+
+void add_optimise(CLI::App& synth) {
+  CLI::App* command = synth.add_subcommand(
+      "optimise", "Descends along each estimator's gradient to the best structure");
+  auto options = std::make_shared<SynthOptions>(
+      SynthOptions{.sizes = {10}, .k = 5, .seeds = 32, .samples = {10}, .lambdas = {0.1, 0.5, 2}});
+  auto own = std::make_shared<OptimiseOptions>();
+  add_synth_options(*command, *options);
+  command->add_option("--steps", own->steps, "Steps of a descent")
+      ->check(integer_between(1, 100'000))
+      ->capture_default_str();
+  command->add_option("--momentum", own->momentum, "Of the descent")
+      ->check(number_between(0, 0.9999))
+      ->capture_default_str();
+  command->add_option("--learning-rates", own->learning_rates, "Each is tried, the best shown")
+      ->delimiter(',')
+      ->check(number_between(1e-9, 1e3))
+      ->capture_default_str();
+  command->callback([=] {
+    remove_repeated(*options);
+    remove_repeated(own->learning_rates);
+    optimise(*options, *own);
+  });
 }
 
 }  // namespace
@@ -293,6 +349,7 @@ void add_synth(CLI::App& app) {
   add_study(*synth, "sparsity", "Share of zeros in the gradient against lambda and samples",
             {.sizes = {50}, .seeds = 32, .samples = {1, 10, 100, 1'000}, .lambdas = kLambdaGrid},
             &sparsity_study);
+  add_optimise(*synth);
   add_problem(*synth);
 }
 

@@ -114,15 +114,15 @@ def _lighter(colour: str, amount: float) -> str:
 def line(label: str, lambda_: float | None = None) -> dict[str, Any]:
     """Colour, line, marker and legend of an estimator, for ``axes.plot``.
 
-    Settings that have no colour of their own take a lighter shade of their estimator's, and so
-    does a fixed step of 1 or more, dashed.
+    Settings that have no colour of their own take a lighter shade of their estimator's; a fixed
+    step shows in the line: solid below 0.3, dash-dotted below 1, dashed from there.
     """
     known = label in _LOOKS
     colour, style, marker = _LOOKS.get(label) or _LOOKS.get(label.split(":")[0], ("#444", "-", "."))
     if not known:
         colour, style = _lighter(colour, 0.35), "-."
-    if lambda_ is not None and lambda_ >= 1:
-        style = (0, (4, 1.5))
+    if lambda_ is not None:
+        style = "-" if lambda_ < 0.3 else "-." if lambda_ < 1 else (0, (4, 1.5))
     return {"color": colour, "linestyle": style, "marker": marker, "label": name(label, lambda_)}
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from aimle.report import Page, figures, run
+from aimle.report import Page, descent, figures, run
 from aimle.report.gradient_study import Cell, Key, Study, deviation
 
 _PAPERS = ("aimle", "aimle_forward", "imle", "imle_central", "ste", "sfe")
@@ -161,7 +161,8 @@ def _expected_table(page: Page, study: Study, cells: list[Cell]) -> None:
     page.table(["estimator", "n", "S", "cosine", "± s.e.", "expected", "difference / s.e."], rows)
 
 
-def _samples_page(page: Page, study: Study) -> None:
+def _samples_page(page: Page, folder: Path) -> None:
+    study = Study(folder)
     page.heading("How close, at how many samples")
     _samples_figure(page, study)
     for n in study.sizes:
@@ -266,7 +267,8 @@ def _sweep_table(page: Page, study: Study, n: int) -> None:
     )
 
 
-def _lambda_page(page: Page, study: Study) -> None:
+def _lambda_page(page: Page, folder: Path) -> None:
+    study = Study(folder)
     page.heading("Close or sparse: what λ decides")
     for n in study.sizes:
         if _swept(study):
@@ -310,36 +312,50 @@ def _sparsity_figure(page: Page, study: Study, n: int) -> None:
     )
 
 
-def _sparsity_page(page: Page, study: Study) -> None:
+def _sparsity_page(page: Page, folder: Path) -> None:
+    study = Study(folder)
     page.heading("How much of the gradient is zero")
     for n in study.sizes:
         _sparsity_figure(page, study, n)
         _sweep_table(page, study, n)
 
 
+def _optimise_page(page: Page, folder: Path) -> None:
+    page.paragraph(
+        "Gradient descent with momentum on θ itself, along each estimator's gradient. Adaptive "
+        "estimators start cold, as they would in training."
+    )
+    descent.fill(page, folder)
+
+
 # ---- the page ----------------------------------------------------------------------------------
 
-_STUDIES: dict[str, tuple[str, Callable[[Page, Study], None]]] = {
+_STUDIES: dict[str, tuple[str, Callable[[Page, Path], None]]] = {
     "samples": ("How close are the gradients?", _samples_page),
     "lambda": ("Which step size?", _lambda_page),
     "sparsity": ("How sparse are the gradients?", _sparsity_page),
+    "optimise": ("Do better gradients train better?", _optimise_page),
 }
 
 
-def _subtitle(settings: dict[str, Any]) -> str:
+def _subtitle(about: dict[str, Any]) -> str:
+    settings = about["settings"]
     target = "b ~ N(0, I)" if settings["signed"] else "b = |N(0, I)|, as in the authors' code"
     sizes = ", ".join(str(n) for n in settings["n"])
-    return (
+    text = (
         f"θ ~ N(0, I), {target}; f(z) = ‖z − b‖², {settings['k']} of n = {sizes}; "
-        f"{settings['seeds']} seeds; adaptive estimators warmed up for {settings['warmup']} steps."
+        f"{settings['seeds']} seeds"
     )
+    if about["study"] == "optimise":
+        return text + f"; {settings['steps']} steps, momentum {settings['momentum']:g}."
+    return text + f"; adaptive estimators warmed up for {settings['warmup']} steps."
 
 
 def draw(folder: Path) -> Path:
     """Figures and report.html of a folder."""
     about = json.loads((folder / "study.json").read_text())
     title, fill = _STUDIES[about["study"]]
-    page = Page(title, _subtitle(about["settings"]))
+    page = Page(title, _subtitle(about))
     page.paragraph(
         "Each estimator gives the gradient of E f(z) with respect to θ; the true one is known in "
         "closed form. The cosine of the two is 1 where the estimate points the right way. Every "
@@ -349,7 +365,7 @@ def draw(folder: Path) -> Path:
     if not about["complete"]:
         page.paragraph("**The study was stopped before its end: some seeds are missing.**")
     with figures.style():
-        fill(page, Study(folder))
+        fill(page, folder)
     path = folder / "report.html"
     took = f"computed in {about['seconds']:.0f} s"
     page.write(

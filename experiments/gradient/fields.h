@@ -1,0 +1,33 @@
+// How the results of a study are written: numbers in JSON and CSV, NaN as null and nothing.
+#pragma once
+
+#include <cmath>
+#include <cstdio>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace aimle::experiments {
+
+inline constexpr const char* kSummaryColumns =
+    "estimator,n,k,samples,lambda,cosine_mean,cosine_se,zeros_mean,alpha_mean,seeds\n";
+
+inline nlohmann::ordered_json json_number(double value) {
+  if (std::isfinite(value)) return value;
+  return nullptr;
+}
+
+inline std::string csv_number(double value) {
+  if (!std::isfinite(value)) return "";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+inline std::string csv_line(std::initializer_list<std::string> fields) {
+  std::string line;
+  for (const std::string& field : fields) line += (&field == fields.begin() ? "" : ",") + field;
+  return line + "\n";
+}
+
+}  // namespace aimle::experiments

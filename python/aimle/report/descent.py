@@ -1,0 +1,154 @@
+"""The page of `aimle synth optimise`: how far each estimator's gradient leads."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from aimle.report import Page, figures
+
+Key = tuple[str, float | None, int]  # estimator, lambda, samples
+
+_PAPERS = ("gradient", "aimle", "aimle_forward", "imle", "imle_central", "ste", "sfe")
+
+
+@dataclass(frozen=True)
+class Descent:
+    """An estimator at its best learning rate."""
+
+    key: Key
+    learning_rate: float
+    gap: float
+    gap_error: float
+    average_gap: float
+    average_gap_error: float
+    cosine: float
+    alpha: float | None
+    curve: list[float]  # mean share of the gap left, by step
+
+    @property
+    def name(self) -> str:
+        return figures.name(self.key[0], self.key[1])
+
+
+def _float(text: str) -> float | None:
+    return float(text) if text else None
+
+
+def read(folder: Path) -> list[Descent]:
+    """Every estimator at its best learning rate, in the order of the study."""
+    curves: dict[tuple[Key, float], list[list[float]]] = defaultdict(list)
+    with (folder / "results.jsonl").open() as file:
+        for line in file:
+            row = json.loads(line)
+            key = (row["estimator"], row["lambda"], row["samples"])
+            curves[key, row["learning_rate"]].append(row["gaps"])
+    best: dict[Key, dict[str, str]] = {}
+    with (folder / "training.csv").open(newline="") as file:
+        for line in csv.DictReader(file):
+            key = (line["estimator"], _float(line["lambda"]), int(line["samples"]))
+            so_far = best.get(key)
+            gap = float(line["average_gap_mean"])
+            if so_far is None or gap < float(so_far["average_gap_mean"]):
+                best[key] = line
+    return [
+        Descent(
+            key=key,
+            learning_rate=float(line["learning_rate"]),
+            gap=float(line["gap_mean"]),
+            gap_error=_float(line["gap_se"]) or 0.0,
+            average_gap=float(line["average_gap_mean"]),
+            average_gap_error=_float(line["average_gap_se"]) or 0.0,
+            cosine=float(line["cosine_mean"]),
+            alpha=_float(line["alpha_mean"]),
+            curve=[
+                fmean(step) for step in zip(*curves[key, float(line["learning_rate"])], strict=True)
+            ],
+        )
+        for key, line in best.items()
+    ]
+
+
+def _curves_figure(page: Page, folder: Path, descents: list[Descent]) -> None:
+    groups = {
+        "The paper's estimators": [d for d in descents if d.key[0] in _PAPERS],
+        "The others": [d for d in descents if d.key[0] not in _PAPERS],
+    }
+    shown = {title: group for title, group in groups.items() if group}
+    figure, grid = figures.subplots(
+        len(shown), 1, sharex=True, squeeze=False, figsize=(11, 4.4 * len(shown))
+    )
+    for axes, (title, group) in zip(grid[:, 0], shown.items(), strict=True):
+        for descent in group:
+            look = figures.line(descent.key[0], descent.key[1]) | {"marker": ""}
+            axes.plot([max(gap, 1e-4) for gap in descent.curve], **look)
+        axes.set(yscale="log", ylim=(8e-4, 2), title=title, ylabel="share of the gap left")
+        figures.legend_beside(axes)
+    grid[-1, 0].set_xlabel("step")
+    page.figure(
+        figure,
+        folder / "descent",
+        "Mean over the seeds of (E f − f*) / (E f at the start − f*), exact at every step; each "
+        "estimator at its best learning rate.",
+    )
+
+
+def _bars_figure(page: Page, folder: Path, descents: list[Descent]) -> None:
+    ranked = sorted(descents, key=lambda d: d.average_gap)
+    figure, axes = figures.subplots(figsize=(9.5, 0.27 * len(ranked) + 1.2))
+    axes.barh(
+        [d.name for d in ranked],
+        [d.average_gap for d in ranked],
+        xerr=[d.average_gap_error for d in ranked],
+        color=[figures.line(*d.key[:2])["color"] for d in ranked],
+        error_kw={"ecolor": "#5b6b7b", "elinewidth": 1},
+    )
+    axes.margins(y=0.01)
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+    axes.set(xlabel="average share of the gap over the descent (less is better)")
+    page.figure(figure, folder / "ranking", "How fast each one goes; lines are one standard error.")
+
+
+def fill(page: Page, folder: Path) -> None:
+    """Adds figures and tables of the folder to the page."""
+    descents = read(folder)
+    for samples in dict.fromkeys(d.key[2] for d in descents if d.key[0] != "gradient"):
+        group = [d for d in descents if d.key[2] == samples or d.key[0] == "gradient"]
+        place = folder / f"S{samples}"
+        place.mkdir(exist_ok=True)
+        page.heading(f"S = {samples}")
+        _curves_figure(page, place, group)
+        _bars_figure(page, place, group)
+        page.table(
+            [
+                "estimator",
+                "learning rate",
+                "average gap",
+                "±",
+                "gap at the end",
+                "± ",
+                "cosine",
+                "α",
+            ],
+            [
+                [
+                    d.name,
+                    f"{d.learning_rate:g}",
+                    d.average_gap,
+                    d.average_gap_error,
+                    d.gap,
+                    d.gap_error,
+                    d.cosine,
+                    d.alpha,
+                ]
+                for d in sorted(group, key=lambda d: d.average_gap)
+            ],
+            "At the best learning rate; cosines are means over the descent, weighted by the "
+            "norm of the true gradient.",
+            best={"average gap": "min", "gap at the end": "min"},
+        )

@@ -1,0 +1,47 @@
+"""Runs the program `aimle` of the build in tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aimle import _library
+
+PROGRAM = _library.find().parent / "aimle"
+
+
+def need_program() -> None:
+    if not PROGRAM.is_file():
+        pytest.skip("the program was not built (AIMLE_CLI)")
+
+
+def aimle(*arguments: object, figures: bool = False, **options) -> subprocess.CompletedProcess:
+    """Without figures, unless asked: drawing takes seconds."""
+    environment = {**os.environ, "AIMLE_PYTHON": sys.executable if figures else "/no/python"}
+    return subprocess.run(
+        [str(PROGRAM), *map(str, arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        **options,
+    )
+
+
+def fails(*arguments: object, code: int, says: str) -> None:
+    """One line on standard error that starts with `aimle:`, this exit code, nothing printed."""
+    result = aimle(*arguments)
+    message = result.stderr.strip().splitlines()[-1]
+    assert result.returncode == code, f"{arguments}: {result.returncode} {result.stderr}"
+    assert message.startswith("aimle: "), result.stderr
+    assert says in message, message
+    assert result.stdout == ""
+
+
+def names(folder: Path) -> set[str]:
+    return {file.name for file in folder.iterdir()}
