@@ -14,7 +14,7 @@ export PATH := $(dir $(PYTHON)):$(PATH)
 export PYTHON JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python build demo test bench lint format sanitize wheel versions clean
+.PHONY: help setup check-python build demo test test-gpu bench bench-gpu lint format sanitize wheel versions clean
 
 help:  ## Lists these targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
@@ -52,12 +52,24 @@ demo: build  ## Solves every structure, learns from shortest paths, draws both (
 test: build  ## Runs every C++ and Python test and prints the counts
 	@scripts/test.sh
 
+test-gpu: setup  ## Builds with GPU kernels and runs the tests that use them
+	@cmake --preset release -DPYTHON="$(PYTHON)" -DAIMLE_CUDA=ON
+	@cmake --build --preset release -j $(JOBS)
+	@ctest --preset release -R "OnDevice"
+	@"$(PYTHON)" -m pytest tests/python -k "cuda or same_bits or gpu" -p no:cacheprovider
+
 bench: setup  ## Checks results, then times them against what one would write instead
 	@cmake --preset release -DPYTHON="$(PYTHON)" -DAIMLE_BENCHMARKS=ON
 	@cmake --build --preset release -j $(JOBS)
 	@PYTHONPATH=python "$(PYTHON)" benchmarks/bench.py
 	@PYTHONPATH=python "$(PYTHON)" benchmarks/bench_layer.py $(if $(REFERENCE),--reference "$(REFERENCE)")
 	@for program in build/release/benchmarks/*_benchmark; do $$program --benchmark_min_time=0.05; done
+
+bench-gpu: setup  ## Checks the GPU's results against the CPU's, then times them
+	@cmake --preset release -DPYTHON="$(PYTHON)" -DAIMLE_CUDA=ON -DAIMLE_BENCHMARKS=ON
+	@cmake --build --preset release -j $(JOBS)
+	@PYTHONPATH=python "$(PYTHON)" benchmarks/bench_gpu.py
+	@build/release/benchmarks/cuda_layer
 
 wheel: setup  ## Builds a wheel for this torch in dist
 	@"$(PYTHON)" -m pip wheel -v . --no-build-isolation --no-deps --wheel-dir dist

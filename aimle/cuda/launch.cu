@@ -2,6 +2,8 @@
 
 namespace aimle::cuda {
 
+void require_kernels() {}
+
 int64_t shared_memory_limit() {
   int device = 0, bytes = 0;
   check(cudaGetDevice(&device), "cuda");

@@ -32,6 +32,9 @@ struct Context {
   }
 };
 
+/// std::runtime_error that says how to get them, if the kernels were not built.
+void require_kernels();
+
 /// One call's inputs, as aimle::Examples, with everything on the device.
 template <class T>
 struct DeviceExamples {

@@ -1,42 +1,67 @@
 // What stands in for the kernels where there is no CUDA compiler: every call says what is missing.
 #include <stdexcept>
 
-#include "aimle/cuda/rows.h"
+#include "aimle/cuda/estimator.h"
 
 namespace aimle::cuda {
-namespace {
 
-[[noreturn]] void missing() {
+void require_kernels() {
   throw std::runtime_error(
       "[aimle] built without GPU kernels: build again where nvcc and a torch with CUDA are found, "
-      "or "
-      "with -DAIMLE_CUDA=ON, or move the tensors to the CPU");
+      "or with -DAIMLE_CUDA=ON, or move the tensors to the CPU");
 }
-
-}  // namespace
 
 template <class T>
 void map_rows(const Argmax&, const RowSource<T>&, const RowSink<T>&, const Context&) {
-  missing();
+  require_kernels();
 }
 template <class T>
 void map_rows(const TopK&, const RowSource<T>&, const RowSink<T>&, const Context&) {
-  missing();
+  require_kernels();
 }
 template <class T>
 void map_rows(const SpanningTree&, const RowSource<T>&, const RowSink<T>&, const Context&) {
-  missing();
+  require_kernels();
 }
 template <class T>
 void map_rows(const GridPath&, const RowSource<T>&, const RowSink<T>&, const Context&) {
-  missing();
+  require_kernels();
 }
 void fill_noise(const NoiseSource&, const int64_t*, const NoiseRows&, float*, const Context&) {
-  missing();
+  require_kernels();
 }
 template <class T>
 void write_scores(const RowSource<T>&, T*, const Context&) {
-  missing();
+  require_kernels();
+}
+template <class T>
+void forward(const EstimatorSettings&, const Solver&, const DeviceExamples<T>&,
+             const DeviceForward<T>&, const Context&) {
+  require_kernels();
+}
+template <class T>
+void backward(const EstimatorSettings&, const Solver&, const DeviceExamples<T>&,
+              const DeviceBackward<T>&, const DeviceState&, const Context&) {
+  require_kernels();
+}
+template <class T>
+void perturb(const EstimatorSettings&, Sense, const DeviceExamples<T>&, T*, const Context&) {
+  require_kernels();
+}
+template <class T>
+void step(const EstimatorSettings&, Sense, const DeviceExamples<T>&, const T*, const double*, T*,
+          T*, double*, uint8_t*, const Context&) {
+  require_kernels();
+}
+template <class T>
+void difference(const EstimatorSettings&, const DeviceExamples<T>&, const T*, const T*,
+                const double*, const uint8_t*, T*, const DeviceState&, const Context&) {
+  require_kernels();
+}
+template <class T>
+void straight_through(const EstimatorSettings&, const DeviceExamples<T>&, const T*, T*,
+                      const Context&) {
+  require_kernels();
 }
 
 #define AIMLE_INSTANTIATE(T)                                                                       \
@@ -45,7 +70,19 @@ void write_scores(const RowSource<T>&, T*, const Context&) {
   template void map_rows(const SpanningTree&, const RowSource<T>&, const RowSink<T>&,              \
                          const Context&);                                                          \
   template void map_rows(const GridPath&, const RowSource<T>&, const RowSink<T>&, const Context&); \
-  template void write_scores(const RowSource<T>&, T*, const Context&);
+  template void write_scores(const RowSource<T>&, T*, const Context&);                             \
+  template void forward(const EstimatorSettings&, const Solver&, const DeviceExamples<T>&,         \
+                        const DeviceForward<T>&, const Context&);                                  \
+  template void backward(const EstimatorSettings&, const Solver&, const DeviceExamples<T>&,        \
+                         const DeviceBackward<T>&, const DeviceState&, const Context&);            \
+  template void perturb(const EstimatorSettings&, Sense, const DeviceExamples<T>&, T*,             \
+                        const Context&);                                                           \
+  template void step(const EstimatorSettings&, Sense, const DeviceExamples<T>&, const T*,          \
+                     const double*, T*, T*, double*, uint8_t*, const Context&);                    \
+  template void difference(const EstimatorSettings&, const DeviceExamples<T>&, const T*, const T*, \
+                           const double*, const uint8_t*, T*, const DeviceState&, const Context&); \
+  template void straight_through(const EstimatorSettings&, const DeviceExamples<T>&, const T*, T*, \
+                                 const Context&);
 
 AIMLE_INSTANTIATE(float)
 AIMLE_INSTANTIATE(double)

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "aimle/estimate/estimator.h"
-#include "aimle/estimate/fixed_sum.h"
+#include "aimle/estimate/fixed_total.h"
 
 namespace aimle {
 
@@ -37,7 +37,7 @@ class ReportBuilder {
       ++seen;
     }
     if (seen == 0) return report;
-    const double sum = fixed_sum(static_cast<int64_t>(lambda_.size()), [&](int64_t b) {
+    const double sum = fixed_total(static_cast<int64_t>(lambda_.size()), [&](int64_t b) {
       const double lambda = lambda_[static_cast<size_t>(b)];
       return std::isnan(lambda) ? 0.0 : lambda;
     });

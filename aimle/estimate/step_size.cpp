@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "aimle/estimate/fixed_sum.h"
+#include "aimle/estimate/fixed_total.h"
 
 namespace aimle {
 namespace {
@@ -57,7 +58,7 @@ StepSizes<T>::StepSizes(const EstimatorSettings& settings, const Examples<T>& ex
     }
   });
   auto total = [&](const std::vector<double>& values) {
-    return fixed_sum(examples.count, [&](int64_t b) { return values[static_cast<size_t>(b)]; });
+    return fixed_total(examples.count, [&](int64_t b) { return values[static_cast<size_t>(b)]; });
   };
   const double gradient = total(dy_squares);
   const double sigma = settings.noise_stddev * settings.target_temperature;

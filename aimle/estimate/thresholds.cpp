@@ -9,6 +9,7 @@
 #include "aimle/base/check.h"
 #include "aimle/estimate/block.h"
 #include "aimle/estimate/fixed_sum.h"
+#include "aimle/estimate/fixed_total.h"
 #include "aimle/estimate/report.h"
 #include "aimle/estimate/threshold_weight.h"
 
@@ -350,7 +351,7 @@ BackwardReport threshold_backward(const EstimatorSettings& settings, const Solve
     report.add(sum.changes());
   });
   const auto total = [&](double Capped::*part) {
-    return fixed_sum(examples.count,
+    return fixed_total(examples.count,
                      [&](int64_t b) { return capped[static_cast<size_t>(b)].*part; });
   };
   BackwardReport result = report.build();

@@ -178,7 +178,7 @@ Layer::Layer(LayerOptions options) : options_(std::move(options)) {
     if (target->momentum != 0.0) state_["velocity"] = scalar(0.0);
   }
   constants_["layer_stats"] =
-      at::full({ops::kLayerStats}, std::numeric_limits<double>::quiet_NaN(), at::kDouble);
+      at::full({kLayerStats}, std::numeric_limits<double>::quiet_NaN(), at::kDouble);
   if (options_.noise.kind == NoiseKind::kSumOfGamma) {
     constants_["table"] = call("aimle::sum_of_gamma_table",
                                {options_.noise.k, options_.noise.iterations, at::IValue()})[0]
@@ -223,13 +223,13 @@ std::map<std::string, at::Tensor> Layer::stats() const {
     if (state_.contains(known)) result[known] = state_.at(known);
   }
   const at::Tensor& seen = constants_.at("layer_stats");
-  using Names = std::vector<std::pair<const char*, ops::LayerStat>>;
-  const Names of_thresholds = {{"zero_share", ops::kZeroShare},
-                               {"capped_share", ops::kCappedShare},
-                               {"capped_mass", ops::kCappedMass}};
-  const Names of_steps = {{"lambda_mean", ops::kLambdaMean}, {"lambda_min", ops::kLambdaMin},
-                          {"lambda_max", ops::kLambdaMax},   {"count", ops::kCount},
-                          {"zero_share", ops::kZeroShare},   {"changed_share", ops::kChangedShare}};
+  using Names = std::vector<std::pair<const char*, LayerStat>>;
+  const Names of_thresholds = {{"zero_share", kZeroShare},
+                               {"capped_share", kCappedShare},
+                               {"capped_mass", kCappedMass}};
+  const Names of_steps = {{"lambda_mean", kLambdaMean}, {"lambda_min", kLambdaMin},
+                          {"lambda_max", kLambdaMax},   {"count", kCount},
+                          {"zero_share", kZeroShare},   {"changed_share", kChangedShare}};
   const bool thresholds = options_.difference == Difference::kThresholds;
   for (const auto& [known, at_index] : thresholds ? of_thresholds : of_steps)
     result[known] = seen.select(0, at_index);

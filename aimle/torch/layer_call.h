@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "aimle/estimate/estimator.h"
+#include "aimle/estimate/stats.h"
 #include "aimle/torch/solver_status.h"
 
 namespace aimle::ops {
@@ -30,19 +31,6 @@ struct LayerState {
   at::Tensor updates;   // int64 []
   at::Tensor velocity;  // float64 []
   at::Tensor stats;     // float64 [kLayerStats]
-};
-
-/// What `stats` holds after a backward pass, in this order.
-enum LayerStat {
-  kLambdaMean,
-  kLambdaMin,
-  kLambdaMax,
-  kCount,
-  kZeroShare,
-  kChangedShare,
-  kCappedShare,  // thresholds only, as is the next
-  kCappedMass,
-  kLayerStats
 };
 
 struct LayerInput {

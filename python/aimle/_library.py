@@ -43,8 +43,8 @@ def check_torch(built: str, found: str) -> None:
     )
 
 
-def load() -> str:
-    """Loads the library and returns its version."""
+def load() -> tuple[str, str]:
+    """Loads the library and returns its version, and that of CUDA ("none": without kernels)."""
     path = find()
     record = path.with_name(BUILD_RECORD)
     if not record.is_file():
@@ -52,7 +52,7 @@ def load() -> str:
     build = json.loads(record.read_text())
     check_torch(build["torch"], torch.__version__)
     torch.ops.load_library(path)
-    return build["aimle"]
+    return build["aimle"], build.get("cuda", "none")
 
 
-version = load()
+version, cuda = load()

@@ -79,3 +79,19 @@ def test_an_installed_library_comes_before_a_build(monkeypatch: pytest.MonkeyPat
     installed, built = _library.candidates()
     assert installed == package / "lib" / _library.NAME
     assert built.parts[-3:] == ("build", "release", _library.NAME)
+
+
+@pytest.mark.skipif(_library.cuda != "none", reason="aimle was built with GPU kernels")
+def test_a_library_without_gpu_kernels_says_what_is_missing():
+    """The op that a CUDA tensor would reach, reached with tensors of the CPU."""
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
+    scores = torch.randn(2, 3)
+    calls = {
+        "topk": lambda: torch.ops.aimle.topk.default.redispatch(keys, scores, 1),
+        "gumbel": lambda: torch.ops.aimle.gumbel.default.redispatch(
+            keys, torch.tensor([1, 2]), [2], -1, [3]
+        ),
+    }
+    for call in calls.values():
+        with pytest.raises(RuntimeError, match=r"without GPU kernels.*nvcc.*AIMLE_CUDA=ON"):
+            call()

@@ -1,0 +1,203 @@
+#include "aimle/cuda/estimator.h"
+
+#include <stdexcept>
+
+#include "aimle/cuda/accumulate.cuh"
+#include "aimle/cuda/step_sizes.h"
+
+namespace aimle::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+template <class T>
+RowSource<T> perturbed_rows(const EstimatorSettings& settings, Sense solver_sense,
+                            const DeviceExamples<T>& examples) {
+  return {.examples = examples,
+          .samples = settings.samples,
+          .noise = settings.noise,
+          .tau = settings.theta_temperature,
+          .sign = signs(settings.sense, solver_sense)};
+}
+
+template <class T>
+RowSource<T> stepped_rows(const EstimatorSettings& settings, Sense solver_sense,
+                          const DeviceExamples<T>& examples, const T* dy, const double* lambda) {
+  RowSource<T> source = perturbed_rows(settings, solver_sense, examples);
+  source.tau = settings.target_temperature;
+  source.dy = dy;
+  source.gradients = gradient_rows(settings);
+  source.lambda = lambda;
+  return source;
+}
+
+/// How far the left solution steps, in units of lambda.
+int left_scale(const EstimatorSettings& settings) {
+  return settings.difference == Difference::kCentral ? 1 : 0;
+}
+
+/// z [B, n]: the mean of the samples.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    mean_kernel(int64_t count, int64_t n, int64_t samples, const uint8_t* bits,
+                const uint8_t* status, T* z) {
+  const int64_t stride = bytes_per_row(n);
+  for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; e < count * n;
+       e += static_cast<int64_t>(gridDim.x) * kThreads) {
+    const Split at = split(e, n);
+    int64_t sum = 0;
+    bool bad = false;
+    for (int64_t s = 0; s < samples; ++s) {
+      const int64_t row = at.quotient * samples + s;
+      bad |= status[row] != 0;
+      sum += (bits[row * stride + at.rest / 8] >> (at.rest % 8)) & 1;
+    }
+    z[e] = bad ? static_cast<T>(NAN)
+               : static_cast<T>(static_cast<double>(sum) / static_cast<double>(samples));
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    straight_through_kernel(const __grid_constant__ DeviceExamples<T> examples, int64_t gradients,
+                            double sign, const T* dy, T* dtheta) {
+  const int64_t n = examples.n;
+  for (int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+       e < examples.count * n; e += static_cast<int64_t>(gridDim.x) * kThreads) {
+    const Split at = split(e, n);
+    double sum = 0.0;
+    for (int64_t s = 0; s < gradients; ++s) {
+      sum += static_cast<double>(dy[(at.quotient * gradients + s) * n + at.rest]);
+    }
+    const bool free =
+        (examples.mask == nullptr || examples.mask[e]) && !is_infinite(examples.theta[e]);
+    dtheta[e] = free ? static_cast<T>(sign * sum) : T(0);
+  }
+}
+
+}  // namespace
+
+template <class T>
+void forward(const EstimatorSettings& settings, const Solver& solver,
+             const DeviceExamples<T>& examples, const DeviceForward<T>& pass,
+             const Context& context) {
+  const int64_t rows = examples.count * settings.samples, n = examples.n;
+  if (rows == 0) return;
+  const bool mean = settings.output == Output::kMean;
+  RowSink<T> sink{.z = mean ? nullptr : pass.z, .bits = pass.bits, .status = pass.status};
+  if (mean && sink.bits == nullptr) sink.bits = context.array<uint8_t>(rows * bytes_per_row(n));
+  if (mean && sink.status == nullptr) sink.status = context.array<uint8_t>(rows);
+  std::visit(
+      [&]<class S>(const S& concrete) {
+        map_rows(concrete, perturbed_rows(settings, S::kSense, examples), sink, context);
+      },
+      solver);
+  if (!mean) return;
+  launch("perturbed_map", mean_kernel<T>, blocks_for(examples.count * n, kThreads), kThreads, 0,
+         context, examples.count, n, settings.samples, static_cast<const uint8_t*>(sink.bits),
+         static_cast<const uint8_t*>(sink.status), pass.z);
+}
+
+template <class T>
+void backward(const EstimatorSettings& settings, const Solver& solver,
+              const DeviceExamples<T>& examples, const DeviceBackward<T>& pass,
+              const DeviceState& state, const Context& context) {
+  if (settings.difference == Difference::kStraightThrough) {
+    return straight_through(settings, examples, pass.dy, pass.dtheta, context);
+  }
+  if (settings.difference == Difference::kThresholds) {
+    throw std::runtime_error("[aimle::thresholds] no GPU kernel: move the tensors to the CPU");
+  }
+  const int64_t rows = examples.count * settings.samples, n = examples.n;
+  if (rows == 0) return;
+  const int64_t gradients = gradient_rows(settings), stride = bytes_per_row(n);
+  const bool kept = keeps_solution(settings) && pass.bits != nullptr;
+  const int sides = kept ? 1 : 2;
+
+  // One allocation: the doubles first.
+  const int64_t lambda_bytes =
+      align_up(examples.count * (gradients + 2) * static_cast<int64_t>(sizeof(double)));
+  const int64_t counted_bytes = align_up(examples.count * gradients);
+  const int64_t bits_bytes = align_up(sides * rows * stride);
+  auto* room = context.array<uint8_t>(lambda_bytes + counted_bytes + bits_bytes + sides * rows);
+  auto* lambda = reinterpret_cast<double*>(room);
+  uint8_t* counted = room + lambda_bytes;
+  uint8_t* bits = counted + counted_bytes;
+  uint8_t* status = pass.status != nullptr ? pass.status : bits + bits_bytes;
+
+  step_sizes(settings, examples, pass.dy, state.alpha, lambda, counted, context);
+  std::visit(
+      [&]<class S>(const S& concrete) {
+        RowSource<T> source = stepped_rows<T>(settings, S::kSense, examples, pass.dy, lambda);
+        source.sides = sides;
+        source.side_scale[0] = kept ? -1 : left_scale(settings);
+        source.side_scale[1] = -1;
+        map_rows(concrete, source, RowSink<T>{.bits = bits, .status = status}, context);
+      },
+      solver);
+  const BitPair pair{.left = kept ? pass.bits : bits,
+                     .right = kept ? bits : bits + rows * stride,
+                     .left_status = kept ? nullptr : status,
+                     .right_status = kept ? status : status + rows,
+                     .stride = stride};
+  const DeviceReport seen =
+      accumulate(settings, examples, pair, lambda, counted, pass.dtheta, context);
+  report(settings, seen, state, context);
+}
+
+template <class T>
+void perturb(const EstimatorSettings& settings, Sense solver_sense,
+             const DeviceExamples<T>& examples, T* x, const Context& context) {
+  write_scores(perturbed_rows(settings, solver_sense, examples), x, context);
+}
+
+template <class T>
+void step(const EstimatorSettings& settings, Sense solver_sense, const DeviceExamples<T>& examples,
+          const T* dy, const double* alpha, T* x_left, T* x_right, double* lambda, uint8_t* counted,
+          const Context& context) {
+  step_sizes(settings, examples, dy, alpha, lambda, counted, context);
+  RowSource<T> source = stepped_rows<T>(settings, solver_sense, examples, dy, lambda);
+  source.side_scale[0] = left_scale(settings);
+  if (x_left != nullptr) write_scores(source, x_left, context);
+  source.side_scale[0] = -1;
+  write_scores(source, x_right, context);
+}
+
+template <class T>
+void difference(const EstimatorSettings& settings, const DeviceExamples<T>& examples,
+                const T* z_left, const T* z_right, const double* lambda, const uint8_t* counted,
+                T* dtheta, const DeviceState& state, const Context& context) {
+  if (examples.count == 0) return;
+  const NumberPair<T> pair{.left = z_left, .right = z_right, .n = examples.n};
+  report(settings, accumulate(settings, examples, pair, lambda, counted, dtheta, context), state,
+         context);
+}
+
+template <class T>
+void straight_through(const EstimatorSettings& settings, const DeviceExamples<T>& examples,
+                      const T* dy, T* dtheta, const Context& context) {
+  const int64_t entries = examples.count * examples.n;
+  if (entries == 0) return;
+  launch("straight_through", straight_through_kernel<T>, blocks_for(entries, kThreads), kThreads, 0,
+         context, examples, gradient_rows(settings), settings.sense == Sense::kMin ? -1.0 : 1.0, dy,
+         dtheta);
+}
+
+#define AIMLE_INSTANTIATE(T)                                                                       \
+  template void forward(const EstimatorSettings&, const Solver&, const DeviceExamples<T>&,         \
+                        const DeviceForward<T>&, const Context&);                                  \
+  template void backward(const EstimatorSettings&, const Solver&, const DeviceExamples<T>&,        \
+                         const DeviceBackward<T>&, const DeviceState&, const Context&);            \
+  template void perturb(const EstimatorSettings&, Sense, const DeviceExamples<T>&, T*,             \
+                        const Context&);                                                           \
+  template void step(const EstimatorSettings&, Sense, const DeviceExamples<T>&, const T*,          \
+                     const double*, T*, T*, double*, uint8_t*, const Context&);                    \
+  template void difference(const EstimatorSettings&, const DeviceExamples<T>&, const T*, const T*, \
+                           const double*, const uint8_t*, T*, const DeviceState&, const Context&); \
+  template void straight_through(const EstimatorSettings&, const DeviceExamples<T>&, const T*, T*, \
+                                 const Context&);
+
+AIMLE_INSTANTIATE(float)
+AIMLE_INSTANTIATE(double)
+
+}  // namespace aimle::cuda

@@ -1,0 +1,89 @@
+// The estimators on the device: aimle/estimate/estimator.h, the same bits, without a host sync.
+//
+// Forward is one kernel (map_rows.cuh); the mean of the samples needs a second. Backward is
+//   step_sizes     lambda per example, from the norms of theta and dy
+//   map_rows       both solutions of every row, one bit per entry
+//   accumulate     the difference of the bits, summed over samples and divided: the gradient
+//   report         statistics, and the controller's update of alpha, by one block
+// and all of it can be captured in a graph. alpha and the key are read on the device, at run time.
+#pragma once
+
+#include "aimle/cuda/rows.h"
+#include "aimle/estimate/estimator.h"
+
+namespace aimle::cuda {
+
+/// The layer's buffers, on the device; null where the layer has none.
+struct DeviceState {
+  double* alpha = nullptr;
+  double* gbar = nullptr;
+  int64_t* updates = nullptr;
+  double* velocity = nullptr;
+  double* stats = nullptr;  // [kLayerStats]
+  bool adapt = true;        // whether alpha, gbar, updates and velocity move
+};
+
+template <class T>
+struct DeviceForward {
+  T* z = nullptr;             // [B, S, n], or [B, n] for Output::kMean
+  uint8_t* bits = nullptr;    // [B, S, bytes_per_row(n)] or null
+  uint8_t* status = nullptr;  // [B, S] or null
+};
+
+template <class T>
+void forward(const EstimatorSettings& settings, const Solver& solver,
+             const DeviceExamples<T>& examples, const DeviceForward<T>& pass,
+             const Context& context);
+
+template <class T>
+struct DeviceBackward {
+  const T* dy = nullptr;          // the shape of z
+  const uint8_t* bits = nullptr;  // what forward wrote, where keeps_solution(settings)
+  T* dtheta = nullptr;            // [B, n], written
+  uint8_t* status = nullptr;      // [2, B, S] or null: of the left and the right solutions
+};
+
+template <class T>
+void backward(const EstimatorSettings& settings, const Solver& solver,
+              const DeviceExamples<T>& examples, const DeviceBackward<T>& pass,
+              const DeviceState& state, const Context& context);
+
+// ---- Staged
+// ---------------------------------------------------------------------------------------
+
+template <class T>
+void perturb(const EstimatorSettings& settings, Sense solver_sense,
+             const DeviceExamples<T>& examples, T* x, const Context& context);
+
+template <class T>
+void step(const EstimatorSettings& settings, Sense solver_sense, const DeviceExamples<T>& examples,
+          const T* dy, const double* alpha, T* x_left, T* x_right, double* lambda, uint8_t* counted,
+          const Context& context);
+
+template <class T>
+void difference(const EstimatorSettings& settings, const DeviceExamples<T>& examples,
+                const T* z_left, const T* z_right, const double* lambda, const uint8_t* counted,
+                T* dtheta, const DeviceState& state, const Context& context);
+
+template <class T>
+void straight_through(const EstimatorSettings& settings, const DeviceExamples<T>& examples,
+                      const T* dy, T* dtheta, const Context& context);
+
+// ---- Parts, for estimators in files of their own
+// --------------------------------------------------
+
+/// What a pass saw, gathered on the device: the examples' step sizes and the counts of every block.
+struct DeviceReport {
+  int64_t examples = 0;
+  const double* reported = nullptr;  // lambda of example b at reported[b * stride]; NaN: none
+  int64_t stride = 1;
+  const Changes* changes = nullptr;  // [blocks]
+  int64_t blocks = 0;
+  const double* capped = nullptr;  // [2]: capped share and mass, or null: zeros
+};
+
+/// Writes the statistics and lets the controller move.
+void report(const EstimatorSettings& settings, const DeviceReport& seen, const DeviceState& state,
+            const Context& context);
+
+}  // namespace aimle::cuda

@@ -1,0 +1,20 @@
+// The step sizes on the device; the formulas are those of aimle/estimate/step_size.h.
+#pragma once
+
+#include "aimle/cuda/estimator.h"
+
+namespace aimle::cuda {
+
+/// Gradient rows per example: S, or 1 where all samples share one.
+inline int64_t gradient_rows(const EstimatorSettings& settings) {
+  return settings.output == Output::kMean ? 1 : settings.samples;
+}
+
+/// lambda [B, R + 2] (R = gradient_rows): the step of every gradient row, what the example's
+/// difference is divided by, and the reported one; counted [B, R]: 1 where dy is finite and not
+/// zero. `alpha` is read for adaptive targets.
+template <class T>
+void step_sizes(const EstimatorSettings& settings, const DeviceExamples<T>& examples, const T* dy,
+                const double* alpha, double* lambda, uint8_t* counted, const Context& context);
+
+}  // namespace aimle::cuda

@@ -1,0 +1,31 @@
+#include "aimle/torch/device_context.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/core/Stream.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+namespace aimle::ops {
+namespace {
+
+c10::Device checked_device(const at::Tensor& like) {
+  cuda::require_kernels();
+  return like.device();
+}
+
+void* stream_of(c10::Device device) {
+  return c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle();
+}
+
+}  // namespace
+
+void* DeviceContext::Room::operator()(size_t bytes) {
+  tensors.push_back(at::empty({static_cast<int64_t>(bytes)}, options));
+  return tensors.back().mutable_data_ptr();
+}
+
+DeviceContext::DeviceContext(const at::Tensor& like)
+    : guard_(checked_device(like)),
+      room_{.options = like.options().dtype(at::kByte)},
+      context_{.stream = stream_of(like.device()), .allocate = room_} {}
+
+}  // namespace aimle::ops

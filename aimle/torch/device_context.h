@@ -1,0 +1,36 @@
+// A tensor's device made current, its stream, and room on it for a call's kernels.
+//
+// Uses c10's interface for any device, so that it compiles against a torch without CUDA as well.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/DeviceGuard.h>
+
+#include <vector>
+
+#include "aimle/cuda/rows.h"
+
+namespace aimle::ops {
+
+class DeviceContext {
+ public:
+  /// RuntimeError if aimle was built without GPU kernels.
+  explicit DeviceContext(const at::Tensor& like);
+  DeviceContext(const DeviceContext&) = delete;
+  DeviceContext& operator=(const DeviceContext&) = delete;
+
+  const cuda::Context& get() const { return context_; }
+
+ private:
+  struct Room {
+    at::TensorOptions options;
+    std::vector<at::Tensor> tensors;
+    void* operator()(size_t bytes);
+  };
+
+  c10::DeviceGuard guard_;
+  Room room_;
+  cuda::Context context_;
+};
+
+}  // namespace aimle::ops
