@@ -43,9 +43,12 @@ struct Group {
   template <class Value>
   __device__ static Value max(Value value) {
     const auto larger = [](Value a, Value b) { return a > b ? a : b; };
-    if constexpr (!std::is_unsigned_v<Value> || sizeof(Value) < 4) return reduce(value, larger);
-    if constexpr (kThreads == 32) __syncwarp();
-    return across_warps(max_of_warp(value), larger);
+    if constexpr (std::is_unsigned_v<Value> && sizeof(Value) >= 4) {
+      if constexpr (kThreads == 32) __syncwarp();
+      return across_warps(max_of_warp(value), larger);
+    } else {
+      return reduce(value, larger);
+    }
   }
   template <class Value>
   __device__ static Value min(Value value) {

@@ -5,11 +5,6 @@
 
 namespace aimle::cuda {
 
-/// Gradient rows per example: S, or 1 where all samples share one.
-inline int64_t gradient_rows(const EstimatorSettings& settings) {
-  return settings.output == Output::kMean ? 1 : settings.samples;
-}
-
 /// lambda [B, R + 2] (R = gradient_rows): the step of every gradient row, what the example's
 /// difference is divided by, and the reported one; counted [B, R]: 1 where dy is finite and not
 /// zero. `alpha` is read for adaptive targets.

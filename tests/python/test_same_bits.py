@@ -131,7 +131,7 @@ class Case:
         call = {name: v.to(device) for name, v in call.items() if v is not None}
         seen = []
         for step in range(steps):
-            theta = self.theta.to(device).requires_grad_()
+            theta = self.theta.detach().clone().to(device).requires_grad_()
             key = torch.tensor([self.dy_seed, step], device=device)
             z = layer(theta, key=key, **call)
             z.backward(self.dy(z.shape, step).to(device))
@@ -286,7 +286,7 @@ def test_eval_mode(gpu: torch.device):
     results = []
     for device in (torch.device("cpu"), gpu):
         layer = aimle.AIMLE(aimle.TopK(5), nb_samples=3).to(device).eval()
-        x = theta.to(device).requires_grad_()
+        x = theta.clone().to(device).requires_grad_()
         z = layer(x)
         z.backward(torch.ones_like(z) * torch.arange(20, device=device))
         results.append((z.detach().cpu(), x.grad.cpu()))
