@@ -1,9 +1,8 @@
 #include "aimle/cuda/estimator.h"
 
-#include <stdexcept>
-
 #include "aimle/cuda/accumulate.cuh"
 #include "aimle/cuda/step_sizes.h"
+#include "aimle/cuda/threshold_backward.h"
 
 namespace aimle::cuda {
 namespace {
@@ -106,7 +105,7 @@ void backward(const EstimatorSettings& settings, const Solver& solver,
     return straight_through(settings, examples, pass.dy, pass.dtheta, context);
   }
   if (settings.difference == Difference::kThresholds) {
-    throw std::runtime_error("[aimle::thresholds] no GPU kernel: move the tensors to the CPU");
+    return threshold_backward(settings, solver, examples, pass, state, context);
   }
   const int64_t rows = examples.count * settings.samples, n = examples.n;
   if (rows == 0) return;

@@ -61,14 +61,19 @@ __global__ void __launch_bounds__(kLargeThreads)
   }
 }
 
-/// A thread for each cell of a small grid, for a few cells of a large one.
+constexpr int64_t kManyRows = 1056;  // 8 for each of 132 multiprocessors
+
+/// Few grids want many threads each, so that a sweep is short; many fill the device anyway, and
+/// barriers between few threads cost less.
 template <class T>
 void map_in_shared(const GridShape& grid, const RowSource<T>& source, const RowSink<T>& sink,
                    const Context& context) {
   const int64_t cells = source.examples.n;
-  if (cells <= 64) return map_rows_by(GridPolicy<64>{grid}, source, sink, context);
-  if (cells <= 512) return map_rows_by(GridPolicy<160>{grid}, source, sink, context);
-  if (cells <= 4096) return map_rows_by(GridPolicy<256>{grid}, source, sink, context);
+  if (cells <= 64 || (cells <= 4096 && source.rows() > kManyRows)) {
+    return map_rows_by(GridPolicy<64>{grid}, source, sink, context);
+  }
+  if (cells <= 256) return map_rows_by(GridPolicy<160>{grid}, source, sink, context);
+  if (cells <= 4096) return map_rows_by(GridPolicy<512>{grid}, source, sink, context);
   map_rows_by(GridPolicy<1024>{grid}, source, sink, context);
 }
 

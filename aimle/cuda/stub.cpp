@@ -2,6 +2,7 @@
 #include <stdexcept>
 
 #include "aimle/cuda/estimator.h"
+#include "aimle/cuda/exact.h"
 
 namespace aimle::cuda {
 
@@ -64,6 +65,31 @@ void straight_through(const EstimatorSettings&, const DeviceExamples<T>&, const 
   require_kernels();
 }
 
+template <class T>
+void symmetrise(int64_t, int64_t, const T*, T*, const Context&) {
+  require_kernels();
+}
+template <class T>
+void evaluate_rows(const Argmax&, const DistributionRows<T>&, const Context&) {
+  require_kernels();
+}
+template <class T>
+void evaluate_rows(const TopK&, const DistributionRows<T>&, const Context&) {
+  require_kernels();
+}
+template <class T>
+void evaluate_rows(const SpanningTree&, const DistributionRows<T>&, const Context&) {
+  require_kernels();
+}
+template <class T>
+void sample_rows(const Argmax&, const SampleRows<T>&, const int64_t*, const Context&) {
+  require_kernels();
+}
+template <class T>
+void sample_rows(const TopK&, const SampleRows<T>&, const int64_t*, const Context&) {
+  require_kernels();
+}
+
 #define AIMLE_INSTANTIATE(T)                                                                       \
   template void map_rows(const Argmax&, const RowSource<T>&, const RowSink<T>&, const Context&);   \
   template void map_rows(const TopK&, const RowSource<T>&, const RowSink<T>&, const Context&);     \
@@ -82,7 +108,13 @@ void straight_through(const EstimatorSettings&, const DeviceExamples<T>&, const 
   template void difference(const EstimatorSettings&, const DeviceExamples<T>&, const T*, const T*, \
                            const double*, const uint8_t*, T*, const DeviceState&, const Context&); \
   template void straight_through(const EstimatorSettings&, const DeviceExamples<T>&, const T*, T*, \
-                                 const Context&);
+                                 const Context&);                                                  \
+  template void symmetrise(int64_t, int64_t, const T*, T*, const Context&);                        \
+  template void evaluate_rows(const Argmax&, const DistributionRows<T>&, const Context&);          \
+  template void evaluate_rows(const TopK&, const DistributionRows<T>&, const Context&);            \
+  template void evaluate_rows(const SpanningTree&, const DistributionRows<T>&, const Context&);    \
+  template void sample_rows(const Argmax&, const SampleRows<T>&, const int64_t*, const Context&);  \
+  template void sample_rows(const TopK&, const SampleRows<T>&, const int64_t*, const Context&);
 
 AIMLE_INSTANTIATE(float)
 AIMLE_INSTANTIATE(double)

@@ -7,7 +7,9 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include "aimle/cuda/rows.h"
 #include "aimle/map/spanning_tree.h"
+#include "aimle/torch/device_context.h"
 #include "aimle/torch/dtype.h"
 #include "aimle/torch/executor.h"
 #include "aimle/torch/value_error.h"
@@ -38,16 +40,31 @@ void fill(const Tensor& scores, int64_t vertices, Tensor& out) {
                });
 }
 
-Tensor symmetrise_cpu(const Tensor& scores, int64_t vertices) {
+template <class T>
+void fill_on_device(const Tensor& scores, int64_t vertices, Tensor& out) {
+  const DeviceContext context(scores);
+  const int64_t size = vertices * (vertices - 1);
+  cuda::symmetrise(vertices, size ? scores.numel() / size : 0, scores.const_data_ptr<T>(),
+                   out.mutable_data_ptr<T>(), context.get());
+}
+
+/// By `fill(native scores, vertices, out)`, a function for float and one for double.
+template <class Fill>
+Tensor symmetrise_by(const Fill& fill_float, const Fill& fill_double, const Tensor& scores,
+                     int64_t vertices) {
   check(scores, vertices);
   const Tensor native = scores.to(native_type(scores)).contiguous();
   Tensor out = at::empty_like(native);
-  if (native.scalar_type() == at::kDouble) {
-    fill<double>(native, vertices, out);
-  } else {
-    fill<float>(native, vertices, out);
-  }
+  (native.scalar_type() == at::kDouble ? fill_double : fill_float)(native, vertices, out);
   return out.to(scores.scalar_type());
+}
+
+Tensor symmetrise_cpu(const Tensor& scores, int64_t vertices) {
+  return symmetrise_by(fill<float>, fill<double>, scores, vertices);
+}
+
+Tensor symmetrise_cuda(const Tensor& scores, int64_t vertices) {
+  return symmetrise_by(fill_on_device<float>, fill_on_device<double>, scores, vertices);
 }
 
 Tensor symmetrise_meta(const Tensor& scores, int64_t vertices) {
@@ -81,6 +98,7 @@ Tensor symmetrise_autograd(const Tensor& scores, int64_t vertices) {
 }
 
 TORCH_LIBRARY_IMPL(aimle, CPU, library) { library.impl("symmetrise", symmetrise_cpu); }
+TORCH_LIBRARY_IMPL(aimle, CUDA, library) { library.impl("symmetrise", symmetrise_cuda); }
 TORCH_LIBRARY_IMPL(aimle, Meta, library) { library.impl("symmetrise", symmetrise_meta); }
 TORCH_LIBRARY_IMPL(aimle, Autograd, library) { library.impl("symmetrise", symmetrise_autograd); }
 

@@ -1,8 +1,9 @@
 """Exact distributions against lists of structures, finite differences and multiprecision."""
 
+import contextlib
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import mpmath
 import networkx as nx
@@ -21,9 +22,16 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning
 ops = torch.ops.aimle
 
 
+@pytest.fixture(autouse=True)
+def everything_on_the_device(device: torch.device) -> Iterator[None]:
+    with contextlib.nullcontext() if device.type == "cpu" else device:
+        yield
+
+
 def seeded(*shape: int, seed: int = 0, scale: float = 1.0) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return scale * torch.randn(*shape, generator=generator, dtype=torch.float64)
+    generator = torch.Generator("cpu").manual_seed(seed)
+    x = torch.randn(*shape, generator=generator, dtype=torch.float64, device="cpu")
+    return scale * x.to(torch.get_default_device())
 
 
 def subsets(n: int, k: int) -> Tensor:
@@ -129,7 +137,9 @@ def tree_logits(kind: str) -> Tensor:
     if kind == "random":
         return seeded(45, scale=12.0).clamp(-30, 30)
     if kind == "uniform":
-        return 60 * torch.rand(45, generator=torch.Generator().manual_seed(2)).double() - 30
+        generator = torch.Generator("cpu").manual_seed(2)
+        uniform = torch.rand(45, generator=generator, device="cpu").double()
+        return (60 * uniform - 30).to(torch.get_default_device())
     return torch.tensor(
         [30.0 if (i < 5) == (j < 5) else -30.0 for i, j in oracles.edges(10)]
     ).double()

@@ -1,0 +1,244 @@
+"""The GPU solves as the CPU does: the same solutions and statuses on thousands of instances."""
+
+import pytest
+import torch
+from torch import Tensor
+
+import aimle
+
+if not torch.cuda.is_available():
+    pytest.skip("no CUDA device", allow_module_level=True)
+if aimle._library.cuda == "none":
+    pytest.skip("aimle was built without GPU kernels", allow_module_level=True)
+
+ops = torch.ops.aimle
+CHECK_NEVER = 0
+
+
+def draw(shape: tuple[int, ...], how: str, dtype: torch.dtype, seed: int) -> Tensor:
+    """Scores without ties, with many, or with infinities, zeros of both signs and some NaN."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(*shape, generator=generator, dtype=torch.float64)
+    if how == "tied":
+        x = (2 * x).round()
+    if how == "extreme":
+        values = torch.tensor([torch.inf, -torch.inf, 0.0, -0.0, 1e-310, 1e30, -1e30, 1.0])
+        picked = values.double()[torch.randint(8, shape, generator=generator)]
+        x = torch.where(torch.rand(shape, generator=generator) < 0.5, picked, x)
+        x[torch.rand(shape, generator=generator) < 0.3 / max(x[0].numel(), 1)] = torch.nan
+    return x.to(dtype)
+
+
+def draw_mask(shape: tuple[int, ...], seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    rarity = torch.rand(shape[0], *[1] * (len(shape) - 1), generator=generator) * 0.4
+    return torch.rand(shape, generator=generator) >= rarity
+
+
+def assert_same(name: str, on_cpu: tuple[Tensor, ...], on_gpu: tuple[Tensor, ...]) -> None:
+    for what, a, b in zip(("z", "status"), on_cpu, on_gpu, strict=True):
+        same = (a == b.cpu()) | (a.isnan() & b.cpu().isnan())
+        wrong = ~same if a.dim() == 1 else (~same).flatten(1).any(1)
+        rows = wrong.nonzero().flatten().tolist()
+        assert not rows, f"{name}: {what} differs in rows {rows[:5]} of {len(a)}"
+
+
+def tree(vertices: int, directed: bool = False) -> tuple:
+    edges = vertices * (vertices - 1) // 2
+    name = f"tree{vertices}{'d' * directed}"
+    return (name, (edges * (1 + directed),), ops.spanning_tree, vertices)
+
+
+def grid(height: int, width: int, *args) -> tuple:
+    return (f"grid{height}x{width}{args}", (height, width), ops.grid_path, *args)
+
+
+def topk(n: int, k: int) -> tuple:
+    return (f"top{k}of{n}", (n,), ops.topk, k)
+
+
+# Name, shape of an instance, op, arguments; and how many instances of it.
+SOLVERS = [
+    *[(400, ("argmax" + str(n), (n,), ops.argmax)) for n in (1, 7, 33, 1000, 3000)],
+    *[(400, topk(n, k)) for n, k in ((1, 1), (5, 0), (20, 10), (33, 7), (128, 128), (1000, 50))],
+    *[(40, topk(n, k)) for n, k in ((2000, 700), (20000, 100))],
+    *[(3, topk(n, k)) for n, k in ((70000, 100), (200001, 100000))],
+    *[(600, tree(n, directed)) for n in (1, 2, 3, 10, 30, 32) for directed in (False, True)],
+    *[(60, tree(n, directed)) for n in (33, 64, 130) for directed in (False, True)],
+    *[(3, tree(n, directed)) for n in (300, 400) for directed in (False, True)],
+    *[(600, grid(*g)) for g in ((1, 1), (1, 5), (3, 3), (5, 7, 4), (12, 12), (9, 4, 8, [-1, 0]))],
+    *[(100, grid(*g)) for g in ((30, 30), (24, 31, 4, [3, 3], [20, 30]), (70, 50))],
+    *[(2, grid(*g)) for g in ((130, 140), (100, 200, 4))],
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float", "double"])
+@pytest.mark.parametrize(("count", "case"), SOLVERS, ids=[case[0] for _, case in SOLVERS])
+def test_solutions_are_the_same(count: int, case: tuple, dtype: torch.dtype):
+    name, instance, op, *args = case
+    for seed, how in enumerate(("plain", "tied", "extreme")):
+        scores = draw((count, *instance), how, dtype, seed)
+        for mask in (None, draw_mask(scores.shape, seed)):
+            on_gpu = None if mask is None else mask.cuda()
+            assert_same(
+                f"{name} {how}",
+                op(scores, *args, mask=mask, check=CHECK_NEVER),
+                op(scores.cuda(), *args, mask=on_gpu, check=CHECK_NEVER),
+            )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float", "double"])
+@pytest.mark.parametrize("n", [1, 9, 30, 200, 2000, 70000])
+def test_solutions_with_a_k_per_row_are_the_same(n: int, dtype: torch.dtype):
+    count = 300 if n < 1000 else 8
+    for seed, how in enumerate(("plain", "tied", "extreme")):
+        scores = draw((count, n), how, dtype, seed)
+        k = torch.randint(-1, n + 2, (count,), generator=torch.Generator().manual_seed(seed))
+        assert_same(
+            f"top-k of {n}",
+            ops.topk(scores, 0, row_k=k, check=CHECK_NEVER),
+            ops.topk(scores.cuda(), 0, row_k=k.cuda(), check=CHECK_NEVER),
+        )
+
+
+def test_negative_costs_are_refused_alike():
+    costs = draw((200, 6, 5), "tied", torch.float32, 0)
+    refused = [ops.grid_path(c, negative="error", check=CHECK_NEVER) for c in (costs, costs.cuda())]
+    assert_same("grid", *refused)
+    assert (refused[0][1] == int(aimle.Status.NEGATIVE_COST)).any()
+
+
+def test_symmetrise_gives_the_same_bits():
+    for dtype in (torch.float32, torch.float64):
+        x = draw((500, 30), "extreme", dtype, 0)
+        x[0, :3] = torch.finfo(dtype).max
+        on_gpu = ops.symmetrise(x.cuda(), 6).cpu()
+        assert torch.equal(ops.symmetrise(x, 6).nan_to_num(7.5), on_gpu.nan_to_num(7.5))
+
+
+# Solver, its arguments, entries of a row.
+EXACT = {
+    "argmax": ("argmax", [], 12),
+    "topk": ("topk", [4], 11),
+    "long_topk": ("topk", [60], 500),
+    "tree": ("spanning_tree", [10], 45),
+    "directed_tree": ("spanning_tree", [7], 42),
+    "large_tree": ("spanning_tree", [33], 33 * 16),
+}
+
+
+@pytest.mark.parametrize("scale", [0.5, 40.0, 400.0])
+@pytest.mark.parametrize(("solver", "args", "n"), EXACT.values(), ids=EXACT.keys())
+def test_exact_distributions_agree(solver: str, args: list[int], n: int, scale: float):
+    count = 40 if n > 100 else 200
+    for seed, masked in enumerate((False, True)):
+        x = scale * draw((count, n), "plain", torch.float64, seed)
+        x[0, 0], x[1, 1] = torch.nan, -torch.inf
+        v = draw((count, n), "plain", torch.float64, seed + 10)
+        mask = draw_mask(x.shape, seed) if masked else None
+        results = []
+        for device in ("cpu", "cuda"):
+            scores = x.to(device).requires_grad_()
+            allowed = None if mask is None else mask.to(device)
+            settings = {"mask": allowed, "check": CHECK_NEVER}
+            a = ops.log_partition(scores, solver, args, **settings)
+            mu = ops.marginals(scores, solver, args, **settings)
+            (product,) = torch.autograd.grad(mu, scores, v.to(device))
+            results.append([t.detach().cpu() for t in (a, mu, product)])
+        assert results[0][1].isfinite().all(-1).sum() > count / 4
+        for on_cpu, on_gpu in zip(*results, strict=True):
+            torch.testing.assert_close(on_gpu, on_cpu, rtol=1e-8, atol=1e-9, equal_nan=True)
+        single = ops.marginals(x.float().cuda(), solver, args, mask=allowed, check=CHECK_NEVER)
+        expected = ops.marginals(x.float(), solver, args, mask=mask, check=CHECK_NEVER)
+        torch.testing.assert_close(single.cpu(), expected, rtol=1e-5, atol=1e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize(("solver", "args", "n"), EXACT.values(), ids=EXACT.keys())
+def test_exact_samples_are_the_same(solver: str, args: list[int], n: int):
+    """But for a uniform number that falls between two roundings of one probability."""
+    x = draw((20, n), "plain", torch.float64, 3)
+    key = torch.tensor([5, 6])
+    a = ops.exact_sample(x, key, 30, solver, args)
+    b = ops.exact_sample(x.cuda(), key.cuda(), 30, solver, args).cpu()
+    assert (a != b).any(-1).sum() <= 1
+    assert torch.equal(a.sum(-1), b.sum(-1))
+
+
+def test_exact_distributions_with_a_k_per_row_agree():
+    x = draw((100, 15), "plain", torch.float64, 1)
+    k = torch.arange(100) % 18 - 1
+    on_cpu = ops.marginals(x, "topk", [0], k=k, check=CHECK_NEVER)
+    on_gpu = ops.marginals(x.cuda(), "topk", [0], k=k.cuda(), check=CHECK_NEVER)
+    torch.testing.assert_close(on_gpu.cpu(), on_cpu, rtol=1e-8, atol=1e-9, equal_nan=True)
+
+
+def test_no_solver_waits_for_the_device():
+    x = draw((50, 45), "plain", torch.float32, 0).cuda()
+    grids = x[:, :36].reshape(50, 6, 6)
+    v = torch.ones_like(x)
+    warm_up_then = [lambda: None, lambda: torch.cuda.set_sync_debug_mode("error")]
+    try:
+        for prepare in warm_up_then:
+            prepare()
+            ops.spanning_tree(x, 10)
+            ops.grid_path(grids)
+            ops.topk(x, 5)
+            ops.marginals(x, "topk", [5])
+            ops.covariance(x, v, "spanning_tree", [10])
+            ops.log_partition(x, "argmax", [])
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+# ---- Thresholds ----------------------------------------------------------------------------------
+
+THRESHOLDS = {
+    "argmax": (aimle.Argmax(), 7),
+    "topk": (aimle.TopK(4), 11),
+    "long_topk": (aimle.TopK(50), 2000),
+    "tree": (aimle.SpanningTree(10), 45),
+    "directed_tree": (aimle.SpanningTree(6), 30),
+    "large_tree": (aimle.SpanningTree(40), 780),
+}
+
+
+def gradient_and_stats(settings: dict, call: dict, theta: Tensor, d: Tensor, device: str) -> list:
+    layer = aimle.Thresholds(**settings).to(device)
+    theta = theta.to(device).requires_grad_()
+    call = {name: tensor.to(device) for name, tensor in call.items()}
+    z = layer(theta, key=torch.tensor([11, 12], device=device), **call)
+    z.backward(d.to(device).expand_as(z))
+    return [z.detach().cpu(), theta.grad.cpu(), *(stat.cpu() for stat in layer.stats().values())]
+
+
+@pytest.mark.parametrize(("solver", "n"), THRESHOLDS.values(), ids=THRESHOLDS.keys())
+def test_thresholds_give_the_same_bits(solver: aimle.Solver, n: int):
+    count = 40 if n < 100 else 5
+    for seed in range(24):
+        pick = torch.Generator().manual_seed(seed)
+        one_of = lambda *values: values[int(torch.randint(len(values), (1,), generator=pick))]  # noqa: B023, E731
+        settings = {
+            "solver": solver,
+            "noise": one_of("gumbel", "logistic", "normal"),
+            "nb_samples": one_of(1, 2, 5),
+            "order": one_of("first", "trapezoid"),
+            "output": one_of("samples", "mean"),
+            "sense": one_of("max", "min"),
+            "theta_noise_temperature": one_of(0.3, 1.0),
+            "max_weight": one_of(0.4, 20.0),
+        }
+        dtype = one_of(torch.float32, torch.float64)
+        theta = draw((count, n), one_of("plain", "tied"), dtype, seed)
+        d = draw((count, *[1] * (settings["output"] == "samples"), n), "plain", dtype, seed + 100)
+        call = {}
+        if one_of(True, False):
+            call["mask"] = torch.arange(n) % 9 != 4
+        if isinstance(solver, aimle.TopK) and one_of(True, False):
+            call["k"] = torch.arange(count) % 5
+        on_cpu = gradient_and_stats(settings, call, theta, d, "cpu")
+        on_gpu = gradient_and_stats(settings, call, theta, d, "cuda")
+        for what, a, b in zip(range(len(on_cpu)), on_cpu, on_gpu, strict=True):
+            same = (a == b) | (a.isnan() & b.isnan())
+            assert same.all(), (
+                f"seed {seed}, {settings}, {dtype}, {list(call)}: part {what} differs"
+            )
