@@ -69,7 +69,7 @@ bench-gpu: setup  ## Checks the GPU's results against the CPU's, then times them
 	@cmake --preset release -DPYTHON="$(PYTHON)" -DAIMLE_CUDA=ON -DAIMLE_BENCHMARKS=ON
 	@cmake --build --preset release -j $(JOBS)
 	@PYTHONPATH=python "$(PYTHON)" benchmarks/bench_gpu.py
-	@build/release/benchmarks/cuda_layer
+	@for program in build/release/benchmarks/cuda_*; do $$program || exit 1; done
 
 wheel: setup  ## Builds a wheel for this torch in dist
 	@"$(PYTHON)" -m pip wheel -v . --no-build-isolation --no-deps --wheel-dir dist

@@ -397,7 +397,9 @@ def test_samples_are_a_function_of_the_key(structures):
         (lambda x: ops.marginals(x, "topk", []), ValueError, "1 solver_args"),
     ],
 )
-def test_misuse_is_named(call: Callable, error: type[Exception], words: str):
+def test_misuse_is_named(call: Callable, error: type[Exception], words: str, device: torch.device):
+    if device.type == "cuda" and words.startswith("row"):
+        pytest.skip("what is found in a row raises on the CPU alone")
     with pytest.raises(error, match=words):
         call(torch.ones(3, 6))
 

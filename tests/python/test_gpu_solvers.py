@@ -204,7 +204,7 @@ THRESHOLDS = {
 
 def gradient_and_stats(settings: dict, call: dict, theta: Tensor, d: Tensor, device: str) -> list:
     layer = aimle.Thresholds(**settings).to(device)
-    theta = theta.to(device).requires_grad_()
+    theta = theta.detach().to(device, copy=True).requires_grad_()
     call = {name: tensor.to(device) for name, tensor in call.items()}
     z = layer(theta, key=torch.tensor([11, 12], device=device), **call)
     z.backward(d.to(device).expand_as(z))
