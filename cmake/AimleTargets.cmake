@@ -23,24 +23,26 @@ function(aimle_configure target)
 endfunction()
 
 # Sources compiled for an instruction set; they are entered only after isa() has looked at the
-# processor.
+# processor. What errno and the flags of floating-point exceptions would be does not matter there,
+# and keeping them right would forbid vectors.
 function(aimle_vector_sources target options)
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     return()
   endif()
   foreach(source IN LISTS ARGN)
-    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${options}")
+    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
+                                "${options};-fno-math-errno;-fno-trapping-math")
     target_sources(${target} PRIVATE ${source})
   endforeach()
 endfunction()
 
 function(aimle_avx2_sources target)
-  aimle_vector_sources(${target} "-mavx2;-mfma;-mbmi2;-fno-math-errno" ${ARGN})
+  aimle_vector_sources(${target} "-mavx2;-mfma;-mbmi2" ${ARGN})
 endfunction()
 
 function(aimle_avx512_sources target)
   # The warnings are false alarms of GCC 12 inside its own header.
   aimle_vector_sources(${target}
-    "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mbmi2;-fno-math-errno;-Wno-maybe-uninitialized"
+    "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mbmi2;-Wno-maybe-uninitialized"
     ${ARGN})
 endfunction()

@@ -212,7 +212,7 @@ __device__ void gradient_of_example(const RowSource<T>& source, const Rule& rule
     for (int64_t j = lane; j < n; j += 32) {
       const bool is_in = chosen(j);
       const Partner partner = sample.of(j, is_in);
-      if (partner.entry < 0 || !is_free(j) || isinf(partner.threshold)) continue;
+      if (partner.entry < 0 || !is_free(j) || !isfinite(partner.threshold)) continue;
       const double u = (partner.threshold - rule.sign * static_cast<double>(theta[j])) / rule.tau;
       const double weight = threshold_weight(rule.density, rule.order, u, is_in);
       const double kept = rule.max_weight < weight ? rule.max_weight : weight;

@@ -29,7 +29,8 @@ template <class Term>
   for (; j + kSumLanes <= n; j += kSumLanes) {
     for (int lane = 0; lane < kSumLanes; ++lane) partial[lane] += term(j + lane);
   }
-  for (int lane = 0; j + lane < n; ++lane) partial[lane] += term(j + lane);
+  const auto rest = static_cast<int>(n - j);
+  for (int lane = 0; lane < rest; ++lane) partial[lane] += term(j + lane);
   return fold(partial);
 }
 

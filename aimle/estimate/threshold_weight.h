@@ -38,25 +38,21 @@ AIMLE_HD double logistic_weight(ThresholdTarget::Order order, double u, bool is_
 /// (1 + a) Phi(-a) / phi(a) for a >= 0.
 AIMLE_HD double scaled_mills(double a) {
   const double t = (a - 4.0) / (a + 4.0);
-  double g = -0x1.000497104c327p-23;
-  g = g * t - 0x1.674baade46cf6p-24;
-  g = g * t + 0x1.2739a33592464p-20;
-  g = g * t + 0x1.296d09b7a1f4ep-20;
-  g = g * t - 0x1.a3f220424585bp-18;
-  g = g * t - 0x1.22e0a1e89884bp-17;
-  g = g * t + 0x1.1d0061e0cbacfp-15;
-  g = g * t + 0x1.bf142f069a694p-15;
-  g = g * t - 0x1.cdad98334829dp-13;
-  g = g * t - 0x1.f06af170462f4p-13;
-  g = g * t + 0x1.c89c6c64d2182p-10;
-  g = g * t - 0x1.775d1670f6c52p-11;
-  g = g * t - 0x1.9ae19bc262a3bp-7;
-  g = g * t + 0x1.704e2089dc4b7p-5;
-  g = g * t - 0x1.4a947b692dd09p-4;
-  g = g * t + 0x1.25a4eb03b6e74p-4;
-  g = g * t + 0x1.1f7901bf1507cp-5;
-  g = g * t - 0x1.f06f3d0b9f9d9p-3;
-  return g * t + 0x1.2eea40b9abcabp+0;
+  // By pairs of coefficients (Estrin's scheme), which does not wait for one term after the other.
+  const double t2 = t * t, t4 = t2 * t2, t8 = t4 * t4;
+  const double g0 = -0x1.f06f3d0b9f9d9p-3 * t + 0x1.2eea40b9abcabp+0;
+  const double g2 = 0x1.25a4eb03b6e74p-4 * t + 0x1.1f7901bf1507cp-5;
+  const double g4 = 0x1.704e2089dc4b7p-5 * t - 0x1.4a947b692dd09p-4;
+  const double g6 = -0x1.775d1670f6c52p-11 * t - 0x1.9ae19bc262a3bp-7;
+  const double g8 = -0x1.f06af170462f4p-13 * t + 0x1.c89c6c64d2182p-10;
+  const double g10 = 0x1.bf142f069a694p-15 * t - 0x1.cdad98334829dp-13;
+  const double g12 = -0x1.22e0a1e89884bp-17 * t + 0x1.1d0061e0cbacfp-15;
+  const double g14 = 0x1.296d09b7a1f4ep-20 * t - 0x1.a3f220424585bp-18;
+  const double g16 = -0x1.674baade46cf6p-24 * t + 0x1.2739a33592464p-20;
+  const double g18 = -0x1.000497104c327p-23;
+  const double low = (g0 + g2 * t2) + (g4 + g6 * t2) * t4;
+  const double middle = (g8 + g10 * t2) + (g12 + g14 * t2) * t4;
+  return low + (middle + (g16 + g18 * t2) * t8) * t8;
 }
 
 AIMLE_HD double normal_weight(ThresholdTarget::Order order, double u, bool is_in) {

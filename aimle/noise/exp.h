@@ -57,17 +57,15 @@ AIMLE_HD ExpParts exp_parts(double x) {
   const double k = shifted - kRound;
   const double r = (x - k * kLog2High) - k * kLog2Low;
 
-  double q = 0x1.af38a9b0ec855p-26;
-  q = q * r + 0x1.289185613a3d6p-22;
-  q = q * r + 0x1.71de0dae63bb3p-19;
-  q = q * r + 0x1.a019b90d2ae7ap-16;
-  q = q * r + 0x1.a01a01a7c41d5p-13;
-  q = q * r + 0x1.6c16c1788bd90p-10;
-  q = q * r + 0x1.11111111109b3p-7;
-  q = q * r + 0x1.5555555553d63p-5;
-  q = q * r + 0x1.5555555555556p-3;
-  q = q * r + 0x1.0000000000001p-1;
-  return {double_from_bits((double_bits(shifted) << 52) + 0x3ff0000000000000u), r + (r * r) * q};
+  // By pairs of coefficients (Estrin's scheme), which does not wait for one term after the other.
+  const double r2 = r * r, r4 = r2 * r2;
+  const double q01 = 0x1.5555555555556p-3 * r + 0x1.0000000000001p-1;
+  const double q23 = 0x1.11111111109b3p-7 * r + 0x1.5555555553d63p-5;
+  const double q45 = 0x1.a01a01a7c41d5p-13 * r + 0x1.6c16c1788bd90p-10;
+  const double q67 = 0x1.71de0dae63bb3p-19 * r + 0x1.a019b90d2ae7ap-16;
+  const double q89 = 0x1.af38a9b0ec855p-26 * r + 0x1.289185613a3d6p-22;
+  const double q = (q01 + q23 * r2) + ((q45 + q67 * r2) + q89 * r4) * r4;
+  return {double_from_bits((double_bits(shifted) << 52) + 0x3ff0000000000000u), r + r2 * q};
 }
 
 AIMLE_HD double exp_portable(double x) {

@@ -4,6 +4,10 @@
 
 #include <set>
 
+#include "aimle/base/isa.h"
+#include "aimle/estimate/step_size.h"
+#include "aimle/estimate/threshold_finder.h"
+#include "aimle/estimate/threshold_weight.h"
 #include "tests/estimate/cases.h"
 
 namespace aimle::cases {
@@ -51,13 +55,13 @@ TEST(ThresholdsTest, EntriesEnterAndLeaveAtTheirThresholdsWithTheirPartners) {
       for (bool& allowed : mask) allowed = !one_in(rng, 6);
     }
     const Row row = solve_row(solver, x, mask);
-    std::vector<uint8_t> chosen(x.size());
-    for (size_t j = 0; j < x.size(); ++j) chosen[j] = row.z[j] == 1.0;
+    std::vector<Flag> in(x.size());
+    for (size_t j = 0; j < x.size(); ++j) in[j] = row.z[j] == 1.0 ? ~Flag{0} : Flag{0};
     ThresholdFinder<double> finder(solver);
     std::vector<double> threshold(x.size());
     std::vector<int64_t> partner(x.size());
-    const bool found = finder.find(x.data(), mask.size() ? &mask[0] : nullptr, nullptr,
-                                   chosen.data(), threshold.data(), partner.data());
+    const bool found = finder.find(x.data(), mask.size() ? &mask[0] : nullptr, nullptr, in.data(),
+                                   threshold.data(), partner.data());
     ASSERT_EQ(found, row.status == Status::kOk) << describe_row(seed, solver, -1);
     if (!found) continue;
     std::vector<double> mark(x.size()), gain(x.size());
@@ -75,17 +79,155 @@ TEST(ThresholdsTest, EntriesEnterAndLeaveAtTheirThresholdsWithTheirPartners) {
       }
       above[at] = threshold[at] + 1e-9;
       below[at] = threshold[at] - 1e-9;
-      const Row in = solve_row(solver, above, mask), out = solve_row(solver, below, mask);
-      ASSERT_EQ(in.z[at], 1.0) << where;
+      const Row inside = solve_row(solver, above, mask), out = solve_row(solver, below, mask);
+      ASSERT_EQ(inside.z[at], 1.0) << where;
       ASSERT_EQ(out.z[at], 0.0) << where;
       ASSERT_EQ(out.z[static_cast<size_t>(partner[at])], 1.0) << where;
       // <d, z_in - z_out> is what the folded gradient says.
       for (double& value : mark) value = normal(rng);
       finder.fold(mark.data(), gain.data());
       double expected = 0.0;
-      for (size_t i = 0; i < x.size(); ++i) expected += mark[i] * (in.z[i] - out.z[i]);
+      for (size_t i = 0; i < x.size(); ++i) expected += mark[i] * (inside.z[i] - out.z[i]);
       ASSERT_NEAR(gain[at] - gain[static_cast<size_t>(partner[at])], expected, 1e-12) << where;
     }
+  }
+}
+
+/// The gradient as thresholds.h has it, one entry after the other.
+template <class T>
+Outcome<T> plain_thresholds(const Case<T>& call, const std::vector<T>& z) {
+  const EstimatorSettings& settings = call.settings;
+  auto target = std::get<ThresholdTarget>(settings.target);
+  if (settings.noise.kind == NoiseKind::kNone) target.order = ThresholdTarget::Order::kFirst;
+  const int64_t n = call.n(), samples = call.samples();
+  const Examples<T> examples = call.examples();
+  std::vector<T> x(static_cast<size_t>(call.count * samples * n));
+  perturb(settings, Sense::kMax, examples, x.data(), sequential());
+  ThresholdFinder<T> finder(call.solver);
+  Outcome<T> result;
+  result.dtheta.resize(static_cast<size_t>(call.count * n));
+  const auto size = static_cast<size_t>(n);
+  std::vector<double> mass_of(static_cast<size_t>(call.count)), lost_of(mass_of.size());
+  int64_t weights = 0, cut = 0;
+  for (int64_t b = 0; b < call.count; ++b) {
+    const double sign = settings.sense == Sense::kMin ? -1.0 : 1.0;
+    std::vector<double> sum(size), gain(size);
+    double mass[kSumLanes] = {}, lost[kSumLanes] = {};
+    for (int64_t s = 0; s < samples; ++s) {
+      const int64_t row = b * samples + s;
+      std::vector<Flag> in(size);
+      for (size_t j = 0; j < size; ++j)
+        in[j] = z[static_cast<size_t>(row * n) + j] == T(1) ? ~Flag{0} : 0;
+      std::vector<T> threshold(size);
+      std::vector<int64_t> partner(size);
+      if (!finder.find(x.data() + row * n, examples.mask ? examples.mask + b * n : nullptr,
+                       examples.k ? examples.k + b : nullptr, in.data(), threshold.data(),
+                       partner.data())) {
+        std::ranges::fill(sum, std::numeric_limits<double>::quiet_NaN());
+        continue;
+      }
+      const int64_t g = call.rows() == 1 ? 0 : s;
+      finder.fold(call.dy.data() + (b * call.rows() + g) * n, gain.data());
+      for (int64_t j = 0; j < n; ++j) {
+        const auto at = static_cast<size_t>(j);
+        const auto t = static_cast<double>(threshold[at]);
+        if (partner[at] < 0 || !is_free(examples, b, j) || !std::isfinite(t)) continue;
+        const double d = gain[at] - gain[static_cast<size_t>(partner[at])];
+        const double u = (t - sign * static_cast<double>(examples.theta[b * n + j])) /
+                         settings.theta_temperature;
+        const double w = threshold_weight(target.density, target.order, u, in[at] != 0);
+        const double kept = std::min(w, target.max_weight);
+        weights += 1;
+        cut += w > kept;
+        mass[j % kSumLanes] += w * std::abs(d);
+        lost[j % kSumLanes] += (w - kept) * std::abs(d);
+        sum[at] += (target.order == ThresholdTarget::Order::kFirst ? 1.0 : 0.5) * kept * d;
+      }
+    }
+    int64_t free = 0;
+    for (int64_t j = 0; j < n; ++j) free += is_free(examples, b, j);
+    const double total = fixed_sum(
+        n, [&](int64_t j) { return is_free(examples, b, j) ? sum[static_cast<size_t>(j)] : 0.0; });
+    const double mean = total / static_cast<double>(std::max<int64_t>(free, 1));
+    const double scale =
+        sign / (settings.theta_temperature *
+                (settings.output == Output::kMean ? static_cast<double>(samples) : 1.0));
+    for (int64_t j = 0; j < n; ++j) {
+      const auto at = static_cast<size_t>(j);
+      result.dtheta[static_cast<size_t>(b * n) + at] =
+          is_free(examples, b, j) ? static_cast<T>(scale * (sum[at] - mean)) : T(0);
+    }
+    mass_of[static_cast<size_t>(b)] = fold(mass);
+    lost_of[static_cast<size_t>(b)] = fold(lost);
+  }
+  const auto total = [&](const std::vector<double>& of) {
+    return fixed_sum(call.count, [&](int64_t b) { return of[static_cast<size_t>(b)]; });
+  };
+  result.report.capped_share =
+      static_cast<double>(cut) / static_cast<double>(std::max<int64_t>(weights, 1));
+  result.report.capped_mass =
+      total(mass_of) > 0.0 ? total(lost_of) / total(mass_of) : total(mass_of);
+  return result;
+}
+
+template <class T>
+void expect_the_plain_gradient(uint64_t seed) {
+  Rng rng(seed);
+  Case<T> call;
+  call.solver = draw_solver(static_cast<int>(rng() % 4), uniform(rng, 1, 45), rng);
+  call.count = uniform(rng, 1, 9);
+  constexpr NoiseKind kDensities[] = {NoiseKind::kGumbel, NoiseKind::kLogistic, NoiseKind::kNormal};
+  const NoiseKind density = kDensities[rng() % 3];
+  call.settings = {
+      .noise = {.kind = one_in(rng, 5) ? NoiseKind::kNone : density},
+      .samples = uniform(rng, 1, 4),
+      .theta_temperature = one_in(rng, 2) ? 1.0 : 0.7,
+      .sense = one_in(rng, 3) ? Sense::kMin : Sense::kMax,
+      .output = one_in(rng, 3) ? Output::kMean : Output::kSamples,
+      .difference = Difference::kThresholds,
+      .target = ThresholdTarget{.density = density,
+                                .order = one_in(rng, 3) ? ThresholdTarget::Order::kFirst
+                                                        : ThresholdTarget::Order::kTrapezoid,
+                                .max_weight = one_in(rng, 2) ? 20.0 : 0.4}};
+  call.settings.target_temperature = call.settings.theta_temperature;
+  call.draw_theta(rng);
+  call.draw_dy(rng);
+  if (one_in(rng, 3)) {
+    call.mask.resize(static_cast<size_t>(call.count * call.n()));
+    for (bool& allowed : call.mask) allowed = !one_in(rng, 6);
+  }
+  Case<T> solved = call;  // z of every sample, whatever the layer would return
+  solved.settings.output = Output::kSamples;
+  solved.dy.assign(static_cast<size_t>(call.count * call.samples() * call.n()), T(0));
+  const Outcome<T> expected = plain_thresholds(call, run_fused(solved).z);
+  const Isa before = isa();
+  for (const Isa set : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+    if (!processor_has(set)) continue;
+    use_isa(set);
+    const Outcome<T> got = run_fused(call);
+    use_isa(before);
+    const std::string where = "seed " + std::to_string(seed) + " solver " +
+                              std::to_string(call.solver.index()) +
+                              " n=" + std::to_string(call.n()) + " on " + std::string(name(set));
+    ASSERT_EQ(got.dtheta.size(), expected.dtheta.size());
+    for (size_t i = 0; i < got.dtheta.size(); ++i) {
+      ASSERT_TRUE(got.dtheta[i] == expected.dtheta[i] ||
+                  (std::isnan(got.dtheta[i]) && std::isnan(expected.dtheta[i])))
+          << where << " entry " << i << ": " << got.dtheta[i] << " instead of "
+          << expected.dtheta[i];
+    }
+    ASSERT_EQ(got.report.capped_share, expected.report.capped_share) << where;
+    if (!std::isnan(expected.report.capped_mass)) {
+      ASSERT_EQ(got.report.capped_mass, expected.report.capped_mass) << where;
+    }
+  }
+}
+
+TEST(ThresholdsTest, EveryInstructionSetGivesTheBitsOfThePlainFormula) {
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    expect_the_plain_gradient<float>(seed);
+    expect_the_plain_gradient<double>(seed);
+    if (HasFatalFailure()) return;
   }
 }
 

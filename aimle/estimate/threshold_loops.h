@@ -1,0 +1,225 @@
+// The source of the threshold kernels, included once per instruction set. Private to
+// threshold_kernels*.cpp.
+#pragma once
+
+#include <type_traits>
+
+#include "aimle/estimate/threshold_kernels.h"
+#include "aimle/estimate/threshold_weight.h"
+
+namespace aimle {
+namespace {
+
+inline int64_t unpack(const uint8_t* __restrict bits, int64_t n, Flag* __restrict in) {
+  int64_t count = 0;
+  for (int64_t byte = 0; 8 * byte < n; ++byte) {
+    const uint64_t packed = bits[byte];
+    for (uint64_t i = 0; i < 8; ++i) in[8 * byte + i] = Flag{0} - (packed >> i & 1);
+    count += __builtin_popcountll(packed);
+  }
+  return count;
+}
+
+template <class T>
+int64_t find_free(const T* __restrict theta, const bool* __restrict mask, int64_t n,
+                  Flag* __restrict free) {
+  constexpr T kInfinity = static_cast<T>(__builtin_huge_val());
+  Flag count = 0;
+  for (int64_t j = 0; j < n; ++j) {
+    free[j] = mask_if(theta[j] != kInfinity && theta[j] != -kInfinity);
+    if (mask != nullptr) free[j] &= mask_if(mask[j]);
+    count -= free[j];
+  }
+  return static_cast<int64_t>(count);
+}
+
+template <class T>
+Rivals find_rivals(const T* x, const bool* mask, const Flag* in, int64_t n) {
+  Rivals result;
+  for (int64_t j = 0; j < n; ++j) {
+    if (mask != nullptr && !mask[j]) continue;
+    if (in[j] != 0) {
+      if (result.worst_in < 0 || x[j] <= x[result.worst_in]) result.worst_in = j;
+    } else if (result.best_out < 0 || x[j] > x[result.best_out]) {
+      result.best_out = j;
+    }
+  }
+  return result;
+}
+
+// Four entries side by side.
+using FourKeys = int64_t __attribute__((vector_size(32)));
+using FourInts = int32_t __attribute__((vector_size(16)));
+using FourFloats = float __attribute__((vector_size(16)));
+
+/// The same without branches: score and place in one integer, the score first, where the earlier
+/// place is the larger number.
+inline Rivals find_rivals(const float* x, const Flag* in, int64_t n) {
+  constexpr int64_t kLeast = INT64_MIN, kMost = INT64_MAX;
+  FourKeys worst = FourKeys{} + kMost, best = FourKeys{} + kLeast;
+  FourKeys place = FourKeys{0, -1, -2, -3} + 0xffffffff;
+  const auto compare = [&](const float* scores, const Flag* flags) {
+    FourFloats four;
+    FourKeys is_in;
+    __builtin_memcpy(&four, scores, sizeof four);
+    __builtin_memcpy(&is_in, flags, sizeof is_in);
+    const FourInts bits = (FourInts)(four + 0.0f);  // -0 becomes +0
+    const FourInts score = bits ^ ((bits >> 31) & 0x7fffffff);
+    const FourKeys key = (__builtin_convertvector(score, FourKeys) << 32) + place;
+    const FourKeys in_key = is_in != 0 ? key : FourKeys{} + kMost;
+    const FourKeys out_key = is_in != 0 ? FourKeys{} + kLeast : key;
+    worst = in_key < worst ? in_key : worst;
+    best = out_key > best ? out_key : best;
+    place -= 4;
+  };
+  int64_t j = 0;
+  for (; j + 4 <= n; j += 4) compare(x + j, in + j);
+  int64_t worst_key = kMost, best_key = kLeast;
+  if (j < n) {
+    // Entries that are not there are out, and must not be the best of those.
+    float rest[4] = {};
+    Flag flags[4] = {};
+    __builtin_memcpy(rest, x + j, static_cast<size_t>(n - j) * sizeof(float));
+    __builtin_memcpy(flags, in + j, static_cast<size_t>(n - j) * sizeof(Flag));
+    const FourKeys best_before = best;
+    compare(rest, flags);
+    for (int64_t lane = n - j; lane < 4; ++lane) best[lane] = best_before[lane];
+  }
+  for (int lane = 0; lane < 4; ++lane) {
+    worst_key = worst[lane] < worst_key ? worst[lane] : worst_key;
+    best_key = best[lane] > best_key ? best[lane] : best_key;
+  }
+  const auto index = [](int64_t key) { return 0xffffffff - (key & 0xffffffff); };
+  return {.worst_in = worst_key == kMost ? -1 : index(worst_key),
+          .best_out = best_key == kLeast ? -1 : index(best_key)};
+}
+
+template <class T>
+Rivals rivals(const T* x, const bool* mask, const Flag* in, int64_t n) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (mask == nullptr) return find_rivals(x, in, n);
+  }
+  return find_rivals(x, mask, in, n);
+}
+
+template <class T>
+void meet(const Meeting& in, const Meeting& out, const T* __restrict theta, double sign, double tau,
+          const T* __restrict d, const Flag* __restrict free, int64_t n, const WeightRow& row) {
+  double* __restrict u = row.u;
+  double* __restrict difference = row.difference;
+  const Flag* __restrict is_in = row.in;
+  Flag* __restrict valid = row.valid;
+  const double in_t = in.threshold, out_t = out.threshold, in_gain = in.gain, out_gain = out.gain;
+  const Flag in_met = mask_if(in.met), out_met = mask_if(out.met);
+  for (int64_t j = 0; j < n; ++j) valid[j] = (is_in[j] & in_met) | (~is_in[j] & out_met);
+  if (free != nullptr) {
+    for (int64_t j = 0; j < n; ++j) valid[j] &= free[j];
+  }
+  for (int64_t j = 0; j < n; ++j) {
+    const double t = select(is_in[j], in_t, out_t), gain = select(is_in[j], in_gain, out_gain);
+    const double at = (t - sign * static_cast<double>(theta[j])) / tau;
+    u[j] = select(valid[j], at, 0.0);
+    difference[j] = select(valid[j], static_cast<double>(d[j]) - gain, 0.0);
+  }
+}
+
+[[gnu::always_inline]] inline double absolute(double x) {
+  return double_from_bits(double_bits(x) & ~(uint64_t{1} << 63));
+}
+
+template <NoiseKind kDensity, ThresholdTarget::Order kOrder>
+void weigh_by(double max_weight, const WeightRow& row, int64_t n, CappedPartials& capped,
+              double* __restrict sum) {
+  const double* __restrict u = row.u;
+  const double* __restrict difference = row.difference;
+  const Flag* __restrict in = row.in;
+  const Flag* __restrict valid = row.valid;
+  constexpr double kFactor = kOrder == ThresholdTarget::Order::kTrapezoid ? 0.5 : 1.0;
+  Flag weights = 0, cut = 0;
+  for (int64_t begin = 0; begin < n; begin += kSumLanes) {
+    const int64_t end = n - begin < kSumLanes ? n : begin + kSumLanes;
+    double* __restrict mass = capped.mass - begin;
+    double* __restrict lost = capped.lost - begin;
+    Flag above = 0;
+    for (int64_t j = begin; j < end; ++j) {
+      const double w = threshold_weight(kDensity, kOrder, u[j], in[j] != 0);
+      const double kept = w < max_weight ? w : max_weight;
+      mass[j] += w * absolute(difference[j]);
+      sum[j] += kFactor * kept * difference[j];
+      weights -= valid[j];
+      above -= mask_if(w > kept) & valid[j];
+    }
+    if (above == 0) continue;  // and nothing is lost
+    cut += above;
+    for (int64_t j = begin; j < end; ++j) {
+      const double w = threshold_weight(kDensity, kOrder, u[j], in[j] != 0);
+      lost[j] += (w - (w < max_weight ? w : max_weight)) * absolute(difference[j]);
+    }
+  }
+  capped.capped += static_cast<int64_t>(cut);
+  capped.weights += static_cast<int64_t>(weights);
+}
+
+inline void weigh(const ThresholdTarget& target, const WeightRow& row, int64_t n,
+                  CappedPartials& capped, double* sum) {
+  constexpr int64_t kVector = 4;
+  for (int64_t j = n; j % kVector != 0; ++j) {
+    row.u[j] = row.difference[j] = 0.0;
+    row.in[j] = row.valid[j] = 0;
+  }
+  const int64_t padded = (n + kVector - 1) / kVector * kVector;
+  const auto in_order = [&]<NoiseKind kDensity>() {
+    if (target.order == ThresholdTarget::Order::kFirst) {
+      weigh_by<kDensity, ThresholdTarget::Order::kFirst>(target.max_weight, row, padded, capped,
+                                                         sum);
+    } else {
+      weigh_by<kDensity, ThresholdTarget::Order::kTrapezoid>(target.max_weight, row, padded, capped,
+                                                             sum);
+    }
+  };
+  switch (target.density) {
+    case NoiseKind::kGumbel:
+      return in_order.template operator()<NoiseKind::kGumbel>();
+    case NoiseKind::kLogistic:
+      return in_order.template operator()<NoiseKind::kLogistic>();
+    default:
+      return in_order.template operator()<NoiseKind::kNormal>();
+  }
+}
+
+template <class T>
+int64_t center(double* __restrict sum, const Flag* __restrict free, int64_t free_count,
+               double scale, int64_t n, T* __restrict out) {
+  int64_t zeros = 0;
+  if (free == nullptr) {
+    const double mean =
+        fixed_sum(n, [=](int64_t j) { return sum[j]; }) / static_cast<double>(free_count);
+    for (int64_t j = 0; j < n; ++j) {
+      const double g = scale * (sum[j] - mean);
+      out[j] = static_cast<T>(g);
+      zeros += g == 0.0;
+      sum[j] = 0.0;
+    }
+    return zeros;
+  }
+  const double total = fixed_sum(n, [=](int64_t j) { return select(free[j], sum[j], 0.0); });
+  const double mean = total / static_cast<double>(free_count > 0 ? free_count : 1);
+  for (int64_t j = 0; j < n; ++j) {
+    const double g = select(free[j], scale * (sum[j] - mean), 0.0);
+    out[j] = static_cast<T>(g);
+    zeros += free[j] != 0 && g == 0.0;
+    sum[j] = 0.0;
+  }
+  return zeros;
+}
+
+template <class T>
+constexpr ThresholdKernels<T> kThresholdKernels = {.find_free = find_free<T>,
+                                                   .unpack = unpack,
+                                                   .rivals = rivals<T>,
+                                                   .meet = meet<T>,
+                                                   .weigh = weigh,
+                                                   .center = center<T>};
+
+}  // namespace
+}  // namespace aimle
