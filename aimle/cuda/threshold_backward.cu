@@ -215,7 +215,7 @@ __device__ void gradient_of_example(const RowSource<T>& source, const Rule& rule
       if (partner.entry < 0 || !is_free(j) || !isfinite(partner.threshold)) continue;
       const double u = (partner.threshold - rule.sign * static_cast<double>(theta[j])) / rule.tau;
       const double weight = threshold_weight(rule.density, rule.order, u, is_in);
-      const double kept = rule.max_weight < weight ? rule.max_weight : weight;
+      const double kept = weight < rule.max_weight ? weight : rule.max_weight;
       weights += 1;
       cut += weight > kept;
       mass += weight * fabs(partner.difference);

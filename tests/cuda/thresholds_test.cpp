@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "aimle/estimate/thresholds.h"
+#include "aimle/estimate/threshold_finder.h"
 #include "tests/cuda/lockstep.h"
 #include "tests/map/argmax_instances.h"
 #include "tests/map/conformance.h"
@@ -28,7 +28,7 @@ struct RowInMemory {
 
 /// Partners by entry, from the device's by edge or for the whole row.
 template <class T, class S>
-std::vector<int64_t> partners(const S& solver, const Instance<T>& row, const uint8_t* z, Rng& rng) {
+std::vector<int64_t> partners(const S& solver, const Instance<T>& row, const Flag* z, Rng& rng) {
   const auto n = solver.size();
   cuda::RowPartners found{};
   cuda::run_in_lockstep(static_cast<int>(uniform(rng, 1, 40)), rng(), [&](Lockstep& group) {
@@ -45,7 +45,7 @@ std::vector<int64_t> partners(const S& solver, const Instance<T>& row, const uin
 }
 
 template <class T>
-std::vector<int64_t> partners(const SpanningTree& solver, const Instance<T>& row, const uint8_t* z,
+std::vector<int64_t> partners(const SpanningTree& solver, const Instance<T>& row, const Flag* z,
                               Rng& rng) {
   const auto n = static_cast<int32_t>(solver.vertices);
   const bool directed = solver.layout == SpanningTree::Layout::kDirected;
@@ -112,8 +112,9 @@ TYPED_TEST(PartnersInLockstep, AreThoseOfTheCpu) {
       const auto solved = solve_batch(solver, batch);
       for (int64_t r = 0; r < batch.count; ++r) {
         if (solved.status[static_cast<size_t>(r)] != Status::kOk || batch.size == 0) continue;
-        std::vector<uint8_t> z(static_cast<size_t>(batch.size));
-        for (int64_t j = 0; j < batch.size; ++j) z[j] = solved.z[r * batch.size + j] == T(1);
+        std::vector<Flag> z(static_cast<size_t>(batch.size));
+        for (int64_t j = 0; j < batch.size; ++j)
+          z[j] = solved.z[r * batch.size + j] == T(1) ? ~Flag{0} : 0;
         std::vector<T> threshold(z.size());
         std::vector<int64_t> expected(z.size());
         const Instance<T> row = batch.instance(r);
