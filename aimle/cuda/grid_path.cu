@@ -6,11 +6,11 @@
 namespace aimle::cuda {
 namespace {
 
-template <class T, class Group, class Chosen>
+template <bool kInPlace, class T, class Group, class Chosen>
 __device__ __forceinline__ Status solve_row(Group& group, const Row<T>& row, const GridShape& grid,
                                             void* memory, Chosen chosen) {
-  return solve_grid(group, grid, QuadScores<T>{row}, row.mask(),
-                    GridScratch<T>::at(memory, grid.padded), chosen);
+  return solve_grid<kInPlace>(group, grid, QuadScores<T>{row}, row.mask(),
+                              GridScratch<T>::at(memory, grid.padded), chosen);
 }
 
 /// A block per grid, everything in shared memory.
@@ -34,8 +34,8 @@ struct GridPolicy {
     const auto n = static_cast<int>(row.n());
     for (int word = group.rank(); 32 * word < n; word += kThreads) chosen[word] = 0;
     group.sync();
-    return solve_row(group, row, grid, scratch,
-                     [chosen](int32_t j) { chosen[j / 32] |= 1u << (j % 32); });
+    return solve_row<false>(group, row, grid, scratch,
+                            [chosen](int32_t j) { chosen[j / 32] |= 1u << (j % 32); });
   }
 };
 
@@ -54,8 +54,8 @@ __global__ void __launch_bounds__(kLargeThreads)
     const DirectOutput<T> output(sink, r, row.n());
     output.clear(block);
     block.sync();
-    const Status status = solve_row(block, row, grid, scratch + blockIdx.x * bytes,
-                                    [&](int32_t j) { output.set(j); });
+    const Status status = solve_row<true>(block, row, grid, scratch + blockIdx.x * bytes,
+                                          [&](int32_t j) { output.set(j); });
     output.finish(block, status);
     block.sync();
   }

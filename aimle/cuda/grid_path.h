@@ -9,8 +9,10 @@
 // point is what Dijkstra computes on the CPU, bit for bit. A sweep whose changes all lie beyond the
 // target's distance is the last: what follows from them lies beyond it too.
 //
-// Each thread reads one array and writes another, so that a sweep needs one barrier; some
-// longest-path-in-cells sweeps of O(HW / threads).
+// Each thread reads one array and writes another, so that a sweep needs one barrier; as many sweeps
+// of O(HW / threads) as the longest of the paths has cells. Large grids are swept in place, down
+// and up in turns: what a thread reads may be from this sweep or from the one before, and the end
+// is the same; most of a path is then covered by the sweep in its direction.
 //
 // The walk is thread 0's. At the first cell with several tight predecessors all threads count the
 // cells from the source over tight steps, level by level, and the walk goes on by those counts.
@@ -138,58 +140,72 @@ AIMLE_DEVICE Status read_costs(Group& group, const GridShape& grid, const Scores
   return worst == 1 && grid.refuse_negative ? Status::kNegativeCost : Status::kOk;
 }
 
-/// Fills `scratch.distance`; `scratch.other` is free afterwards.
-template <bool kStraight, class T, class Group>
-AIMLE_DEVICE void fill_distances(Group& group, const GridShape& grid, GridScratch<T>& scratch) {
-  if (group.rank() == 0) scratch.distance[grid.source] = scratch.cost[grid.source];
-  group.sync();
-  bool again = true;
+/// Sweeps over all cells until nothing changes that matters: what is beyond the target's value
+/// leads to nothing below it. `update(values, v)` gives the new value of cell v, at most the old
+/// one.
+template <bool kInPlace, class Value, class Group, class Update>
+AIMLE_DEVICE void sweep_to_rest(Group& group, const GridShape& grid, Value*& values, Value*& other,
+                                const Update& update) {
+  const int32_t first = first_cell(grid), last = end_of_cells(grid) - 1;
+  bool again = true, upwards = false;
   while (again) {
-    const T limit = scratch.distance[grid.target];
+    const Value limit = values[grid.target];
     bool changed = false;
-    for (int32_t v = first_cell(grid) + group.rank(); v < end_of_cells(grid); v += group.size()) {
-      const T through = nearest<kStraight>(grid, scratch.distance, v) + scratch.cost[v];
-      const T before = scratch.distance[v];
-      changed |= through < before && through <= limit;
-      scratch.other[v] = lesser(through, before);
+    for (int32_t i = group.rank(); i <= last - first; i += group.size()) {
+      const int32_t v = upwards ? last - i : first + i;
+      const Value before = values[v], after = update(values, v);
+      changed |= after < before && after <= limit;
+      if constexpr (kInPlace) {
+        if (after < before) values[v] = after;
+      } else {
+        other[v] = after;
+      }
     }
     again = group.any(changed);
-    T* const swept = scratch.other;
-    scratch.other = scratch.distance;
-    scratch.distance = swept;
+    if constexpr (kInPlace) {
+      upwards = !upwards;
+    } else {
+      Value* const swept = other;
+      other = values;
+      values = swept;
+    }
   }
 }
 
-/// cells(v) over tight steps from the source, up to the target's; 0 where not reached. In
-/// `scratch.cells`, which may change places with `scratch.other`.
-template <bool kStraight, class T, class Group>
+/// Fills `scratch.distance`; `scratch.other` is free afterwards.
+template <bool kStraight, bool kInPlace, class T, class Group>
+AIMLE_DEVICE void fill_distances(Group& group, const GridShape& grid, GridScratch<T>& scratch) {
+  if (group.rank() == 0) scratch.distance[grid.source] = scratch.cost[grid.source];
+  group.sync();
+  sweep_to_rest<kInPlace>(
+      group, grid, scratch.distance, scratch.other, [&](const T* distance, int32_t v) {
+        const T through = nearest<kStraight>(grid, distance, v) + scratch.cost[v];
+        return lesser(through, distance[v]);
+      });
+}
+
+/// cells(v) over tight steps from the source, up to the target's. In `scratch.cells`, which may
+/// change places with `scratch.other`.
+template <bool kStraight, bool kInPlace, class T, class Group>
 AIMLE_DEVICE void count_cells(Group& group, const GridShape& grid, GridScratch<T>& scratch) {
+  constexpr int32_t kUnseen = 0x3fffffff;
   const T* const distance = scratch.distance;
-  int32_t* from = scratch.cells;
-  auto* to = reinterpret_cast<int32_t*>(scratch.other);
+  auto* other = reinterpret_cast<int32_t*>(scratch.other);
   for (int32_t v = group.rank(); v < grid.padded; v += group.size()) {
-    from[v] = v == grid.source ? 1 : 0;
-    to[v] = 0;
+    scratch.cells[v] = other[v] = v == grid.source ? 1 : kUnseen;
   }
   group.sync();
-  for (int32_t level = 2; from[grid.target] == 0; ++level) {
-    for (int32_t v = first_cell(grid) + group.rank(); v < end_of_cells(grid); v += group.size()) {
-      int32_t count = from[v];
-      if (count == 0 && distance[v] < infinity<T>()) {
-        const T cost = scratch.cost[v];
-        const bool reached = any_neighbour<kStraight>(grid, v, [&](int32_t u, int32_t) {
-          return from[u] != 0 && distance[u] + cost == distance[v];
-        });
-        if (reached) count = level;
-      }
-      to[v] = count;
-    }
-    group.sync();
-    int32_t* const swept = to;
-    to = from;
-    from = swept;
-  }
-  scratch.cells = from;
+  sweep_to_rest<kInPlace>(group, grid, scratch.cells, other, [&](const int32_t* cells, int32_t v) {
+    int32_t least = cells[v];
+    // Without writes in place the first count of a cell is its last.
+    if ((!kInPlace && least != kUnseen) || !(distance[v] < infinity<T>())) return least;
+    const T cost = scratch.cost[v];
+    any_neighbour<kStraight>(grid, v, [&](int32_t u, int32_t) {
+      if (cells[u] + 1 < least && distance[u] + cost == distance[v]) least = cells[u] + 1;
+      return false;
+    });
+    return least;
+  });
 }
 
 /// Walks back from `at` while the way is clear, calling chosen for the cells it comes to; returns
@@ -218,12 +234,12 @@ AIMLE_DEVICE int32_t walk(const GridShape& grid, const GridScratch<T>& scratch, 
   return at;
 }
 
-template <bool kStraight, class T, class Group, class Scores, class Chosen>
+template <bool kStraight, bool kInPlace, class T, class Group, class Scores, class Chosen>
 AIMLE_DEVICE Status solve_grid(Group& group, const GridShape& grid, const Scores& scores,
                                const bool* mask, GridScratch<T> scratch, Chosen chosen) {
   const Status status = read_costs(group, grid, scores, mask, scratch);
   if (status != Status::kOk) return status;
-  fill_distances<kStraight>(group, grid, scratch);
+  fill_distances<kStraight, kInPlace>(group, grid, scratch);
   if (scratch.distance[grid.target] == infinity<T>()) return Status::kDisconnected;
   uint32_t stopped = 0;
   if (group.rank() == 0) {
@@ -232,7 +248,7 @@ AIMLE_DEVICE Status solve_grid(Group& group, const GridShape& grid, const Scores
   }
   const auto at = static_cast<int32_t>(group.max(stopped));
   if (at == grid.source) return Status::kOk;
-  count_cells<kStraight>(group, grid, scratch);
+  count_cells<kStraight, kInPlace>(group, grid, scratch);
   if (group.rank() == 0) walk<kStraight, true>(grid, scratch, at, chosen);
   group.sync();
   return Status::kOk;
@@ -243,13 +259,13 @@ AIMLE_DEVICE Status solve_grid(Group& group, const GridShape& grid, const Scores
 /// The path of one row. `scores.for_each(rank, threads, body)` calls body(cell, cost) for a
 /// thread's share of the cells; `mask` is the row's or null; `chosen(cell)` is called once for
 /// every cell of the path, by thread 0. Ends with a sync.
-template <class T, class Group, class Scores, class Chosen>
+template <bool kInPlace = false, class T, class Group, class Scores, class Chosen>
 AIMLE_DEVICE Status solve_grid(Group& group, const GridShape& grid, const Scores& scores,
                                const bool* mask, GridScratch<T> scratch, Chosen chosen) {
   if (grid.straight) {
-    return detail::solve_grid<true>(group, grid, scores, mask, scratch, chosen);
+    return detail::solve_grid<true, kInPlace>(group, grid, scores, mask, scratch, chosen);
   }
-  return detail::solve_grid<false>(group, grid, scores, mask, scratch, chosen);
+  return detail::solve_grid<false, kInPlace>(group, grid, scores, mask, scratch, chosen);
 }
 
 }  // namespace aimle::cuda

@@ -77,6 +77,7 @@ Solved<T> solve_in_lockstep(const SpanningTree& solver, const Batch<T>& batch, R
   return solved;
 }
 
+/// In place where Word is wide.
 template <class Word, class T>
 Solved<T> solve_in_lockstep(const GridPath& solver, const Batch<T>& batch, Rng& rng) {
   const cuda::GridShape grid = cuda::grid_shape(solver);
@@ -87,12 +88,13 @@ Solved<T> solve_in_lockstep(const GridPath& solver, const Batch<T>& batch, Rng& 
     std::vector<T> memory(
         static_cast<size_t>(cuda::GridScratch<T>::bytes(grid.padded)) / sizeof(T) + 1, T(-77));
     const Instance<T> row = batch.instance(i);
-    solve_row_in_lockstep(
-        threads, rng(), batch.size, solved.z.data() + i * batch.size,
-        &solved.status[static_cast<size_t>(i)], [&](Lockstep& group, const auto& chosen) {
-          return cuda::solve_grid(group, grid, RowInMemory<T>{row.scores, batch.size}, row.mask,
-                                  cuda::GridScratch<T>::at(memory.data(), grid.padded), chosen);
-        });
+    solve_row_in_lockstep(threads, rng(), batch.size, solved.z.data() + i * batch.size,
+                          &solved.status[static_cast<size_t>(i)],
+                          [&](Lockstep& group, const auto& chosen) {
+                            return cuda::solve_grid<sizeof(Word) == 8>(
+                                group, grid, RowInMemory<T>{row.scores, batch.size}, row.mask,
+                                cuda::GridScratch<T>::at(memory.data(), grid.padded), chosen);
+                          });
   }
   return solved;
 }
@@ -107,7 +109,8 @@ struct Case {
 using Cases =
     testing::Types<Case<SpanningTree, float>, Case<SpanningTree, double>,
                    Case<SpanningTree, float, uint64_t>, Case<SpanningTree, double, uint64_t>,
-                   Case<GridPath, float>, Case<GridPath, double>>;
+                   Case<GridPath, float>, Case<GridPath, double>, Case<GridPath, float, uint64_t>,
+                   Case<GridPath, double, uint64_t>>;
 
 struct CaseName {
   template <class C>
