@@ -3,11 +3,12 @@
 #include "experiments/engine/estimator_settings.h"
 #include "experiments/engine/experiment.h"
 #include "experiments/run/failure.h"
+#include "experiments/warcraft/warcraft.h"
 
 namespace aimle::experiments {
 
 const std::vector<Experiment>& experiments() {
-  static const std::vector<Experiment> all = {dvae()};
+  static const std::vector<Experiment> all = {dvae(), warcraft_experiment()};
   return all;
 }
 

@@ -1,0 +1,274 @@
+#include "experiments/warcraft/warcraft.h"
+
+#include <ATen/Functions.h>
+
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "aimle/torch/functions.h"
+#include "experiments/engine/adam.h"
+#include "experiments/engine/estimator_settings.h"
+#include "experiments/warcraft/data.h"
+#include "experiments/warcraft/model.h"
+#include "experiments/warcraft/pictures.h"
+
+namespace aimle::experiments {
+namespace warcraft {
+namespace {
+
+constexpr int64_t kEvaluationBatch = 200;
+
+/// One network with its estimator and optimiser, on shared data.
+class Pathfinder {
+ public:
+  Pathfinder(const Settings& settings, std::shared_ptr<const Data> data)
+      : data_(std::move(data)),
+        device_(settings.get<std::string>("device")),
+        baseline_(settings.get<std::string>("model") == "resnet18"),
+        fenchel_young_(settings.get<std::string>("loss") == "fenchel_young"),
+        schedule_(settings.get<bool>("schedule")),
+        lr_(settings.get<double>("lr")),
+        steps_per_epoch_((data_->train.maps.count - 1) / settings.get<int64_t>("batch") + 1),
+        solver_(grid_path()),
+        net_(baseline_ ? PathNetImpl::Kind::kMask : PathNetImpl::Kind::kCosts, data_->cells) {
+    net_->to(device_);
+    EstimatorOptions options = chosen_estimator_options(settings);
+    const EstimatorInfo& method = estimator_info(settings.get<std::string>("method"));
+    perturbation_.nb_samples = options.nb_samples.value_or(1);
+    perturbation_.temperature = settings.get<double>("fenchel_young_temperature");
+    if (options.noise && fenchel_young_) perturbation_.noise = *options.noise;
+    if (!options.noise && method.takes("theta_noise_temperature")) {
+      options.noise = NoiseSpec{.kind = NoiseKind::kSumOfGamma, .k = data_->cells};
+    }
+    samples_ = method.takes("output") && method.name != "dpo" ? options.nb_samples.value_or(1) : 1;
+    estimator_ = make_estimator(settings, solver_, options, device_);
+
+    std::map<std::string, at::Tensor> parameters;
+    for (const auto& entry : net_->named_parameters()) parameters[entry.key()] = entry.value();
+    adam_ = std::make_unique<Adam>(parameters, AdamOptions{.lr = lr_});
+  }
+
+  std::map<std::string, at::Tensor> model_tensors() const {
+    std::map<std::string, at::Tensor> result;
+    for (const auto& entry : net_->named_parameters()) result[entry.key()] = entry.value();
+    for (const auto& entry : net_->named_buffers()) result[entry.key()] = entry.value();
+    return result;
+  }
+
+  std::map<std::string, at::Tensor> state_tensors() const {
+    std::map<std::string, at::Tensor> result;
+    for (const auto& [name, tensor] : adam_->state()) result["adam." + name] = tensor;
+    for (const auto& [name, tensor] : estimator_->state()) result["estimator." + name] = tensor;
+    return result;
+  }
+
+  Scalars step(const Batch& batch) {
+    net_->train();
+    const at::Tensor label = data_->train.paths.index_select(0, batch.rows);
+    const at::Tensor out = look(data_->train.images.index_select(0, batch.rows));
+    adam_->zero_grad();
+    const at::Tensor losses = loss(out, label, batch.key);
+    losses.sum(1).mean().backward();
+    adam_->step();
+    Scalars result = {{"loss", losses.detach().mean()}};
+    if (solves()) {
+      for (auto& entry : estimator_stats(*estimator_)) result.push_back(std::move(entry));
+    }
+    return result;
+  }
+
+  /// The learning rate of the public code: a tenth from epoch 30 on, a hundredth from 40 on.
+  bool schedule(int64_t step) {
+    if (!schedule_) return false;
+    const int64_t epoch = step / steps_per_epoch_;
+    const double lr = lr_ * (epoch < 30 ? 1.0 : epoch < 40 ? 0.1 : 0.01);
+    adam_->set_lr(lr);
+    return std::exchange(present_lr_, lr) != lr;
+  }
+
+  Metrics evaluate() {
+    Metrics metrics;
+    measure("test", data_->test, metrics);
+    if (data_->validation.maps.count > 0) measure("val", data_->validation, metrics);
+    return metrics;
+  }
+
+  Scalars watch() const { return solves() ? estimator_state(*estimator_) : Scalars(); }
+
+  std::vector<Picture> pictures() {
+    const at::NoGradGuard no_grad;
+    net_->eval();
+    const Split& test = data_->test;
+    const int64_t count = std::min<int64_t>(5, test.maps.count);
+    const at::Tensor images = test.images.narrow(0, 0, count);
+    const at::Tensor out = look(images);
+    const at::Tensor shown = baseline_ ? out.sigmoid() : out;
+    return {{"paths", draw_paths(images, test.paths.narrow(0, 0, count), predict(out), shown)}};
+  }
+
+ private:
+  bool solves() const { return !baseline_ && !fenchel_young_; }
+
+  at::Tensor look(const at::Tensor& images) { return net_->forward(data_->pictures(images)); }
+
+  /// One loss for every example and sample, [B, S].
+  at::Tensor loss(const at::Tensor& out, const at::Tensor& label, const at::Tensor& key) {
+    if (baseline_) return cross_entropy(out, label);
+    if (fenchel_young_) {
+      return perturbed_fenchel_young_loss(out, label, solver_, perturbation_, {.key = key})
+          .unsqueeze(1);
+    }
+    const at::Tensor costs = samples_ > 1 ? averaging(out) : out;
+    const at::Tensor z = (*estimator_)(costs, {.key = key});
+    const at::Tensor losses = hamming(z.dim() == 3 ? z.unsqueeze(1) : z, label);
+    return estimator_->needs_losses() ? estimator_->surrogate(costs, z, losses) : losses;
+  }
+
+  static at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& label) {
+    return (at::softplus(logits) - label * logits).mean({1, 2}).unsqueeze(1);
+  }
+
+  /// The samples' gradients are averaged where their losses are summed.
+  at::Tensor averaging(const at::Tensor& costs) const {
+    at::Tensor same = costs.view_as(costs);
+    const auto samples = static_cast<double>(samples_);
+    same.register_hook([samples](const at::Tensor& gradient) { return gradient / samples; });
+    return same;
+  }
+
+  at::Tensor predict(const at::Tensor& out) const {
+    return baseline_ ? out.gt(0).to(at::kFloat) : solve(solver_, out);
+  }
+
+  void measure(const std::string& name, const Split& split, Metrics& metrics) {
+    const at::NoGradGuard no_grad;
+    net_->eval();
+    std::vector<at::Tensor> predictions;
+    at::Tensor sum = at::zeros({}, at::device(device_).dtype(at::kDouble));
+    for (int64_t first = 0; first < split.maps.count; first += kEvaluationBatch) {
+      const int64_t count = std::min(kEvaluationBatch, split.maps.count - first);
+      const at::Tensor label = split.paths.narrow(0, first, count);
+      const at::Tensor out = look(split.images.narrow(0, first, count));
+      const at::Tensor z = predict(out);
+      sum += (baseline_ ? cross_entropy(out, label) : hamming(z.unsqueeze(1), label)).sum();
+      predictions.push_back(z);
+    }
+    const at::Tensor paths = at::cat(predictions).to(at::kByte).cpu().contiguous();
+    std::vector<int64_t> all(static_cast<size_t>(split.maps.count));
+    std::iota(all.begin(), all.end(), 0);
+    const PathScores scores = score_paths(
+        split.maps, all, {paths.data_ptr<uint8_t>(), static_cast<size_t>(paths.numel())});
+    metrics.emplace_back(name + "_loss",
+                         sum.item<double>() / static_cast<double>(split.maps.count));
+    metrics.emplace_back(name + "_optimal", scores.optimal);
+    metrics.emplace_back(name + "_perfect_match", scores.perfect_match);
+    metrics.emplace_back(name + "_cost_ratio", scores.cost_ratio);
+    metrics.emplace_back(name + "_valid", scores.valid);
+  }
+
+  std::shared_ptr<const Data> data_;
+  at::Device device_;
+  bool baseline_;
+  bool fenchel_young_;
+  bool schedule_;
+  double lr_;
+  double present_lr_ = lr_;
+  int64_t steps_per_epoch_;
+  SolverSpec solver_;
+  PathNet net_;
+  int64_t samples_ = 1;
+  PerturbationOptions perturbation_;
+  std::unique_ptr<Estimator> estimator_;
+  std::unique_ptr<Adam> adam_;
+};
+
+Training begin(const Settings& settings, const std::shared_ptr<const Data>& data) {
+  const auto finder = std::make_shared<Pathfinder>(settings, data);
+  return {.model = finder->model_tensors(),
+          .state = finder->state_tensors(),
+          .examples = data->train.maps.count,
+          .step = [finder](const Batch& batch) { return finder->step(batch); },
+          .schedule = [finder](int64_t step) { return finder->schedule(step); },
+          .evaluate = [finder](const at::Tensor&) { return finder->evaluate(); },
+          .watch = [finder] { return finder->watch(); },
+          .pictures = [finder](const at::Tensor&) { return finder->pictures(); }};
+}
+
+std::vector<Option> options() {
+  std::vector<Option> all = {
+      {.name = "model",
+       .value = "comb_resnet18",
+       .help = "Costs for a solver, or the baseline that marks cells by itself",
+       .choices = {"comb_resnet18", "resnet18"}},
+      {.name = "loss",
+       .value = "hamming",
+       .help = "Hamming distance through the estimator, or the perturbed Fenchel-Young loss",
+       .choices = {"hamming", "fenchel_young"}},
+      {.name = "fenchel_young_temperature",
+       .value = 0.1,
+       .help = "Of the noise (normal unless given) of the Fenchel-Young loss",
+       .low = 1e-9},
+      {.name = "schedule",
+       .value = false,
+       .help = "A tenth of the learning rate from epoch 30 on, a hundredth from 40 on",
+       .group = "Training"},
+  };
+  for (Option& option : data_options()) all.push_back(std::move(option));
+  return all;
+}
+
+}  // namespace
+}  // namespace warcraft
+
+Experiment warcraft_experiment() {
+  return {
+      .name = "warcraft",
+      .summary = "Shortest paths on terrain maps, learned from pictures",
+      .options = warcraft::options(),
+      .presets = {{.name = "paper",
+                   .help = "what the paper states",
+                   .values = {{"epochs", 50},
+                              {"batch", 70},
+                              {"lr", 5e-4},
+                              {"step", "0.01"},
+                              {"target_norm", "1"}}},
+                  {.name = "reference",
+                   .help = "the authors' code: one lambda a batch, no validation",
+                   .values = {{"epochs", 50},
+                              {"batch", 70},
+                              {"lr", 5e-4},
+                              {"step", "0.001"},
+                              {"target_norm", "1"},
+                              {"reference", "true"},
+                              {"validation", 0}}},
+                  {.name = "blackbox",
+                   .help = "Vlastelica et al.: dbb, lambda 20, falling learning rate",
+                   .values = {{"epochs", 50},
+                              {"batch", 70},
+                              {"lr", 5e-4},
+                              {"method", "dbb"},
+                              {"lambda", "20"},
+                              {"schedule", true}}}},
+      .defaults = {{"epochs", 20},
+                   {"batch", 70},
+                   {"lr", 5e-4},
+                   {"step", "0.01"},
+                   {"target_norm", "4"},
+                   {"lambda", "20"},
+                   {"theta_noise_temperature", "0.01"},
+                   {"target_noise_temperature", "0.01"}},
+      .select = "val_optimal",
+      .maximised = {"test_optimal", "test_perfect_match", "test_valid", "val_optimal",
+                    "val_perfect_match", "val_valid"},
+      .published = {{.metric = "test_optimal",
+                     .value = 0.951,
+                     .what = "IMLE, real 12 x 12 maps, lambda 20, 50 epochs (TF-IMLE's log)"}},
+      .load = [](const Settings& settings) -> Start {
+        const auto data = std::make_shared<const warcraft::Data>(warcraft::load_data(settings));
+        return [data](const Settings& run) { return warcraft::begin(run, data); };
+      },
+  };
+}
+
+}  // namespace aimle::experiments
