@@ -45,5 +45,14 @@ def data() -> Path:
     pytest.skip("no data sets: set AIMLE_DATA")
 
 
+@pytest.fixture(scope="session")
+def program() -> Path:
+    """The program `aimle` beside the library."""
+    path = Path(aimle._library.find()).with_name("aimle")
+    if not path.is_file():
+        pytest.skip("the program aimle was not built")
+    return path
+
+
 def pytest_report_header() -> list[str]:
     return [f"aimle: {aimle.__version__} from {aimle._library.find()}, torch {torch.__version__}"]

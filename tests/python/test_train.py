@@ -1,0 +1,276 @@
+"""`aimle train`: what a run leaves behind, and that it continues bit for bit."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+# Options of a run of about a second, for every experiment.
+SHORT = {
+    "dvae": {
+        "--examples": "400",
+        "--test_examples": "40",
+        "--validation": "40",
+        "--batch": "20",
+        "--nb_samples": "2",
+        "--epochs": "3",
+        "--threads": "1",
+    },
+}
+TIMES = {"seconds", "examples_per_second", "seconds_engine", "seconds_evaluate", "peak_memory_mib"}
+
+
+def command(program: Path, out: Path, *options: str, experiment: str = "dvae") -> list[str]:
+    kept = [text for pair in SHORT[experiment].items() if pair[0] not in options for text in pair]
+    return [str(program), "train", experiment, "--out", str(out), *kept, *options]
+
+
+def train(program: Path, out: Path, *options: str, **settings: Any) -> subprocess.CompletedProcess:
+    expect = settings.pop("expect", 0)
+    experiment = settings.pop("experiment", "dvae")
+    done = subprocess.run(
+        command(program, out, *options, experiment=experiment),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        **settings,
+    )
+    assert done.returncode == expect, done.stderr
+    return done
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [{k: v for k, v in json.loads(line).items() if k not in TIMES} for line in lines]
+
+
+def same_tensors(a: Any, b: Any) -> bool:
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same_tensors(a[k], b[k]) for k in a)
+    return torch.equal(a, b) if isinstance(a, torch.Tensor) else True
+
+
+@pytest.fixture(scope="module", params=list(SHORT))
+def finished(request: pytest.FixtureRequest, program: Path, tmp_path_factory) -> tuple[str, Path]:
+    """An uninterrupted run of each experiment."""
+    out = tmp_path_factory.mktemp(request.param) / "run"
+    train(program, out, experiment=request.param)
+    return request.param, out
+
+
+def test_folder_of_a_run(finished: tuple[str, Path]) -> None:
+    experiment, out = finished
+    config = json.loads((out / "config.json").read_text())
+    assert config["experiment"] == experiment
+    assert config["seed"] == 0
+    assert config["versions"]["torch"] == torch.__version__.split("+")[0]
+    assert {"commit", "command", "settings"} <= config.keys()
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in lines] == [1, 2, 3]
+    for name in ("train_loss", "test_loss", "alpha", "lambda", "count", "seconds"):
+        assert all(isinstance(line[name], float) for line in lines), name
+    assert lines[-1]["train_loss"] < lines[0]["train_loss"]
+    assert all((out / name).is_file() for name in ("checkpoint.pt", "best.pt"))
+    for picture in (out / "pictures").iterdir():
+        assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_checkpoints_are_plain_weights(finished: tuple[str, Path]) -> None:
+    _, out = finished
+    checkpoint = torch.load(out / "checkpoint.pt", weights_only=True)
+    best = torch.load(out / "best.pt", weights_only=True)
+    assert checkpoint["epoch"] == 3
+    assert checkpoint["step"] == 0
+    assert set(best["model"]) == set(checkpoint["model"])
+    assert all(tensor.isfinite().all() for tensor in best["model"].values())
+    assert checkpoint["state"]["estimator.updates"].item() == 3 * 18  # 360 examples of 400
+
+
+def test_killed_twenty_times_it_ends_the_same(program: Path, finished, tmp_path: Path) -> None:
+    experiment, whole = finished
+    seed = random.randrange(1 << 30)
+    moments = random.Random(seed)
+    out = tmp_path / "run"
+    options = ["--resume", "--quiet", "--checkpoint_steps", "1"]
+    for _ in range(20):
+        before = _stamp(out)
+        running = subprocess.Popen(command(program, out, *options, experiment=experiment))
+        patience = moments.choice([moments.uniform(0, 0.5), 60.0, 60.0])
+        start = time.monotonic()
+        while _stamp(out) == before and time.monotonic() - start < patience:
+            time.sleep(0.002)
+        time.sleep(moments.uniform(0, 0.03))
+        running.kill()
+        assert running.wait() == -signal.SIGKILL, f"it ended before it was killed (seed {seed})"
+    train(program, out, *options, experiment=experiment)
+    assert metrics(out) == metrics(whole), f"seed {seed}"
+    for name in ("checkpoint.pt", "best.pt"):
+        a, b = (torch.load(f / name, weights_only=True) for f in (out, whole))
+        assert same_tensors(a["model"], b["model"]), f"{name}, seed {seed}"
+        assert same_tensors(a.get("state", {}), b.get("state", {})), f"{name}, seed {seed}"
+
+
+def _stamp(out: Path) -> int:
+    try:
+        return (out / "checkpoint.pt").stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_save_and_exit(program: Path, tmp_path: Path, number: int) -> None:
+    out = tmp_path / "run"
+    running = subprocess.Popen(
+        command(program, out, "--epochs", "1000"), stderr=subprocess.PIPE, text=True
+    )
+    while not (out / "metrics.jsonl").exists():
+        assert running.poll() is None
+        time.sleep(0.01)
+    running.send_signal(number)
+    _, stderr = running.communicate(timeout=60)
+    assert running.returncode == 128 + number
+    assert "--resume" in stderr
+    checkpoint = torch.load(out / "checkpoint.pt", weights_only=True)
+    assert checkpoint["epoch"] >= 1
+    done = checkpoint["epoch"] + 1
+    train(program, out, "--resume", "--epochs", str(done))
+    assert len(metrics(out)) == done
+
+
+def test_a_folder_in_use_is_refused(program: Path, finished, tmp_path: Path) -> None:
+    experiment, whole = finished
+    message = train(program, whole, expect=1, experiment=experiment).stderr
+    assert "not empty" in message
+    assert "--resume" in message
+    assert "--force" in message
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    train(program, tmp_path / "run", "--force", "--epochs", "1")
+    train(program, tmp_path / "run", "--force", "--epochs", "2")
+    assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+    assert len(metrics(tmp_path / "run")) == 2
+    assert metrics(tmp_path / "run") == metrics(whole)[:2]
+
+
+def test_resume_refuses_other_settings(program: Path, finished) -> None:
+    experiment, whole = finished
+    message = train(
+        program, whole, "--resume", "--lr", "0.1", expect=1, experiment=experiment
+    ).stderr
+    assert "lr is 0.001" in message
+
+
+def test_a_full_disk_keeps_the_checkpoint(program: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    train(program, out, "--epochs", "1")
+    before = (out / "checkpoint.pt").read_bytes()
+
+    def limit_files() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+    message = train(
+        program, out, "--resume", "--epochs", "2", expect=1, preexec_fn=limit_files
+    ).stderr
+    assert "cannot write" in message
+    assert ".pt" in message
+    assert (out / "checkpoint.pt").read_bytes() == before
+    assert not list(out.glob("*.tmp*"))
+    train(program, out, "--resume", "--epochs", "2")
+
+
+def test_a_folder_that_cannot_be_written(program: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert "cannot" in train(program, tmp_path / "file" / "run", expect=1).stderr
+    if os.geteuid() == 0:
+        pytest.skip("root may write anywhere; only the file in the way was tested")
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o555)
+    assert "permission denied" in train(program, locked, expect=1).stderr.lower()
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(program: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    message = train(program, out, "--lr", "1e30", "--checkpoint_steps", "1", expect=1).stderr
+    assert "not finite at epoch 1, step" in message
+    if (out / "checkpoint.pt").exists():
+        checkpoint = torch.load(out / "checkpoint.pt", weights_only=True)
+        assert all(tensor.isfinite().all() for tensor in checkpoint["model"].values())
+
+
+def test_seeds_side_by_side_are_the_runs_alone(program: Path, finished, tmp_path: Path) -> None:
+    experiment, whole = finished
+    train(program, tmp_path / "all", "--seeds", "0,3", "--threads", "2", experiment=experiment)
+    assert metrics(tmp_path / "all" / "seed-0") == metrics(whole)
+    assert metrics(tmp_path / "all" / "seed-3") != metrics(whole)
+    summary = json.loads((tmp_path / "all" / "summary.json").read_text())
+    losses = [metrics(tmp_path / "all" / f"seed-{seed}") for seed in (0, 3)]
+    best = [min(run, key=lambda line: line["val_loss"])["test_loss"] for run in losses]
+    assert summary["cells"][0]["metrics"]["test_loss"]["mean"] == pytest.approx(sum(best) / 2)
+
+
+def test_a_grid_is_searched_by_the_validation_loss(program: Path, tmp_path: Path) -> None:
+    out = tmp_path / "grid"
+    grid = ["--method", "imle", "--grid", "lambda=1,10,100", "--select", "val_loss"]
+    message = train(program, out, *grid, "--epochs", "1").stderr
+    losses = {value: metrics(out / f"lambda={value}")[0] for value in (1, 10, 100)}
+    best = min(losses, key=lambda value: losses[value]["val_loss"])
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["winner"]["settings"] == f"lambda={best}"
+    assert summary["winner"]["metrics"]["test_loss"]["mean"] == losses[best]["test_loss"]
+    assert f"chosen by val_loss: lambda={best}" in message
+
+
+def test_settings_by_config_and_preset(program: Path, finished, tmp_path: Path) -> None:
+    _, whole = finished
+    train(program, tmp_path / "again", "--config", str(whole / "config.json"))
+    assert metrics(tmp_path / "again") == metrics(whole)
+    train(program, tmp_path / "paper", "--preset", "reference", "--epochs", "1")
+    settings = json.loads((tmp_path / "paper" / "config.json").read_text())["settings"]
+    assert settings["reference"] == "true"
+    assert settings["epochs"] == 1
+    assert settings["validation"] == 40
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--method", "aimel"], "did you mean 'aimle'"),
+        (["--lr", "fast"], "option lr: expected a number >= 0 but got 'fast'"),
+        (["--epochs", "0"], "option epochs: expected a whole number >= 1"),
+        (["--method", "ste", "--lambda", "3"], "ste does not take lambda"),
+        (["--seeds", "3-1"], "--seeds"),
+        (["--grid", "lambda"], "--grid"),
+        (["--grid", "data=a,b"], "data cannot vary"),
+        (["--data", "/nowhere"], "there is no folder /nowhere"),
+        (["--preset", "papre"], "did you mean 'paper'"),
+        (["--epoch", "3"], "did you mean '--epochs'"),
+        (["--config", "/nowhere.json"], "cannot read /nowhere.json"),
+    ],
+)
+def test_wrong_options_are_named(program: Path, tmp_path: Path, options, message: str) -> None:
+    done = subprocess.run(
+        [program, "train", "dvae", "--out", str(tmp_path / "run"), *options],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode in (1, 2)
+    assert message in done.stderr
+
+
+def test_without_a_gpu_cuda_is_refused(program: Path, tmp_path: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    assert "--device cuda" in train(program, tmp_path / "run", "--device", "cuda", expect=1).stderr
