@@ -1,5 +1,5 @@
 // The engine's parts; tests/python/test_train.py tests it as a whole.
-#include <ATen/Functions.h>
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -220,7 +220,7 @@ TEST(Digits, AreTheSameEverywhere) {
   const Images images = draw_digits(0, 0, 1000);
   uint64_t hash = 0xcbf29ce484222325;
   for (const uint8_t pixel : images.pixels) hash = (hash ^ pixel) * 0x100000001b3;
-  EXPECT_EQ(hash, 0U);
+  EXPECT_EQ(hash, 9522273441473856703U);
 }
 
 // A digit can be told from the others: the nearest mean image is that of its class far more often

@@ -80,20 +80,31 @@ def find_runs(folder: Path) -> list[Run]:
     return runs
 
 
+def _settings(run: Run) -> dict[str, Any]:
+    return {k: v for k, v in run.config["settings"].items() if k not in _FREE}
+
+
+def _differing(runs: Sequence[Run]) -> list[str]:
+    """The settings that tell the runs apart."""
+    names = list(dict.fromkeys(name for run in runs for name in _settings(run)))
+    return [n for n in names if len({str(_settings(run).get(n)) for run in runs}) > 1]
+
+
 def group_runs(runs: Sequence[Run]) -> list[Group]:
-    """One group for each combination of settings, named by what tells them apart."""
+    """One group for each combination of settings.
 
-    def settings(run: Run) -> dict[str, Any]:
-        return {k: v for k, v in run.config["settings"].items() if k not in _FREE}
-
-    names = list(dict.fromkeys(name for run in runs for name in settings(run)))
-    differing = [n for n in names if len({str(settings(run).get(n)) for run in runs}) > 1]
+    Named by the method and what tells them apart, or by the folder where that is too much.
+    """
+    differing = [name for name in _differing(runs) if name != "method"]
     groups: dict[str, Group] = {}
     for run in runs:
-        parts = [run.config["settings"].get("method", "")]
-        parts += [f"{n}={settings(run).get(n)}" for n in differing if n != "method"]
-        label = ", ".join(filter(None, map(str, parts)))
-        groups.setdefault(label, Group(label)).runs.append(run)
+        settings = _settings(run)
+        method = str(settings.get("method", ""))
+        parts = [f"{name}={settings.get(name)}" for name in differing]
+        key = json.dumps(settings, sort_keys=True)
+        folder = run.folder.parent if run.folder.name.startswith("seed-") else run.folder
+        label = ", ".join([method, *parts]) if len(parts) <= 2 else f"{method}, {folder}"
+        groups.setdefault(key, Group(label)).runs.append(run)
     return list(groups.values())
 
 
@@ -104,7 +115,9 @@ def _plot(page: Page, groups: list[Group], metrics: Sequence[str], caption: str)
     if not shown:
         return
     with figures.style():
-        figure, grid = figures.subplots(1, len(shown), squeeze=False)
+        below = 0.25 * len(groups) if len(groups) > 1 else 0.0
+        size = (4.2 * max(2, len(shown)), 3.4 + below)
+        figure, grid = figures.subplots(1, len(shown), squeeze=False, figsize=size)
         for axes, metric in zip(grid[0], shown, strict=True):
             for number, group in enumerate(groups):
                 epochs, mean, deviation = group.curve(metric)
@@ -114,8 +127,10 @@ def _plot(page: Page, groups: list[Group], metrics: Sequence[str], caption: str)
                 axes.plot(epochs, mean, color=colour, label=group.label, marker=".")
                 figures.band(axes, epochs, mean, deviation, colour)
             axes.set(title=metric, xlabel="epoch")
+            axes.xaxis.get_major_locator().set_params(integer=True)
         if len(groups) > 1:
-            figures.legend_beside(grid[0][-1])
+            handles, labels = grid[0][0].get_legend_handles_labels()
+            figure.legend(handles, labels, loc="outside lower center")
         page.figure(figure, None, caption)
 
 
@@ -144,6 +159,17 @@ def _table(page: Page, groups: list[Group]) -> None:
         rows,
         "At the epoch that the selected metric chooses: mean ± standard deviation over seeds.",
     )
+
+
+def _settings_table(page: Page, groups: list[Group]) -> None:
+    differing = _differing([group.runs[0] for group in groups])
+    if not differing:
+        return
+    rows = [
+        [group.label, *(str(_settings(group.runs[0]).get(name, "")) or "–" for name in differing)]
+        for group in groups
+    ]
+    page.table(["runs", *differing], rows, "What tells the runs apart.")
 
 
 def _published(page: Page, groups: list[Group]) -> None:
@@ -192,6 +218,7 @@ def draw(folders: Sequence[Path], out: Path) -> None:
         _plot(page, groups, others[:4], "Other metrics.")
         _plot(page, groups, ["alpha", "lambda", "count"], "The step size of the estimator.")
         _table(page, groups)
+        _settings_table(page, groups)
         _published(page, groups)
         _pictures(page, groups)
     page.heading("Commands")
