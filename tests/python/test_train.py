@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import math
 import os
 import random
 import resource
@@ -274,3 +276,38 @@ def test_without_a_gpu_cuda_is_refused(program: Path, tmp_path: Path) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     assert "--device cuda" in train(program, tmp_path / "run", "--device", "cuda", expect=1).stderr
+
+
+def test_the_reported_loss_is_that_of_the_saved_model(program: Path, tmp_path: Path) -> None:
+    """Noise-free, from best.pt and the files, in plain PyTorch."""
+    files = tmp_path / "digits"
+    subprocess.run(
+        [program, "data", "make", "--out", files, "--examples", "200", "--test_examples", "50"],
+        check=True,
+        capture_output=True,
+    )
+    out = tmp_path / "run"
+    train(program, out, "--data", str(files), "--epochs", "2")
+    best = torch.load(out / "best.pt", weights_only=True)
+    raw = gzip.decompress((files / "t10k-images-idx3-ubyte.gz").read_bytes())[16:]
+    x = torch.tensor(list(raw), dtype=torch.float32).view(50, 784) / 255
+    w = best["model"]
+
+    def mlp(h: torch.Tensor, part: str) -> torch.Tensor:
+        for i in range(3):
+            h = torch.nn.functional.linear(h, w[f"{part}{i}.weight"], w[f"{part}{i}.bias"])
+            h = h.relu() if i < 2 else h
+        return h
+
+    theta = mlp(x, "encoder").view(50, 20, 20)
+    z = torch.zeros_like(theta).scatter_(2, theta.topk(10, 2).indices, 1.0)
+    logits = mlp(z.view(50, 400), "decoder")
+    bce = torch.nn.functional.binary_cross_entropy_with_logits(logits, x, reduction="sum")
+    q = theta.softmax(2)
+    kl = (q * (q.log() + math.log(20))).sum()
+    reported = metrics(out)[best["epoch"] - 1]
+    assert reported["test_kl"] == pytest.approx(kl.item() / 50, rel=1e-5)
+    assert reported["test_bound_map"] == pytest.approx((bce + kl).item() / 50, rel=1e-5)
+    assert reported["test_loss"] == pytest.approx(
+        reported["test_bce"] + reported["test_kl"] / 2, rel=1e-9
+    )

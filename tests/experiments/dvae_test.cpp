@@ -1,0 +1,135 @@
+#include "experiments/dvae/dvae.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include "experiments/dvae/model.h"
+#include "experiments/engine/checkpoint.h"
+#include "experiments/engine/randomness.h"
+#include "experiments/run/failure.h"
+
+namespace aimle::experiments {
+namespace {
+
+Settings small(const std::string& method, int64_t k) {
+  Settings settings = default_settings(experiment("dvae"));
+  const std::map<std::string, std::string> values = {
+      {"method", method},      {"k", std::to_string(k)}, {"examples", "120"},
+      {"test_examples", "20"}, {"validation", "20"},     {"batch", "20"},
+  };
+  for (const auto& [name, value] : values) settings.set(name, value, Origin::kUser);
+  settings.set("nb_samples", std::string("3"), Origin::kPreset);
+  return settings;
+}
+
+/// Losses of the steps first ... last - 1.
+std::vector<double> losses(const Training& training, int64_t first, int64_t last) {
+  std::vector<double> result;
+  for (int64_t step = first; step < last; ++step) {
+    const at::Tensor order = epoch_order(0, step / 5, training.examples, at::kCPU);
+    const Scalars scalars =
+        training.step({.rows = order.narrow(0, step % 5 * 20, 20),
+                       .key = noise_keys(0, Purpose::kTrain, step, 1, at::kCPU)[0],
+                       .step = step});
+    result.push_back(scalars.at(0).second.item<double>());
+  }
+  return result;
+}
+
+Checkpoint saved(const Training& training) {
+  Checkpoint checkpoint;
+  for (const auto& [name, tensor] : training.model) {
+    checkpoint.groups["model"][name] = tensor.detach().clone();
+  }
+  for (const auto& [name, tensor] : training.state) {
+    checkpoint.groups["state"][name] = tensor.detach().clone();
+  }
+  return checkpoint;
+}
+
+struct Method {
+  std::string name;
+  int64_t k;
+};
+
+class EveryMethod : public testing::TestWithParam<Method> {
+ protected:
+  void SetUp() override { at::set_num_threads(1); }  // small matrices: others would only wait
+};
+
+// It learns, and what is saved is all there is to a run: restored, it takes the same steps.
+TEST_P(EveryMethod, LearnsAndContinuesBitForBit) {
+  const Settings settings = small(GetParam().name, GetParam().k);
+  const Start start = experiment("dvae").load(settings);
+  at::manual_seed(1);
+  const Training training = start(settings);
+  const std::vector<double> begin = losses(training, 0, 12);
+  EXPECT_LT(begin.back(), 0.8 * begin.front());
+
+  const Checkpoint checkpoint = saved(training);
+  const std::vector<double> expected = losses(training, 12, 16);
+  at::manual_seed(2);
+  const Training again = start(settings);
+  restore(again.model, checkpoint, "model");
+  restore(again.state, checkpoint, "state");
+  EXPECT_EQ(losses(again, 12, 16), expected);
+
+  const at::Tensor key = noise_keys(0, Purpose::kEvaluate, 0, 1, at::kCPU)[0];
+  for (const auto& [name, value] : training.evaluate(key)) EXPECT_TRUE(value > 0) << name;
+  EXPECT_EQ(training.evaluate(key), again.evaluate(key));
+}
+
+INSTANTIATE_TEST_SUITE_P(Dvae, EveryMethod,
+                         testing::ValuesIn(std::vector<Method>{
+                             {"aimle", 10},
+                             {"aimle", 1},
+                             {"aimle_forward", 10},
+                             {"aimle_noise", 10},
+                             {"imle", 10},
+                             {"imle_central", 1},
+                             {"ste", 10},
+                             {"sfe", 10},
+                             {"sfe", 1},
+                             {"gumbel_softmax", 1},
+                             {"softsub", 10},
+                             {"sst", 10},
+                             {"l2x", 10},
+                             {"exact", 10},
+                             {"exact", 1},
+                             {"thresholds", 10},
+                             {"thresholds", 1},
+                             {"aimle_covariance", 10},
+                         }),
+                         [](const auto& test) {
+                           return test.param.name + "_k" + std::to_string(test.param.k);
+                         });
+
+TEST(Dvae, RefusesAMethodThatDoesNotApply) {
+  const Settings settings = small("gumbel_softmax", 10);
+  const Start start = experiment("dvae").load(settings);
+  EXPECT_THROW(start(settings), c10::Error);
+}
+
+TEST(Dvae, LossIsBinaryCrossEntropyAndKl) {
+  at::manual_seed(0);
+  const at::Tensor logits = at::randn({4, 3, 7}, at::kDouble) * 5,
+                   x = at::rand({4, 7}, at::kDouble);
+  const at::Tensor p = logits.sigmoid(), target = x.unsqueeze(1);
+  const at::Tensor plain = -(target * p.log() + (1 - target) * (1 - p).log()).sum(-1);
+  EXPECT_LT((reconstruction_loss(logits, x) - plain).abs().max().item<double>(), 1e-9);
+  // A uniform code tells nothing; a certain one tells ln n a row.
+  EXPECT_NEAR(code_kl(at::zeros({1, 5, 20}))[0].item<double>(), 0, 1e-5);
+  EXPECT_NEAR(code_kl(1e4 * at::eye(20).narrow(0, 0, 5).unsqueeze(0))[0].item<double>(),
+              5 * std::log(20.0), 1e-4);
+}
+
+// Untrained, every pixel is a coin: 784 ln 2, nearly.
+TEST(Dvae, StartsAtTheLossOfACoin) {
+  const Settings settings = small("aimle", 10);
+  const Training training = experiment("dvae").load(settings)(settings);
+  EXPECT_NEAR(losses(training, 0, 1)[0], 784 * std::log(2.0), 60);
+}
+
+}  // namespace
+}  // namespace aimle::experiments

@@ -1,0 +1,82 @@
+"""`aimle report` and `aimle list` on runs written by hand."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from aimle.report import training
+
+
+def write_run(folder: Path, method: str, seed: int, losses: list[float]) -> None:
+    folder.mkdir(parents=True)
+    settings = {"method": method, "seed": seed, "epochs": len(losses), "k": 10}
+    config = {
+        "experiment": "dvae",
+        "seed": seed,
+        "settings": settings,
+        "select": "val_loss",
+        "published": [{"metric": "test_loss", "value": 60.21, "what": "the authors' log"}],
+        "command": f"aimle train dvae --method {method}",
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    lines = [
+        {"epoch": i + 1, "train_loss": x, "val_loss": x, "test_loss": x + 1, "alpha": 0.5}
+        | {"lambda": 2.0, "seconds": 30.0}
+        for i, x in enumerate(losses)
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    write_run(tmp_path / "aimle" / "seed-0", "aimle", 0, [9.0, 5.0, 6.0])
+    write_run(tmp_path / "aimle" / "seed-1", "aimle", 1, [9.0, 7.0, 8.0])
+    write_run(tmp_path / "ste", "ste", 0, [20.0, 19.0])
+    return tmp_path
+
+
+def test_seeds_make_one_curve(runs: Path) -> None:
+    groups = training.group_runs(training.find_runs(runs))
+    assert [len(group.runs) for group in groups] == [2, 1]
+    epochs, mean, deviation = groups[0].curve("val_loss")
+    assert epochs == [1, 2, 3]
+    assert mean == [9.0, 6.0, 7.0]
+    assert deviation == pytest.approx([0.0, 2**0.5, 2**0.5])
+    assert groups[0].runs[0].best()["epoch"] == 2
+
+
+def test_program_writes_one_page(program: Path, runs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    done = subprocess.run(
+        [program, "report", runs / "aimle", runs / "ste", "--out", out],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    page = out.read_text()
+    assert "7 ± 1.4" in page  # test_loss of aimle at its best epochs, 6 and 8
+    assert "60.21" in page
+    assert "aimle train dvae --method ste" in page
+    assert not re.search(r'(src|href)="(?!data:|#)', page)  # nothing is loaded from elsewhere
+
+
+def test_program_lists_runs(program: Path, runs: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [program, "list", runs], capture_output=True, text=True, timeout=60, check=True
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == 4
+    assert " ".join(lines[1].split()[1:]) == "dvae aimle 0 3/3 val_loss 5 6 0.5 1 min 30 s"
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for command in (["list", empty], ["report", empty]):
+        done = subprocess.run([program, *command], capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert "there are no runs" in done.stderr
