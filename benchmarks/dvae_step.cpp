@@ -68,6 +68,18 @@ struct PlainLayer : torch::autograd::Function<PlainLayer> {
   }
 };
 
+/// A constant z, and nothing back: what a layer must cost at least.
+struct FreeLayer : torch::autograd::Function<FreeLayer> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor&,
+                            const at::Tensor& z) {
+    return z.view_as(z);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 torch::autograd::variable_list) {
+    return {at::Tensor(), at::Tensor()};
+  }
+};
+
 /// A model of its own for each layer, and the times of its steps.
 struct Contestant {
   Layer layer;
@@ -124,6 +136,9 @@ int run(int threads, int rounds) {
     return (*fused)(theta, {.key = key});
   });
   add("constant", [&](const at::Tensor&, const at::Tensor&) { return constant; });
+  add("free", [&](const at::Tensor& theta, const at::Tensor&) {
+    return FreeLayer::apply(theta, constant);
+  });
   add("plain topk",
       [&](const at::Tensor& theta, const at::Tensor&) { return PlainLayer::apply(theta, ready); });
   add("plain", [&](const at::Tensor& theta, const at::Tensor&) {
@@ -135,15 +150,16 @@ int run(int threads, int rounds) {
     const at::Tensor key = noise_keys(0, Purpose::kTrain, round, 1, at::kCPU)[0];
     for (auto& [name, contestant] : all) contestant->step(images, rows, key);
   }
-  const double floor = all[1].second->median();
+  const double floor = all[1].second->median(), free = all[2].second->median();
   std::printf("one step, batch %lld, S = %lld, k = %lld, %d thread(s), median of %d\n",
               static_cast<long long>(kBatch), static_cast<long long>(kSamples),
               static_cast<long long>(kChosen), threads, rounds);
   for (auto& [name, contestant] : all) {
-    std::printf("%-10s %8.2f ms  %5.2f x constant   (loss %.1f)\n", name,
-                1e3 * contestant->median(), contestant->median() / floor, contestant->loss);
+    std::printf("%-10s %8.2f ms  %5.2f x constant  %5.2f x free   (loss %.1f)\n", name,
+                1e3 * contestant->median(), contestant->median() / floor,
+                contestant->median() / free, contestant->loss);
   }
-  std::printf("plain / aimle: %.2f\n", all[3].second->median() / all[0].second->median());
+  std::printf("plain / aimle: %.2f\n", all[4].second->median() / all[0].second->median());
   return 0;
 }
 
