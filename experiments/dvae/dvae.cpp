@@ -25,7 +25,7 @@ class Dvaes {
       : data_(std::move(data)),
         device_(settings.get<std::string>("device")),
         solver_(settings.get<int64_t>("k") == 1 ? argmax() : topk(settings.get<int64_t>("k"))),
-        average_gradient_(settings.get<bool>("average_gradient")),
+        kl_weight_(settings.get<double>("kl_weight")),
         anneal_(settings.get<bool>("anneal")),
         model_(DvaeShape{.pixels = data_->height * data_->width,
                          .rows = settings.get<int64_t>("rows"),
@@ -77,13 +77,13 @@ class Dvaes {
   Scalars step(const Batch& batch) {
     const at::Tensor x = to_unit(data_->train.index_select(0, batch.rows));
     const at::Tensor theta = model_->encode(x);
-    const at::Tensor coded = average_gradient_ ? averaging(theta) : theta;
+    const at::Tensor coded = averaging(theta);
     const at::Tensor z = (*estimator_)(coded, {.key = batch.key});
     const at::Tensor bce = reconstruction_loss(model_->decode(z), x);
     const at::Tensor kl = code_kl(theta);
     const auto samples = static_cast<double>(bce.size(1));
 
-    at::Tensor objective = (bce.sum(1) + kl).mean();
+    at::Tensor objective = (bce.sum(1) + kl_weight_ * kl).mean();
     if (estimator_->needs_losses()) {
       // Every row of the code shares the example's losses; they add a gradient, not a value.
       const at::Tensor losses = bce.detach().unsqueeze(1).expand({-1, theta.size(1), -1});
@@ -147,7 +147,8 @@ class Dvaes {
   }
 
  private:
-  /// theta, but the samples' gradients are averaged where the losses are summed.
+  /// theta, but its gradient is averaged over the samples whose losses are summed, as in the
+  /// authors' layer: the encoder learns from their mean, the decoder from every one.
   at::Tensor averaging(const at::Tensor& theta) const {
     at::Tensor same = theta.view_as(theta);
     const auto samples = static_cast<double>(samples_);
@@ -186,7 +187,7 @@ class Dvaes {
   std::shared_ptr<const DvaeData> data_;
   at::Device device_;
   SolverSpec solver_;
-  bool average_gradient_;
+  double kl_weight_;
   bool anneal_;
   Dvae model_;
   int64_t samples_ = 1;
@@ -216,10 +217,11 @@ Experiment dvae() {
       {.name = "k", .value = 10, .help = "Entries chosen in each row", .low = 1, .high = 1000},
       {.name = "rows", .value = 20, .help = "Rows of a code", .low = 1, .high = 1000},
       {.name = "size", .value = 20, .help = "Entries of a row", .low = 2, .high = 1000},
-      {.name = "average_gradient",
-       .value = false,
-       .help = "Divide the samples' gradient of theta by S, as the authors' layer does",
-       .group = "Training"},
+      {.name = "kl_weight",
+       .value = 1.0,
+       .help = "Of KL beside the mean BCE of the samples, for the encoder; reports leave it out",
+       .group = "Training",
+       .low = 0},
       {.name = "anneal",
        .value = true,
        .help = "Relaxations: cool the temperature by exp(-3e-5 step), down to 0.5",
@@ -239,7 +241,6 @@ Experiment dvae() {
                               {"target_norm", "10"},
                               {"nb_samples", "10"},
                               {"reference", "true"},
-                              {"average_gradient", true},
                               {"validation", 0}}}},
       .defaults = {{"nb_samples", "10"}, {"target_norm", "10"}},
       .published = {{.metric = "test_loss",
