@@ -13,7 +13,11 @@ DifferenceSum<T>::DifferenceSum(const EstimatorSettings& settings, const Example
       sum_(static_cast<size_t>(examples.n), 0.0) {
   const auto* target = std::get_if<AdaptiveTarget>(&settings.target);
   own_lambda_ = target != nullptr && target->scope == AdaptiveTarget::Scope::kSample;
+  const auto samples = static_cast<double>(settings.samples);
   sign_ = settings.sense == Sense::kMin ? -1.0 : 1.0;
+  sides_ = settings.difference == Difference::kCentral ? 2.0 : 1.0;
+  root_ = target != nullptr && target->reference ? std::sqrt(samples) : 1.0;
+  averaged_ = settings.output == Output::kMean ? samples : 1.0;
 }
 
 template <class T>
@@ -49,12 +53,9 @@ void DifferenceSum<T>::count(int64_t nonzeros) {
 
 template <class T>
 double DifferenceSum<T>::divisor(const ExampleStep& step) const {
-  const double samples = static_cast<double>(settings_.samples);
-  double divisor = settings_.difference == Difference::kCentral ? 2.0 * step.lambda : step.lambda;
-  const auto* target = std::get_if<AdaptiveTarget>(&settings_.target);
-  if (target != nullptr && target->reference) divisor /= std::sqrt(samples);
-  if (settings_.output == Output::kMean) divisor *= samples;
-  return divisor;
+  double divisor = sides_ * step.lambda;
+  if (root_ != 1.0) divisor /= root_;
+  return divisor * averaged_;
 }
 
 template <class T>

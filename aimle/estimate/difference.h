@@ -39,6 +39,9 @@ class DifferenceSum {
 
   bool own_lambda_;  // every sample is divided by its own step size
   double sign_;
+  double sides_;     // 2 for the central difference
+  double root_;      // sqrt(S) where the reference divides by it
+  double averaged_;  // S where the samples' differences are averaged
   std::vector<double> sum_;
   Changes changes_;
 };

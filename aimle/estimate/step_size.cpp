@@ -44,7 +44,7 @@ StepSizes<T>::StepSizes(const EstimatorSettings& settings, const Examples<T>& ex
   const double ns = 0.5 * static_cast<double>(examples.n * (1 + rows_));
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
     NormWindow window;
-    std::vector<double> d;
+    PerSample<double> d;
     for (int64_t b = begin; b < end; ++b) {
       const Norms norm = norms(b, window, d);
       if (!std::isfinite(norm.theta)) continue;  // its own gradient will be NaN
@@ -93,13 +93,15 @@ void StepSizes<T>::move_to(int64_t b, NormWindow& window) const {
 
 template <class T>
 typename StepSizes<T>::Norms StepSizes<T>::norms(int64_t b, NormWindow& window,
-                                                 std::vector<double>& d) const {
+                                                 PerSample<double>& d) const {
   if (b < window.first || b >= window.last) move_to(b, window);
   const int64_t at = b - window.first;
   const double theta = window.theta[static_cast<size_t>(at)];
   const bool all_free = examples_.mask == nullptr && std::isfinite(theta);
   if (all_free) {
-    d.assign(window.d.begin() + at * rows_, window.d.begin() + (at + 1) * rows_);
+    d.resize(static_cast<size_t>(rows_));
+    const double* seen = window.d.data() + at * rows_;
+    for (int64_t s = 0; s < rows_; ++s) d[static_cast<size_t>(s)] = seen[s];
     return {.theta = theta, .free = examples_.n, .all_free = true};
   }
   Norms result{.all_free = false};
@@ -118,7 +120,7 @@ typename StepSizes<T>::Norms StepSizes<T>::norms(int64_t b, NormWindow& window,
 template <class T>
 void StepSizes<T>::compute(int64_t b, NormWindow& window, ExampleStep& step) const {
   const auto rows = static_cast<size_t>(rows_);
-  std::vector<double>& norm = step.sample;  // turned into step sizes in place
+  PerSample<double>& norm = step.sample;  // turned into step sizes in place
   const auto [theta, free, all_free] = norms(b, window, norm);
   step.all_free = all_free;
 

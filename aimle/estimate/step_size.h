@@ -9,6 +9,7 @@
 // scores are not finite gets lambda = NaN, which reaches theta's gradient.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -20,13 +21,38 @@
 
 namespace aimle {
 
+/// A number per sample. One alone, the usual case, needs no memory of its own.
+template <class V>
+class PerSample {
+ public:
+  void resize(size_t size) {
+    size_ = size;
+    if (size > 1 && many_.size() < size) many_.resize(size);
+  }
+  void assign(const V* first, const V* last) {
+    resize(static_cast<size_t>(last - first));
+    std::copy(first, last, begin());
+  }
+  V* begin() { return size_ > 1 ? many_.data() : &one_; }
+  const V* begin() const { return size_ > 1 ? many_.data() : &one_; }
+  V* end() { return begin() + size_; }
+  const V* end() const { return begin() + size_; }
+  V& operator[](size_t s) { return begin()[s]; }
+  const V& operator[](size_t s) const { return begin()[s]; }
+
+ private:
+  size_t size_ = 0;
+  V one_ = {};
+  std::vector<V> many_;
+};
+
 /// The step sizes of one example.
 struct ExampleStep {
   double lambda = 0.0;         // what the example's difference is divided by (before the factor 2)
   double reported = 0.0;       // mean over its samples; NaN if none had a gradient
-  std::vector<double> sample;  // [S] (kMean: [1]), NaN where d or theta is not finite
-  std::vector<uint8_t> counted;  // [S] (kMean: [1]), 1 where d is finite and not zero
-  bool all_free = true;          // no entry is masked or infinite
+  PerSample<double> sample;    // [S] (kMean: [1]), NaN where d or theta is not finite
+  PerSample<uint8_t> counted;  // [S] (kMean: [1]), 1 where d is finite and not zero
+  bool all_free = true;        // no entry is masked or infinite
 };
 
 /// Norms of a run of examples, taken together because short rows are slow one by one. One per
@@ -58,7 +84,7 @@ class StepSizes {
     bool all_free = true;
   };
   /// Norms of theta_b and, into d, of the gradient rows of example b.
-  Norms norms(int64_t b, NormWindow& window, std::vector<double>& d) const;
+  Norms norms(int64_t b, NormWindow& window, PerSample<double>& d) const;
   void move_to(int64_t b, NormWindow& window) const;
 
   const EstimatorSettings& settings_;

@@ -181,7 +181,7 @@ BackwardReport threshold_backward(const EstimatorSettings& settings, const Solve
   });
   const auto total = [&](double Capped::*part) {
     return fixed_total(examples.count,
-                     [&](int64_t b) { return capped[static_cast<size_t>(b)].*part; });
+                       [&](int64_t b) { return capped[static_cast<size_t>(b)].*part; });
   };
   int64_t weights = 0, cut = 0;
   for (const Capped& example : capped) {

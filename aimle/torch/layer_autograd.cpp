@@ -16,8 +16,8 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-void call(const char* name, torch::jit::Stack& stack) {
-  c10::Dispatcher::singleton().findSchemaOrThrow(name, "").callBoxed(stack);
+c10::OperatorHandle find(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
 }
 
 void push_input(torch::jit::Stack& stack, const LayerInput& input) {
@@ -38,7 +38,8 @@ std::pair<at::Tensor, at::Tensor> call_forward(const LayerInput& input,
   torch::jit::Stack stack;
   push_input(stack, input);
   push_settings(stack, settings);
-  call("aimle::perturbed_map_forward", stack);
+  static const c10::OperatorHandle op = find("aimle::perturbed_map_forward");
+  op.callBoxed(stack);
   return {stack[0].toTensor(), stack[1].toTensor()};
 }
 
@@ -65,12 +66,11 @@ struct PerturbedMap : torch::autograd::Function<PerturbedMap> {
     const auto undefined = at::Tensor();
     ctx->save_for_backward({theta, input.key, input.mask.value_or(undefined),
                             input.k.value_or(undefined), input.table.value_or(undefined), bits});
-    ctx->saved_data["alpha"] = or_none(state.alpha);
-    ctx->saved_data["gbar"] = or_none(state.gbar);
-    ctx->saved_data["updates"] = or_none(state.updates);
-    ctx->saved_data["velocity"] = or_none(state.velocity);
-    ctx->saved_data["stats"] = or_none(state.stats);
-    ctx->saved_data["settings"] = c10::ivalue::Tuple::create(settings);
+    std::vector<c10::IValue> rest = {or_none(state.alpha), or_none(state.gbar),
+                                     or_none(state.updates), or_none(state.velocity),
+                                     or_none(state.stats)};
+    rest.insert(rest.end(), settings.begin(), settings.end());
+    ctx->saved_data["state and settings"] = c10::ivalue::Tuple::create(std::move(rest));
     return z;
   }
 
@@ -82,11 +82,9 @@ struct PerturbedMap : torch::autograd::Function<PerturbedMap> {
     torch::jit::Stack stack;
     torch::jit::push(stack, dy.detach(), saved[5], saved[0].detach(), saved[1], or_none(saved[2]),
                      or_none(saved[3]), or_none(saved[4]));
-    for (const char* name : {"alpha", "gbar", "updates", "velocity", "stats"}) {
-      stack.push_back(ctx->saved_data[name]);
-    }
-    push_settings(stack, ctx->saved_data["settings"].toTupleRef().elements());
-    call("aimle::perturbed_map_backward", stack);
+    push_settings(stack, ctx->saved_data["state and settings"].toTupleRef().elements());
+    static const c10::OperatorHandle op = find("aimle::perturbed_map_backward");
+    op.callBoxed(stack);
     result[0] = stack[0].toTensor();
     if (at::GradMode::is_enabled()) result[0] = OnlyOnce::apply(result[0], saved[0]);
     return result;

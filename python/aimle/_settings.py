@@ -31,7 +31,8 @@ def check_tensor(owner: str, name: str, value: object) -> None:
 
 def check_theta(owner: str, theta: object) -> None:
     """TypeError unless theta is a tensor of a floating-point type."""
-    check_tensor(owner, "theta", theta)
+    if not isinstance(theta, Tensor):
+        check_tensor(owner, "theta", theta)
     if not theta.is_floating_point():
         raise TypeError(
             f"[aimle.{owner}] expected theta of a floating-point type but got {theta.dtype}"

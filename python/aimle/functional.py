@@ -12,6 +12,8 @@ from aimle.noise import Noise, as_noise
 from aimle.solvers import CHECK_ALL, CHECK_DEFAULT, CHECK_NOTHING, Solver
 
 _ops = torch.ops.aimle
+_draw_key = _ops.draw_key.default
+_CAN_BE_DISTRIBUTED = torch.distributed.is_available()
 _RANK = int(os.environ.get("RANK", "0"))
 
 
@@ -100,14 +102,12 @@ def draw_key(
             "[aimle.draw_key] a generator cannot be used under torch.compile: draw the key outside "
             "and pass it as key"
         )
-    return _ops.draw_key.default(
-        like, generator=generator, rank=process_rank() if rank is None else rank
-    )
+    return _draw_key(like, generator=generator, rank=process_rank() if rank is None else rank)
 
 
 def process_rank() -> int:
     """This process's number among those that train together, 0 if it is alone."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
+    if _CAN_BE_DISTRIBUTED and torch.distributed.is_initialized():
         return torch.distributed.get_rank()
     return _RANK
 

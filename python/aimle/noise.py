@@ -19,6 +19,10 @@ from aimle._settings import check_int
 _ops = torch.ops.aimle
 
 
+_GUMBEL_STDDEV = math.pi / math.sqrt(6.0)
+_LOGISTIC_STDDEV = math.pi / math.sqrt(3.0)
+
+
 class Noise(ABC):
     """What every distribution is: frozen settings that can be sampled."""
 
@@ -45,7 +49,7 @@ class Gumbel(Noise):
 
     @property
     def stddev(self) -> float:
-        return math.pi / math.sqrt(6.0)
+        return _GUMBEL_STDDEV
 
     def sample(
         self, key: Tensor, batch: Sequence[int], samples: int, instance: Sequence[int]
@@ -77,7 +81,7 @@ class Logistic(Noise):
 
     @property
     def stddev(self) -> float:
-        return math.pi / math.sqrt(3.0)
+        return _LOGISTIC_STDDEV
 
     def sample(
         self, key: Tensor, batch: Sequence[int], samples: int, instance: Sequence[int]

@@ -33,6 +33,8 @@ from aimle.targets import AdaptiveTarget, Target, target_arguments
 Output = Literal["samples", "flat", "mean"]
 Sense = Literal["max", "min"]
 
+_perturbed_map = torch.ops.aimle.perturbed_map.default
+
 _STATS = ("lambda_mean", "lambda_min", "lambda_max", "count", "zero_share", "changed_share")
 _THRESHOLD_STATS = ("capped_share", "capped_mass")
 _STATE = ("alpha", "gbar", "updates", "velocity", "layer_stats")
@@ -155,7 +157,8 @@ class PerturbedMap(nn.Module):
             key = theta.new_zeros(2, dtype=torch.int64) if key is None else key
         elif key is None:
             key = self._draw_key(theta)
-        if not isinstance(self.solver, Solver):
+        layer_arguments = getattr(self.solver, "layer_arguments", None)  # cheaper than isinstance
+        if layer_arguments is None:
             if k is not None:
                 raise TypeError(
                     f"[aimle.{type(self).__name__}] k is for aimle.TopK: give a callable solver "
@@ -170,13 +173,13 @@ class PerturbedMap(nn.Module):
                 f"[aimle.{type(self).__name__}] {type(self.solver).__name__} takes no extra "
                 "arguments; only a callable solver does"
             )
-        name, solver_args = self.solver.layer_arguments()
+        name, solver_args = layer_arguments()
         if k is not None and not isinstance(self.solver, TopK):
             raise TypeError(f"[aimle.{type(self).__name__}] takes k with aimle.TopK only")
         if k is not None and not isinstance(k, Tensor):
             check_int(type(self).__name__, "k", k, 0)
             solver_args, k = [k], None
-        return torch.ops.aimle.perturbed_map.default(
+        return _perturbed_map(
             theta,
             key,
             mask,
@@ -218,7 +221,13 @@ class PerturbedMap(nn.Module):
 
     def _state(self) -> list[Tensor | None]:
         buffers = self._buffers  # a third of the time of attributes
-        return [buffers[name] for name in _STATE]
+        return [
+            buffers["alpha"],
+            buffers["gbar"],
+            buffers["updates"],
+            buffers["velocity"],
+            buffers["layer_stats"],
+        ]
 
     def _settings(self, noisy: bool) -> list:
         """The settings of the layer ops after those of the solver (layer_schema.h)."""
@@ -236,8 +245,11 @@ class PerturbedMap(nn.Module):
         ]
 
     def _draw_key(self, theta: Tensor) -> Tensor:
-        replayed = not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1
-        if self.generator is not None and replayed:
+        if (
+            self.generator is not None
+            and not torch.compiler.is_compiling()
+            and torch._C._current_graph_task_id() != -1  # inside a backward pass
+        ):
             raise RuntimeError(
                 f"[aimle.{type(self).__name__}] a generator cannot be replayed by activation "
                 "checkpointing: draw a key outside (aimle.draw_key) and pass it as key"
