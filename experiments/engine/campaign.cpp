@@ -151,8 +151,8 @@ std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::ve
     return start(run.settings);
   };
   int64_t steps = 0;
-  const int64_t examples = begin(runs.front()).examples;
-  for (const Run& run : runs) steps += steps_left(run, examples);
+  const Training first = begin(runs.front());
+  for (const Run& run : runs) steps += steps_left(run, first);
   Progress progress("train " + campaign.experiment->name, steps);
 
   std::vector<std::vector<Json>> results(runs.size());

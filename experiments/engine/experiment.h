@@ -41,7 +41,9 @@ struct Training {
   std::map<std::string, at::Tensor> model;  // parameters and buffers: best.pt has these
   std::map<std::string, at::Tensor> state;  // optimiser, estimator
   int64_t examples = 0;                     // of the training split
-  bool shuffle = true;                      // the last batch of an epoch may be smaller
+  bool shuffle = true;                      // the last batch of a pass may be smaller
+  int64_t epoch_steps = 0;      // 0: an epoch is a pass over the examples; else so many steps
+  bool evaluate_first = false;  // measure the untrained model too, as epoch 0
 
   std::function<Scalars(const Batch&)> step;
   /// What the host decides before a step (a temperature, a learning rate): true when it has changed.
@@ -53,6 +55,8 @@ struct Training {
   std::function<std::vector<Picture>(const at::Tensor& key)> pictures = [](const at::Tensor&) {
     return std::vector<Picture>();
   };
+  /// A few examples with what the model makes of them, for reports to draw: exhibits.json.
+  std::function<Json(const at::Tensor& key)> exhibits = [](const at::Tensor&) { return Json(); };
 };
 
 /// A new model on data that is there already; several may train side by side.

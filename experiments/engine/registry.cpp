@@ -2,13 +2,16 @@
 #include "experiments/dvae/dvae.h"
 #include "experiments/engine/estimator_settings.h"
 #include "experiments/engine/experiment.h"
+#include "experiments/l2x/l2x.h"
+#include "experiments/nri/nri.h"
 #include "experiments/run/failure.h"
 #include "experiments/warcraft/warcraft.h"
 
 namespace aimle::experiments {
 
 const std::vector<Experiment>& experiments() {
-  static const std::vector<Experiment> all = {dvae(), warcraft_experiment()};
+  static const std::vector<Experiment> all = {dvae(), l2x::experiment(), nri::experiment(),
+                                              warcraft_experiment()};
   return all;
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "experiments/engine/batches.h"
 #include "experiments/engine/checkpoint.h"
 #include "experiments/engine/randomness.h"
 #include "experiments/engine/step_graph.h"
@@ -50,14 +51,15 @@ class Trainer {
         progress_(progress),
         seed_(run.settings.get<int64_t>("seed")),
         epochs_(run.settings.get<int64_t>("epochs")),
-        batch_(run.settings.get<int64_t>("batch")),
-        steps_((training_.examples + batch_ - 1) / batch_),
         device_(training_.model.begin()->second.device()),
+        batches_(batches_of(run, training_, device_)),
+        steps_(batches_.epoch_steps()),
         step_([this](const Batch& batch) { add(training_.step(batch), batch.rows.size(0)); }),
         recorded_(run.settings.get<bool>("graph") && StepGraph::possible(device_)) {}
 
   std::vector<Json> run() {
     resume();
+    if (training_.evaluate_first && metrics_.empty()) measure_first();
     while (position_.epoch < epochs_) {
       train_epoch();
       end_epoch();
@@ -89,18 +91,13 @@ class Trainer {
   void train_epoch() {
     const auto start = Clock::now();
     const double before = position_.seconds;
-    const at::Tensor order =
-        training_.shuffle ? epoch_order(seed_, position_.epoch, training_.examples, device_)
-                          : at::arange(training_.examples, at::device(device_).dtype(at::kLong));
-    const at::Tensor keys =
-        noise_keys(seed_, Purpose::kTrain, position_.epoch * steps_, steps_, device_);
+    const at::Tensor keys = noise_keys(seed_, Purpose::kTrain, first_step(), steps_, device_);
     position_.engine_seconds += seconds_since(start);
     while (position_.step < steps_) {
-      const int64_t first = position_.step * batch_;
-      const Batch batch = {
-          .rows = order.narrow(0, first, std::min(batch_, training_.examples - first)),
-          .key = keys[position_.step],
-          .step = position_.epoch * steps_ + position_.step};
+      const auto begun = Clock::now();
+      const int64_t step = first_step() + position_.step;
+      const Batch batch = {.rows = batches_.rows(step), .key = keys[position_.step], .step = step};
+      position_.engine_seconds += seconds_since(begun);
       run_step(batch);
       const auto stepped = Clock::now();
       ++position_.step;
@@ -158,10 +155,9 @@ class Trainer {
   }
 
   double mean_loss() const {
-    const auto seen = std::min(position_.step * batch_, training_.examples);
     for (size_t i = 0; i < names_.size(); ++i) {
       if (names_[i] == "loss") {
-        return totals_[static_cast<int64_t>(i)].item<double>() / static_cast<double>(seen);
+        return totals_[static_cast<int64_t>(i)].item<double>() / examples_seen();
       }
     }
     throw Failure("the experiment " + run_.experiment->name + " gives no loss");
@@ -222,8 +218,7 @@ class Trainer {
     line["epoch"] = position_.epoch + 1;
     for (size_t i = 0; i < names_.size(); ++i) {
       const std::string name = names_[i] == "loss" ? "train_loss" : names_[i];
-      line[name] =
-          totals_[static_cast<int64_t>(i)].item<double>() / static_cast<double>(training_.examples);
+      line[name] = totals_[static_cast<int64_t>(i)].item<double>() / examples_seen();
     }
     for (const auto& [name, value] : training_.watch()) line[name] = value.item<double>();
     const at::Tensor key = noise_keys(seed_, Purpose::kEvaluate, position_.epoch, 1, device_)[0];
@@ -233,7 +228,7 @@ class Trainer {
     const bool last = position_.epoch + 1 == epochs_;
     if (last || seconds_since(drawn_) > 10.0) draw();
     line["seconds"] = position_.seconds;
-    line["examples_per_second"] = static_cast<double>(training_.examples) / position_.seconds;
+    line["examples_per_second"] = examples_seen() / position_.seconds;
     line["seconds_engine"] = position_.engine_seconds;
     line["seconds_evaluate"] = evaluated;
     line["peak_memory_mib"] = peak_memory_mib();
@@ -251,9 +246,22 @@ class Trainer {
     if (!last && interrupt_signal() != 0) after_step();
   }
 
+  void measure_first() {
+    // No training yet, so no training loss: null in the file, and never the best.
+    Json line = {{"epoch", 0}, {"train_loss", nullptr}};
+    const at::Tensor key = noise_keys(seed_, Purpose::kEvaluate, -1, 1, device_)[0];
+    for (const auto& [name, value] : training_.evaluate(key)) line[name] = value;
+    metrics_.push_back(line);
+    write_metrics(run_.folder, metrics_);
+    tell(line);
+  }
+
   void draw() {
     const at::Tensor key = noise_keys(seed_, Purpose::kPictures, 0, 1, device_)[0];
     for (const Picture& picture : training_.pictures(key)) write_picture(run_.folder, picture);
+    if (const Json exhibits = training_.exhibits(key); !exhibits.is_null()) {
+      write_exhibits(run_.folder, exhibits);
+    }
     drawn_ = Clock::now();
   }
 
@@ -276,14 +284,24 @@ class Trainer {
     say(text);
   }
 
+  static Batches batches_of(const Run& run, const Training& training, at::Device device) {
+    return Batches(run.settings.get<int64_t>("seed"), training.examples,
+                   run.settings.get<int64_t>("batch"), training.shuffle, training.epoch_steps,
+                   device);
+  }
+  int64_t first_step() const { return position_.epoch * steps_; }
+  double examples_seen() const {
+    return static_cast<double>(batches_.examples_in(first_step(), first_step() + position_.step));
+  }
+
   const Run& run_;
   Training training_;
   Progress& progress_;
   int64_t seed_;
   int64_t epochs_;
-  int64_t batch_;
-  int64_t steps_;
   at::Device device_;
+  Batches batches_;
+  int64_t steps_;  // of an epoch
   StepGraph step_;
   bool recorded_;  // else step_ is not used
 
@@ -320,9 +338,11 @@ const Json& best_epoch(const Run& run, const std::vector<Json>& metrics) {
   return *best;
 }
 
-int64_t steps_left(const Run& run, int64_t examples) {
-  const auto batch = run.settings.get<int64_t>("batch");
-  const int64_t steps = (examples + batch - 1) / batch;
+int64_t steps_left(const Run& run, const Training& training) {
+  const int64_t steps =
+      Batches(run.settings.get<int64_t>("seed"), training.examples,
+              run.settings.get<int64_t>("batch"), training.shuffle, training.epoch_steps, at::kCPU)
+          .epoch_steps();
   int64_t done = 0;
   if (std::filesystem::exists(run.folder.checkpoint())) {
     const Checkpoint checkpoint = load_checkpoint(run.folder.checkpoint());

@@ -43,7 +43,7 @@ void prepare_run_folder(const RunFolder& folder, bool force) {
                   "it, or --force to begin anew");
   }
   for (const fs::path& file :
-       {folder.config(), folder.metrics(), folder.checkpoint(), folder.best()}) {
+       {folder.config(), folder.metrics(), folder.checkpoint(), folder.best(), folder.exhibits()}) {
     fs::remove(file);
   }
   fs::remove_all(folder.path / "pictures");
@@ -104,6 +104,10 @@ void write_picture(const RunFolder& folder, const Picture& picture) {
   if (error)
     throw Failure("cannot make the folder " + file.parent_path().string() + ": " + error.message());
   write_atomically(file, encode_png(picture.pixels));
+}
+
+void write_exhibits(const RunFolder& folder, const Json& exhibits) {
+  write_atomically(folder.exhibits(), exhibits.dump() + "\n");
 }
 
 }  // namespace aimle::experiments

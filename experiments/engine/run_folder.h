@@ -5,6 +5,7 @@
 //   checkpoint.pt   where to continue from
 //   best.pt         the model of the best epoch
 //   pictures/       PNG files
+//   exhibits.json   a few examples with what the model makes of them, for reports
 //
 // Every file is written atomically: a reader, or `--resume` after a crash, never sees half of one.
 #pragma once
@@ -24,6 +25,7 @@ struct RunFolder {
   std::filesystem::path metrics() const { return path / "metrics.jsonl"; }
   std::filesystem::path checkpoint() const { return path / "checkpoint.pt"; }
   std::filesystem::path best() const { return path / "best.pt"; }
+  std::filesystem::path exhibits() const { return path / "exhibits.json"; }
   std::filesystem::path picture(const std::string& name) const {
     return path / "pictures" / (name + ".png");
   }
@@ -43,5 +45,6 @@ std::vector<Json> read_metrics(const RunFolder& folder);
 void write_metrics(const RunFolder& folder, const std::vector<Json>& metrics);
 
 void write_picture(const RunFolder& folder, const Picture& picture);
+void write_exhibits(const RunFolder& folder, const Json& exhibits);
 
 }  // namespace aimle::experiments

@@ -42,6 +42,10 @@ th { border-bottom: 2px solid #c4ced8; font-weight: 600; vertical-align: bottom;
 th:first-child, td:first-child, td.text, th.text { text-align: left; }
 td.best { background: var(--best); font-weight: 600; }
 td.note { color: var(--soft); }
+.words { font-size: 15px; line-height: 1.8; margin: 18px 0; max-width: 96ch; }
+.words .chosen { background: #ffe9a8; border-radius: 4px; padding: 1px 3px; }
+.words .annotated { border-bottom: 2px solid #188a4b; }
+.words p { color: var(--soft); font-size: 14px; margin: 4px 0 0; }
 tbody tr:hover { background: #f7fafc; }
 footer { margin-top: 48px; border-top: 1px solid var(--line); padding-top: 12px;
   color: var(--soft); font-size: 13px; }
@@ -168,6 +172,16 @@ class Page:
             f'<div class="table"><table>{shown}<thead><tr>{head}</tr></thead>'
             f"<tbody>{''.join(body)}</tbody></table></div>"
         )
+
+    def words(self, words: Sequence[tuple[str, bool, bool]], caption: str = "") -> None:
+        """A text as (word, chosen, annotated): chosen on a ground, annotated underlined."""
+        parts = []
+        for word, chosen, annotated in words:
+            classes = ["chosen"] * chosen + ["annotated"] * annotated
+            shown = html.escape(word)
+            parts.append(f'<span class="{" ".join(classes)}">{shown}</span>' if classes else shown)
+        text = f"<p>{_marked(caption)}</p>" if caption else ""
+        self._parts.append(f'<div class="words">{" ".join(parts)}{text}</div>')
 
     def html(self, footer: str = "") -> str:
         subtitle = f"<p>{_marked(self.subtitle)}</p>" if self.subtitle else ""

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from aimle.report import Page
+from aimle.report.exhibits import draw_exhibits
 
 # What the runs of a group may differ in.
 _FREE = {"seed", "checkpoint_seconds", "checkpoint_steps"}
@@ -195,6 +196,8 @@ def _pictures(page: Page, groups: list[Group]) -> None:
     for group in groups:
         for picture in sorted((group.runs[0].folder / "pictures").glob("*.png")):
             page.image(picture, f"{picture.stem}: {group.label}, {group.runs[0].folder}")
+        first = group.runs[0]
+        draw_exhibits(page, first.config["experiment"], first.folder, group.label)
 
 
 def draw(folders: Sequence[Path], out: Path) -> None:

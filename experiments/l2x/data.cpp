@@ -1,0 +1,175 @@
+#include "experiments/l2x/data.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+
+#include "aimle/torch/executor.h"
+#include "experiments/l2x/beer.h"
+#include "experiments/l2x/films.h"
+#include "experiments/l2x/planted.h"
+#include "experiments/l2x/word_vectors.h"
+#include "experiments/run/failure.h"
+
+namespace aimle::experiments::l2x {
+namespace {
+
+namespace fs = std::filesystem;
+
+int aspect_of(const Settings& settings) {
+  const auto found = std::ranges::find(kAspects, settings.get<std::string>("aspect"));
+  return static_cast<int>(found - kAspects.begin());
+}
+
+bool is_films(const fs::path& folder) { return fs::is_directory(folder / "imdb"); }
+
+Corpus load_corpus(const Settings& settings, Rules rules) {
+  const fs::path folder = settings.get<std::string>("data");
+  if (folder.empty()) {
+    return generate({.train = settings.get<int64_t>("examples"),
+                     .heldout = settings.get<int64_t>("heldout"),
+                     .annotated = settings.get<int64_t>("annotated"),
+                     .aspect = aspect_of(settings),
+                     .planted = static_cast<int>(settings.get<int64_t>("planted")),
+                     .seed = settings.get<uint64_t>("data_seed")});
+  }
+  if (is_films(folder)) {
+    return load_films({.imdb = folder / "imdb",
+                       .eraser = folder / "eraser_movies",
+                       .max_train = settings.get<int64_t>("examples"),
+                       .max_heldout = settings.get<int64_t>("heldout")});
+  }
+  return load_beer(folder, aspect_of(settings), rules);
+}
+
+WordVectors load_vectors(const Settings& settings, const Corpus& corpus, Rules rules) {
+  const fs::path folder = settings.get<std::string>("data");
+  const fs::path file = settings.get<std::string>("vectors");
+  if (!folder.empty() && !is_films(folder)) {
+    return read_word_vectors(file.empty() ? folder / "review+wiki.filtered.200.txt" : file,
+                             corpus.vocabulary, rules);
+  }
+  const LearnVectors how = {.dimensions = settings.get<int64_t>("dimensions")};
+  if (!file.empty()) return cached_word_vectors(corpus, how, file, ops::torch_threads());
+  return learn_word_vectors(corpus.train, corpus.vocabulary, how, ops::torch_threads());
+}
+
+int64_t longest(const Reviews& reviews) {
+  int64_t result = 0;
+  for (int64_t i = 0; i < reviews.count(); ++i) {
+    result = std::max(result, static_cast<int64_t>(reviews.review(i).size()));
+  }
+  return result;
+}
+
+int64_t shortest(const Reviews& reviews) {
+  int64_t result = kLength;
+  for (int64_t i = 0; i < reviews.count(); ++i) {
+    result = std::min(result, static_cast<int64_t>(reviews.review(i).size()));
+  }
+  return result;
+}
+
+ReviewRows to_rows(const Reviews& reviews, Rules rules, int64_t length, at::Device device) {
+  std::vector<int64_t> all(static_cast<size_t>(reviews.count()));
+  std::iota(all.begin(), all.end(), int64_t{0});
+  const at::Tensor ids = at::empty({reviews.count(), length}, at::kLong);
+  const at::Tensor real = at::empty({reviews.count(), length}, at::kBool);
+  write_rows(reviews, all, rules, length, ids.data_ptr<int64_t>(), real.data_ptr<bool>());
+  auto* ratings = const_cast<float*>(reviews.ratings.data());
+  return {.words = ids.to(device, at::kInt),
+          .real = real.to(device),
+          .ratings = at::from_blob(ratings, {reviews.count()}, at::kFloat)
+                         .to(device, at::kFloat, /*non_blocking=*/false, /*copy=*/true)};
+}
+
+}  // namespace
+
+std::vector<Option> data_options() {
+  const auto size = [](const char* name, int64_t value, const char* help) {
+    return Option{.name = name,
+                  .value = value,
+                  .help = help,
+                  .group = "Data",
+                  .low = 2,
+                  .high = 1e7,
+                  .of_data = true};
+  };
+  return {
+      {.name = "aspect",
+       .value = "taste",
+       .help = "What the rating is about",
+       .group = "Data",
+       .choices = {kAspects.begin(), kAspects.end()},
+       .of_data = true},
+      {.name = "rules",
+       .value = "mended",
+       .help = "Padding, unknown words and precision: masked and mended, or the authors'",
+       .group = "Data",
+       .choices = {"mended", "reference"},
+       .of_data = true},
+      {.name = "length",
+       .value = 0,
+       .help = "Words of a row; 0: of the longest review, at most 350",
+       .group = "Data",
+       .low = 0,
+       .high = 1e5,
+       .of_data = true},
+      size("examples", 10000, "Reviews to train on: to make, or at most so many of the films"),
+      size("heldout", 2000, "Reviews to validate and test on, half of them each"),
+      size("annotated", 500, "Reviews with rationales, for precision"),
+      {.name = "planted",
+       .value = 10,
+       .help = "Words of a generated review that make its rating",
+       .group = "Data",
+       .low = 1,
+       .high = 12,
+       .of_data = true},
+      {.name = "data_seed",
+       .value = 0,
+       .help = "Decides what is made",
+       .group = "Data",
+       .low = 0,
+       .of_data = true},
+      {.name = "vectors",
+       .value = "",
+       .help = "File of word vectors; where none come with the data, learned ones are kept in it",
+       .group = "Data",
+       .of_data = true},
+      {.name = "dimensions",
+       .value = 100,
+       .help = "Of learned word vectors",
+       .group = "Data",
+       .low = 1,
+       .high = 1000,
+       .of_data = true},
+  };
+}
+
+Data load_data(const Settings& settings) {
+  const at::Device device(settings.get<std::string>("device"));
+  Data data;
+  data.rules =
+      settings.get<std::string>("rules") == "reference" ? Rules::kReference : Rules::kMended;
+  data.corpus = load_corpus(settings, data.rules);
+  WordVectors vectors = load_vectors(settings, data.corpus, data.rules);
+  data.vectors = at::from_blob(vectors.values.data(),
+                               {data.corpus.vocabulary.size(), vectors.dimensions}, at::kFloat)
+                     .to(device, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  const Corpus& corpus = data.corpus;
+  auto length = settings.get<int64_t>("length");
+  if (length == 0) {
+    length = std::min(kLength, std::max({longest(corpus.train), longest(corpus.heldout),
+                                         longest(corpus.annotated)}));
+  }
+  data.train = to_rows(corpus.train, data.rules, length, device);
+  data.heldout = to_rows(corpus.heldout, data.rules, length, device);
+  data.annotated = to_rows(corpus.annotated, data.rules, length, device);
+  data.shortest =
+      std::min({shortest(corpus.train), shortest(corpus.heldout), shortest(corpus.annotated)});
+  return data;
+}
+
+}  // namespace aimle::experiments::l2x

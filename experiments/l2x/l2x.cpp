@@ -1,0 +1,223 @@
+#include "experiments/l2x/l2x.h"
+
+#include <ATen/Functions.h>
+
+#include <memory>
+
+#include "aimle/torch/functions.h"
+#include "experiments/engine/adam.h"
+#include "experiments/engine/estimator_settings.h"
+#include "experiments/engine/module_tensors.h"
+#include "experiments/engine/randomness.h"
+#include "experiments/l2x/data.h"
+#include "experiments/l2x/model.h"
+
+namespace aimle::experiments::l2x {
+namespace {
+
+constexpr int64_t kEvaluationBatch = 100;
+
+/// Some rows of a set of reviews, ready for the model.
+struct Words {
+  at::Tensor vectors;              // [B, L, dims]
+  std::optional<at::Tensor> mask;  // bool [B, L]
+  std::optional<at::Tensor> k;     // int64 [B], where a review may have fewer than k words
+  at::Tensor count;                // [B]: words to choose
+  at::Tensor ratings;              // [B]
+};
+
+class Explainer {
+ public:
+  Explainer(const Settings& settings, std::shared_ptr<const Data> data)
+      : data_(std::move(data)),
+        device_(settings.get<std::string>("device")),
+        k_(settings.get<int64_t>("k")),
+        masked_(data_->rules == Rules::kMended),
+        model_(data_->vectors.size(1)) {
+    model_->to(device_);
+    const EstimatorInfo& method = estimator_info(settings.get<std::string>("method"));
+    // Methods for one of n train on one word's worth of weight, and are tested on k words.
+    const SolverSpec solver = method.applies_to(topk(k_)) ? topk(k_) : argmax();
+    estimator_ = make_estimator(settings, solver, chosen_estimator_options(settings), device_);
+    adam_ = std::make_unique<Adam>(parameters_of(*model_),
+                                   AdamOptions{.lr = settings.get<double>("lr"), .eps = 1e-7});
+    const auto seed = static_cast<uint32_t>(settings.get<int64_t>("seed"));
+    const Split split = split_heldout(data_->heldout.count(), seed);
+    validation_ = at::tensor(split.validation, at::kLong).to(device_);
+    test_ = at::tensor(split.test, at::kLong).to(device_);
+  }
+
+  std::map<std::string, at::Tensor> model_tensors() const { return tensors_of(*model_); }
+  std::map<std::string, at::Tensor> state_tensors() const { return state_of(*adam_, *estimator_); }
+
+  Scalars step(const Batch& batch) {
+    const Words words = gather(data_->train, batch.rows);
+    const LayerCall call = {.mask = words.mask, .k = words.k, .key = batch.key};
+    const at::Tensor theta = model_->selector(words.vectors, words.mask, subkey(batch.key, 1));
+    const at::Tensor z = (*estimator_)(theta, call);  // [B, S, L]
+    const at::Tensor rating = model_->predictor(words.vectors, z, words.count);
+    const at::Tensor errors = (rating - words.ratings.unsqueeze(1)).square();
+    at::Tensor objective = errors.mean();
+    if (estimator_->needs_losses()) {
+      const at::Tensor losses = errors.detach();
+      objective = objective + (estimator_->surrogate(theta, z, losses, call) - losses).mean();
+    }
+    adam_->zero_grad();
+    objective.backward();
+    adam_->step();
+    Scalars result = {{"loss", errors.detach().mean() * 100.0}};
+    for (auto& entry : estimator_stats(*estimator_)) result.push_back(std::move(entry));
+    return result;
+  }
+
+  Metrics evaluate(const at::Tensor&) {
+    const at::NoGradGuard no_grad;
+    return {{"val_loss", squared_error(validation_)},
+            {"test_loss", squared_error(test_)},
+            {"precision", 100.0 * precision()}};
+  }
+
+  Scalars watch() const { return estimator_state(*estimator_); }
+
+  /// A few annotated reviews with their words, for the report.
+  Json exhibits(const at::Tensor&) {
+    const at::NoGradGuard no_grad;
+    const int64_t count = std::min<int64_t>(8, data_->annotated.count());
+    const Words words = gather(data_->annotated, at::arange(count, at::device(device_)));
+    const at::Tensor chosen = choose(words);
+    const at::Tensor rating = model_->predictor(words.vectors, chosen.unsqueeze(1), words.count);
+    Json result = Json::array();
+    for (int64_t i = 0; i < count; ++i) {
+      result.push_back(describe(i, chosen[i].cpu(), rating[i][0].item<double>()));
+    }
+    return result;
+  }
+
+ private:
+  Words gather(const ReviewRows& reviews, const at::Tensor& rows) const {
+    Words words;
+    words.vectors = look_up(data_->vectors, reviews.words.index_select(0, rows));
+    words.ratings = reviews.ratings.index_select(0, rows);
+    if (!masked_) {
+      words.count = at::full({rows.size(0)}, static_cast<double>(k_), words.ratings.options());
+      return words;
+    }
+    words.mask = reviews.real.index_select(0, rows);
+    const at::Tensor k = words.mask->sum(1).clamp_max(k_);
+    if (data_->shortest < k_) words.k = k;
+    words.count = k.to(at::kFloat);
+    return words;
+  }
+
+  /// The k best words of every review, [B, L].
+  at::Tensor choose(const Words& words) {
+    const at::Tensor theta = model_->selector(words.vectors, words.mask, std::nullopt);
+    if (masked_) return solve(topk(k_), theta, {.mask = words.mask, .k = words.k});
+    // The authors take all scores that are not below the k-th best: more than k where they tie.
+    const at::Tensor kth = std::get<0>(theta.topk(k_, -1)).select(-1, k_ - 1);
+    return theta.ge(kth.unsqueeze(-1)).to(theta.scalar_type());
+  }
+
+  double squared_error(const at::Tensor& rows) {
+    at::Tensor sum = at::zeros({}, at::device(device_).dtype(at::kDouble));
+    for (const at::Tensor& some : rows.split(kEvaluationBatch)) {
+      const Words words = gather(data_->heldout, some);
+      const at::Tensor rating =
+          model_->predictor(words.vectors, choose(words).unsqueeze(1), words.count).squeeze(1);
+      sum += (rating - words.ratings).square().sum().to(at::kDouble);
+    }
+    return 100.0 * sum.item<double>() / static_cast<double>(rows.size(0));
+  }
+
+  double precision() {
+    SubsetPrecision precision(data_->rules, k_);
+    const int64_t count = data_->annotated.count();
+    const at::Tensor all = at::arange(count, at::device(device_));
+    int64_t review = 0;
+    for (const at::Tensor& some : all.split(kEvaluationBatch)) {
+      const at::Tensor chosen = choose(gather(data_->annotated, some)).cpu().contiguous();
+      for (int64_t i = 0; i < chosen.size(0); ++i, ++review) {
+        const auto length = static_cast<size_t>(chosen.size(1));
+        precision.add(data_->corpus.annotated, review,
+                      {chosen.data_ptr<float>() + i * chosen.size(1), length});
+      }
+    }
+    return precision.value();
+  }
+
+  Json describe(int64_t review, const at::Tensor& chosen, double rating) const {
+    const Reviews& reviews = data_->corpus.annotated;
+    const std::span<const int32_t> ids = reviews.review(review);
+    const auto shown = std::min(static_cast<int64_t>(ids.size()), chosen.size(0));
+    const int64_t first = masked_ ? 0 : chosen.size(0) - shown;  // the authors pad in front
+    Json words = Json::array(), picked = Json::array(), marked = Json::array();
+    for (int64_t i = 0; i < shown; ++i) {
+      words.push_back(std::string(data_->corpus.vocabulary.word(ids[static_cast<size_t>(i)])));
+      if (chosen[first + i].item<double>() > 0.5) picked.push_back(i);
+      bool inside = false;
+      for (const WordRange& range : reviews.rationales[static_cast<size_t>(review)]) {
+        inside = inside || (range.begin <= i && i < range.end);
+      }
+      if (inside) marked.push_back(i);
+    }
+    return {{"words", words},
+            {"chosen", picked},
+            {"annotated", marked},
+            {"rating", reviews.ratings[static_cast<size_t>(review)]},
+            {"predicted", rating}};
+  }
+
+  std::shared_ptr<const Data> data_;
+  at::Device device_;
+  int64_t k_;
+  bool masked_;
+  L2xModel model_;
+  std::unique_ptr<Estimator> estimator_;
+  std::unique_ptr<Adam> adam_;
+  at::Tensor validation_, test_;  // rows of the held-out reviews
+};
+
+Training begin(const Settings& settings, const std::shared_ptr<const Data>& data) {
+  const auto explainer = std::make_shared<Explainer>(settings, data);
+  return {.model = explainer->model_tensors(),
+          .state = explainer->state_tensors(),
+          .examples = data->train.count(),
+          .step = [explainer](const Batch& batch) { return explainer->step(batch); },
+          .evaluate = [explainer](const at::Tensor& key) { return explainer->evaluate(key); },
+          .watch = [explainer] { return explainer->watch(); },
+          .exhibits = [explainer](const at::Tensor& key) { return explainer->exhibits(key); }};
+}
+
+}  // namespace
+
+Experiment experiment() {
+  std::vector<Option> options = {
+      {.name = "k", .value = 10, .help = "Words to choose", .low = 1, .high = 1000}};
+  for (Option& option : data_options()) options.push_back(std::move(option));
+  return {
+      .name = "l2x",
+      .summary = "Choosing the words that explain a rating",
+      .options = options,
+      .presets = {{.name = "reference",
+                   .help = "the authors' code: unmasked padding in front, their precision, one "
+                           "lambda a batch; for AIMLE their eta",
+                   .values = {{"rules", "reference"},
+                              {"length", 350},
+                              {"epochs", 20},
+                              {"batch", 40},
+                              {"reference", "true"},
+                              {"step", "1e-4"},
+                              {"lambda", "1000"}}}},
+      .defaults = {{"epochs", 20}, {"batch", 40}, {"lambda", "1000"}},
+      .maximised = {"precision"},
+      .published =
+          {{.metric = "test_loss", .value = 2.111, .what = "BeerAdvocate, taste, k = 10, AIMLE"},
+           {.metric = "precision", .value = 45.593, .what = "BeerAdvocate, taste, k = 10, AIMLE"}},
+      .load = [](const Settings& settings) -> Start {
+        const auto data = std::make_shared<const Data>(load_data(settings));
+        return [data](const Settings& run) { return begin(run, data); };
+      },
+  };
+}
+
+}  // namespace aimle::experiments::l2x
