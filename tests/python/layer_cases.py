@@ -4,6 +4,7 @@ The plain layer is the method as it is written down, one formula after the other
 with PyTorch ops; it shares the solvers and the noise with the library and nothing else.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -181,3 +182,19 @@ def plain(
         zero_share=gradient[free.squeeze(1)].eq(0).double().mean().item(),
         changed_share=nonzeros.gt(0).double().mean().item(),
     )
+
+
+OUTPUTS = ("samples", "flat", "mean")
+
+
+def adaptive(alpha: float = 0.5, **settings) -> aimle.AdaptiveTarget:
+    return aimle.AdaptiveTarget(initial_alpha=alpha, **settings)
+
+
+def gradient_shape(layer: aimle.PerturbedMap, theta: Tensor) -> tuple[int, ...]:
+    dims = layer.solver.instance_dims
+    batch, instance = theta.shape[: theta.dim() - dims], theta.shape[theta.dim() - dims :]
+    samples = layer.nb_samples
+    if layer.output == "flat":
+        return (math.prod(batch) * samples, *instance)
+    return (*batch, *((samples,) if layer.output == "samples" else ()), *instance)

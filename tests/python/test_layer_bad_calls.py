@@ -1,0 +1,228 @@
+"""Calls that the layers refuse: what was done, the exception, and the words of its message."""
+
+import pytest
+import torch
+from bad_layers import (
+    KEY,
+    META,
+    Misuse,
+    assert_refused,
+    backward_with,
+    bools,
+    inf,
+    theta,
+    topk,
+)
+
+import aimle
+
+CALLS: dict[str, Misuse] = {
+    # theta
+    "theta a list": (topk, lambda f: f([1.0, 2.0]), TypeError, ("theta", "tensor", "list")),
+    "theta of integers": (
+        topk,
+        lambda f: f(torch.ones(2, 5, dtype=torch.int64)),
+        TypeError,
+        ("theta", "floating-point", "torch.int64"),
+    ),
+    "theta of complex numbers": (
+        topk,
+        lambda f: f(torch.ones(2, 5, dtype=torch.complex64)),
+        TypeError,
+        ("theta", "float", "complex64"),
+    ),
+    "theta of eight bits": (
+        topk,
+        lambda f: f(torch.ones(2, 5).to(torch.float8_e4m3fn)),
+        TypeError,
+        ("theta", "float32, float64, bfloat16 or float16", "float8_e4m3fn"),
+    ),
+    "theta a scalar": (
+        topk,
+        lambda f: f(torch.tensor(1.0)),
+        ValueError,
+        ("theta", "at least 1 dimension", "[]"),
+    ),
+    "theta without entries": (topk, lambda f: f(torch.ones(2, 0)), ValueError, ("n >= 1", "n=0")),
+    "theta too short for k": (
+        topk,
+        lambda f: f(torch.ones(4, 2)),
+        ValueError,
+        ("0 <= k <= n", "k=3", "n=2"),
+    ),
+    "a row for a grid": (
+        lambda: topk(solver=aimle.GridPath()),
+        lambda f: f(torch.ones(5)),
+        ValueError,
+        ("theta", "at least 2 dimensions", "[5]"),
+    ),
+    "a row of another graph": (
+        lambda: topk(solver=aimle.SpanningTree(4)),
+        lambda f: f(torch.ones(2, 7)),
+        ValueError,
+        ("6 (undirected) or 12 (directed)", "vertices=4", "7"),
+    ),
+    "a target outside of the grid": (
+        lambda: topk(solver=aimle.GridPath(target=(7, 7))),
+        lambda f: f(torch.ones(2, 4, 4)),
+        ValueError,
+        ("target", "4 x 4", "(7, 7)"),
+    ),
+    "theta without a batch for a callable": (
+        lambda: topk(solver=lambda x: x),
+        lambda f: f(torch.ones(5)),
+        ValueError,
+        ("theta", "[batch, *instance]", "(5,)"),
+    ),
+    # mask
+    "mask a list": (topk, lambda f: f(theta(), mask=[True]), TypeError, ("mask", "tensor", "list")),
+    "mask of numbers": (
+        topk,
+        lambda f: f(theta(), mask=torch.ones(2, 5)),
+        TypeError,
+        ("mask", "bool", "float32"),
+    ),
+    "mask of another shape": (
+        topk,
+        lambda f: f(theta(), mask=torch.ones(2, 4, dtype=torch.bool)),
+        ValueError,
+        ("mask", "theta", "[2, 5]", "[2, 4]"),
+    ),
+    "mask of another device": (
+        topk,
+        lambda f: f(theta(), mask=torch.ones(2, 5, dtype=torch.bool, device=META)),
+        ValueError,
+        ("mask", "theta", "cpu", "meta"),
+    ),
+    "mask of another shape for a callable": (
+        lambda: topk(solver=aimle.TopK(3).__call__),
+        lambda f: f(theta(), mask=torch.ones(2, 4, dtype=torch.bool)),
+        ValueError,
+        ("mask", "theta", "[2, 5]", "[2, 4]"),
+    ),
+    "mask of numbers for a callable": (
+        lambda: topk(solver=aimle.TopK(3).__call__),
+        lambda f: f(theta(), mask=torch.ones(2, 5)),
+        TypeError,
+        ("mask", "bool", "float32"),
+    ),
+    "mask that leaves too few": (
+        topk,
+        lambda f: f(theta(), mask=bools("11111", "10010")),
+        ValueError,
+        ("row 1", "at least k=3 entries", "2 of 5"),
+    ),
+    "-inf that leaves too few": (
+        topk,
+        lambda f: f(torch.tensor([[0.0, 1.0, -inf, -inf]])),
+        ValueError,
+        ("row 0", "at least k=3 entries", "2 of 4"),
+    ),
+    "mask that cuts a graph": (
+        lambda: topk(solver=aimle.SpanningTree(3)),
+        lambda f: f(theta(2, 3), mask=bools("111", "100")),
+        ValueError,
+        ("row 1", "connected"),
+    ),
+    "mask that blocks the way": (
+        lambda: topk(solver=aimle.GridPath()),
+        lambda f: f(theta(2, 3, 3), mask=bools("111", "000", "111")),
+        ValueError,
+        ("row 0", "connected"),
+    ),
+    # k
+    "k for argmax": (
+        lambda: topk(solver=aimle.Argmax()),
+        lambda f: f(theta(), k=2),
+        TypeError,
+        ("k", "aimle.TopK"),
+    ),
+    "k for a callable": (
+        lambda: topk(solver=lambda x: x),
+        lambda f: f(theta(), k=2),
+        TypeError,
+        ("k", "aimle.TopK", "callable"),
+    ),
+    "k a float": (topk, lambda f: f(theta(), k=2.5), TypeError, ("k", "int", "float")),
+    "k negative": (topk, lambda f: f(theta(), k=-1), ValueError, ("k >= 0", "k=-1")),
+    "k too large": (topk, lambda f: f(theta(), k=9), ValueError, ("0 <= k <= n", "k=9", "n=5")),
+    "k per row of floats": (
+        topk,
+        lambda f: f(theta(), k=torch.ones(2)),
+        TypeError,
+        ("k per row", "int64", "float32"),
+    ),
+    "k per row of another shape": (
+        topk,
+        lambda f: f(theta(), k=torch.ones(3, dtype=torch.int64)),
+        ValueError,
+        ("k per row", "[2]", "[3]"),
+    ),
+    "k per row out of range": (
+        topk,
+        lambda f: f(theta(), k=torch.tensor([2, 6])),
+        ValueError,
+        ("row 1", "0 <= k <= 5", "k=6"),
+    ),
+    # key
+    "key a number": (topk, lambda f: f(theta(), key=7), TypeError, ("key", "tensor", "int")),
+    "key of floats": (
+        topk,
+        lambda f: f(theta(), key=torch.ones(2)),
+        TypeError,
+        ("key", "int64", "float32"),
+    ),
+    "key of another shape": (
+        topk,
+        lambda f: f(theta(), key=torch.ones(3, dtype=torch.int64)),
+        ValueError,
+        ("key", "[2]", "[3]"),
+    ),
+    "key on another device": (
+        topk,
+        lambda f: f(theta(), key=KEY.to(META)),
+        ValueError,
+        ("key", "theta", "cpu", "meta"),
+    ),
+    "extra arguments of a native solver": (
+        topk,
+        lambda f: f(theta(), 3, colour="red"),
+        TypeError,
+        ("TopK", "no extra arguments", "callable"),
+    ),
+    # dy
+    "dy of another shape": (
+        topk,
+        backward_with(lambda z: z[:, :1]),
+        ValueError,
+        ("gradient", "[2, 2, 5]", "[2, 1, 5]"),
+    ),
+    "dy of another type": (
+        topk,
+        backward_with(lambda z: z.half()),
+        TypeError,
+        ("gradient", "float64", "float16"),
+    ),
+    "dy on another device": (
+        topk,
+        backward_with(lambda z: z.to(META)),
+        ValueError,
+        ("gradient", "cpu", "meta"),
+    ),
+    "dy through autograd": (
+        topk,
+        lambda f: f(theta()).backward(torch.ones(2, 5)),
+        RuntimeError,
+        ("shape",),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_bad_call_raises_and_leaves_the_state_alone(name: str):
+    assert_refused(CALLS[name])
+
+
+def test_torch_itself_refuses_integers_that_require_grad():
+    with pytest.raises(RuntimeError, match="floating point"):
+        torch.ones(2, 5, dtype=torch.int64).requires_grad_()
