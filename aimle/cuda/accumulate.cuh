@@ -10,6 +10,7 @@
 
 #include "aimle/cuda/group.cuh"
 #include "aimle/cuda/launch.cuh"
+#include "aimle/cuda/report.cuh"
 #include "aimle/cuda/row.cuh"
 #include "aimle/cuda/step_sizes.h"
 
@@ -19,6 +20,8 @@ inline constexpr int kAccumulateThreads = 256;
 inline constexpr int64_t kAccumulateBlocks = 1056;
 
 struct BitPair {
+  static constexpr bool kIntegers = true;  // changes are -1, 0 and 1
+
   const uint8_t* left;
   const uint8_t* right;
   const uint8_t* left_status;  // null: all are solutions
@@ -26,13 +29,16 @@ struct BitPair {
   int64_t stride;  // bytes per row
 
   __device__ bool missing(int64_t row) const {
-    return (left_status != nullptr && left_status[row] != 0) || right_status[row] != 0;
+    const int left_code = left_status == nullptr ? 0 : left_status[row];
+    return (left_code | right_status[row]) != 0;
   }
-  __device__ double change(int64_t row, int64_t j) const {
-    if (missing(row)) return static_cast<double>(NAN);
+  __device__ int integer_change(int64_t row, int64_t j) const {
     const int64_t at = row * stride + j / 8;
     const int bit = static_cast<int>(j % 8);
-    return static_cast<double>(((left[at] >> bit) & 1) - ((right[at] >> bit) & 1));
+    return ((left[at] >> bit) & 1) - ((right[at] >> bit) & 1);
+  }
+  __device__ double change(int64_t row, int64_t j) const {
+    return missing(row) ? static_cast<double>(NAN) : static_cast<double>(integer_change(row, j));
   }
   __device__ long long nonzeros(int64_t row, int64_t, int lane, int lanes) const {
     if (missing(row)) return -1;
@@ -46,6 +52,8 @@ struct BitPair {
 
 template <class T>
 struct NumberPair {
+  static constexpr bool kIntegers = false;
+
   const T* left;
   const T* right;
   int64_t n;
@@ -75,11 +83,48 @@ struct DivideRule {
   double sign;
 };
 
+/// The changes of entry j of example b over its samples, each divided by its step size if it has
+/// one of its own; NaN if a step size or a solution is missing.
+template <class Pair>
+__device__ __forceinline__ double sum_of_changes(const Pair& pair, const DivideRule& rule,
+                                                 const double* steps, int64_t b, int64_t j) {
+  const int64_t samples = rule.samples;
+  const auto step_of = [&](int64_t s) { return steps[rule.gradients == 1 ? 0 : s]; };
+  if constexpr (Pair::kIntegers) {
+    if (!rule.own_lambda) {  // exact in any order, and without branches all loads are under way
+      long long sum = 0;
+      bool lost = false;
+#pragma unroll 5
+      for (int64_t s = 0; s < samples; ++s) {
+        lost |= isnan(step_of(s)) | pair.missing(b * samples + s);
+        sum += pair.integer_change(b * samples + s, j);
+      }
+      return lost ? static_cast<double>(NAN) : static_cast<double>(sum);
+    }
+  }
+  double sum = 0.0;
+  for (int64_t s = 0; s < samples; ++s) {
+    const double step = step_of(s);
+    if (isnan(step)) {  // whatever the solver made of it
+      sum = step;
+      continue;
+    }
+    const double change = pair.change(b * samples + s, j);
+    if (!rule.own_lambda) {
+      sum += change;
+    } else if (change != 0.0) {
+      sum += change / step;
+    }
+  }
+  return sum;
+}
+
 template <class T, class Pair>
 __global__ void __launch_bounds__(kAccumulateThreads)
     accumulate_kernel(const __grid_constant__ DeviceExamples<T> examples,
                       const __grid_constant__ Pair pair, const __grid_constant__ DivideRule rule,
-                      const double* lambda, const uint8_t* counted, T* dtheta, Changes* changes) {
+                      const __grid_constant__ ReportTask task, const double* lambda,
+                      const uint8_t* counted, T* dtheta, Changes* changes, unsigned* done) {
   const int64_t n = examples.n, samples = rule.samples, gradients = rule.gradients;
   const int64_t threads = static_cast<int64_t>(gridDim.x) * kAccumulateThreads;
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * kAccumulateThreads + threadIdx.x;
@@ -89,20 +134,7 @@ __global__ void __launch_bounds__(kAccumulateThreads)
     const Split at = split(e, n);
     const int64_t b = at.quotient, j = at.rest;
     const double* steps = lambda + b * (gradients + 2);
-    double sum = 0.0;
-    for (int64_t s = 0; s < samples; ++s) {
-      const double step = steps[gradients == 1 ? 0 : s];
-      if (isnan(step)) {  // whatever the solver made of it
-        sum = step;
-        continue;
-      }
-      const double change = pair.change(b * samples + s, j);
-      if (!rule.own_lambda) {
-        sum += change;
-      } else if (change != 0.0) {
-        sum += change / step;
-      }
-    }
+    const double sum = sum_of_changes(pair, rule, steps, b, j);
     double divisor = rule.factor * steps[gradients];
     divisor /= rule.root;
     divisor *= rule.mean;
@@ -137,21 +169,28 @@ __global__ void __launch_bounds__(kAccumulateThreads)
     seen.samples += 1;
   }
 
-  const auto add = [](long long x, long long y) { return x + y; };
-  using Block = Group<kAccumulateThreads>;
-  const Changes total{.nonzeros = Block::reduce(static_cast<long long>(seen.nonzeros), add),
-                      .samples = Block::reduce(static_cast<long long>(seen.samples), add),
-                      .changed = Block::reduce(static_cast<long long>(seen.changed), add),
-                      .zeros = Block::reduce(static_cast<long long>(seen.zeros), add),
-                      .entries = Block::reduce(static_cast<long long>(seen.entries), add)};
-  if (threadIdx.x == 0) changes[blockIdx.x] = total;
+  if (!task.wanted) return;
+  sum_lambda_chunks(task, thread / 32, threads / 32);
+  const Changes total = block_total<kAccumulateThreads>(seen);
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    changes[blockIdx.x] = total;
+    __threadfence();
+    last = atomicAdd(done, 1u) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  make_report<kAccumulateThreads>(task);
 }
 
-/// Writes dtheta and returns what was seen, for `report`.
+/// Writes dtheta, the statistics and the state. `done` [1] is a zero on the device.
 template <class T, class Pair>
-DeviceReport accumulate(const EstimatorSettings& settings, const DeviceExamples<T>& examples,
-                        const Pair& pair, const double* lambda, const uint8_t* counted, T* dtheta,
-                        const Context& context) {
+void accumulate(const EstimatorSettings& settings, const DeviceExamples<T>& examples,
+                const Pair& pair, const double* lambda, const uint8_t* counted, T* dtheta,
+                const DeviceState& state, unsigned* done, const Context& context) {
   const auto* target = std::get_if<AdaptiveTarget>(&settings.target);
   const auto samples = static_cast<double>(settings.samples);
   const int64_t gradients = gradient_rows(settings);
@@ -165,14 +204,17 @@ DeviceReport accumulate(const EstimatorSettings& settings, const DeviceExamples<
       .sign = settings.sense == Sense::kMin ? -1.0 : 1.0};
   const int64_t work = std::max(examples.count * examples.n, examples.count * settings.samples);
   const unsigned blocks = blocks_for(work, kAccumulateThreads, kAccumulateBlocks);
-  auto* changes = context.array<Changes>(blocks);
+  const int64_t changes_bytes = align_up(blocks * static_cast<int64_t>(sizeof(Changes)));
+  auto* room = context.array<uint8_t>(changes_bytes + report_bytes(examples.count));
+  auto* changes = reinterpret_cast<Changes*>(room);
+  const DeviceReport seen{.examples = examples.count,
+                          .reported = lambda + gradients + 1,
+                          .stride = gradients + 2,
+                          .changes = changes,
+                          .blocks = blocks};
+  const ReportTask task = report_task(settings, seen, state, room + changes_bytes);
   launch("difference", accumulate_kernel<T, Pair>, blocks, kAccumulateThreads, 0, context, examples,
-         pair, rule, lambda, counted, dtheta, changes);
-  return {.examples = examples.count,
-          .reported = lambda + gradients + 1,
-          .stride = gradients + 2,
-          .changes = changes,
-          .blocks = blocks};
+         pair, rule, task, lambda, counted, dtheta, changes, done);
 }
 
 }  // namespace aimle::cuda

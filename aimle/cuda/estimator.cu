@@ -118,13 +118,16 @@ void backward(const EstimatorSettings& settings, const Solver& solver,
       align_up(examples.count * (gradients + 2) * static_cast<int64_t>(sizeof(double)));
   const int64_t counted_bytes = align_up(examples.count * gradients);
   const int64_t bits_bytes = align_up(sides * rows * stride);
-  auto* room = context.array<uint8_t>(lambda_bytes + counted_bytes + bits_bytes + sides * rows);
+  auto* room =
+      context.array<uint8_t>(16 + lambda_bytes + counted_bytes + bits_bytes + sides * rows);
+  auto* done = reinterpret_cast<unsigned*>(room);
+  room += 16;
   auto* lambda = reinterpret_cast<double*>(room);
   uint8_t* counted = room + lambda_bytes;
   uint8_t* bits = counted + counted_bytes;
   uint8_t* status = pass.status != nullptr ? pass.status : bits + bits_bytes;
 
-  step_sizes(settings, examples, pass.dy, state.alpha, lambda, counted, context);
+  step_sizes(settings, examples, pass.dy, state.alpha, lambda, counted, done, context);
   std::visit(
       [&]<class S>(const S& concrete) {
         RowSource<T> source = stepped_rows<T>(settings, S::kSense, examples, pass.dy, lambda);
@@ -139,9 +142,7 @@ void backward(const EstimatorSettings& settings, const Solver& solver,
                      .left_status = kept ? nullptr : status,
                      .right_status = kept ? status : status + rows,
                      .stride = stride};
-  const DeviceReport seen =
-      accumulate(settings, examples, pair, lambda, counted, pass.dtheta, context);
-  report(settings, seen, state, context);
+  accumulate(settings, examples, pair, lambda, counted, pass.dtheta, state, done, context);
 }
 
 template <class T>
@@ -154,7 +155,7 @@ template <class T>
 void step(const EstimatorSettings& settings, Sense solver_sense, const DeviceExamples<T>& examples,
           const T* dy, const double* alpha, T* x_left, T* x_right, double* lambda, uint8_t* counted,
           const Context& context) {
-  step_sizes(settings, examples, dy, alpha, lambda, counted, context);
+  step_sizes(settings, examples, dy, alpha, lambda, counted, nullptr, context);
   RowSource<T> source = stepped_rows<T>(settings, solver_sense, examples, dy, lambda);
   source.side_scale[0] = left_scale(settings);
   if (x_left != nullptr) write_scores(source, x_left, context);
@@ -168,8 +169,9 @@ void difference(const EstimatorSettings& settings, const DeviceExamples<T>& exam
                 T* dtheta, const DeviceState& state, const Context& context) {
   if (examples.count == 0) return;
   const NumberPair<T> pair{.left = z_left, .right = z_right, .n = examples.n};
-  report(settings, accumulate(settings, examples, pair, lambda, counted, dtheta, context), state,
-         context);
+  auto* done = context.array<unsigned>(1);
+  check(cudaMemsetAsync(done, 0, sizeof(unsigned), stream_of(context)), "difference");
+  accumulate(settings, examples, pair, lambda, counted, dtheta, state, done, context);
 }
 
 template <class T>

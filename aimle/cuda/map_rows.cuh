@@ -7,6 +7,7 @@
 //     static constexpr int kRowThreads;    // threads that share a row: 1, 32, or the whole block
 //     static constexpr int kBlockThreads;  // threads in a block; a multiple of 32 and kRowThreads
 //     static constexpr const char* kName;  // for error messages
+//     static constexpr int kMinBlocks;     // optional: blocks that shall fit a multiprocessor
 //
 //     /// Shared memory for one row of n entries of T, beside what the kernel needs itself. Host.
 //     template <class T>
@@ -50,10 +51,33 @@ struct UnitOf {
   }
 };
 
+/// Bit `bit` of the word as 0 or 1, or NaN; selections, since conversions are slow.
 template <class T>
 __device__ __forceinline__ T as_number(uint32_t word, int bit, bool bad) {
-  return bad ? static_cast<T>(NAN) : static_cast<T>((word >> bit) & 1);
+  const T one = bad ? static_cast<T>(NAN) : T(1), zero = bad ? static_cast<T>(NAN) : T(0);
+  return (word >> bit) & 1 ? one : zero;
 }
+
+/// e / length and e % length for e < 32 length, length <= 32: a product instead of a division.
+class ShortSplit {
+ public:
+  __device__ explicit ShortSplit(int64_t length)
+      : length_(static_cast<uint32_t>(length)), factor_(((1u << 20) + length_ - 1) / length_) {}
+  __device__ Split operator()(int64_t e) const {
+    const auto at = static_cast<uint32_t>(e), quotient = (at * factor_) >> 20;
+    return {quotient, at - quotient * length_};
+  }
+
+ private:
+  uint32_t length_;
+  uint32_t factor_;
+};
+
+/// A single row: no division at all.
+struct NoSplit {
+  __device__ explicit NoSplit(int64_t) {}
+  __device__ Split operator()(int64_t e) const { return {0, e}; }
+};
 
 /// Writes the solutions of rows [first, first + count); a unit's threads together.
 template <class Policy, class T>
@@ -65,42 +89,54 @@ __device__ void write_rows(const RowSink<T>& sink, int64_t first, int count, int
   if (sink.status != nullptr) {
     for (int i = rank; i < count; i += Unit::kThreads) sink.status[first + i] = status[i];
   }
+  static_assert(Unit::kRows == 1 || Unit::kRows == 32);  // the latter: n <= 32, one word
+  using Place = std::conditional_t<Unit::kRows == 1, NoSplit, ShortSplit>;
   if (sink.bits != nullptr) {
     const int64_t stride = bytes_per_row(n);
+    const Place place(stride);
     for (int64_t e = rank; e < count * stride; e += Unit::kThreads) {
-      const Split at = split(e, stride);
+      const Split at = place(e);
       sink.bits[first * stride + e] =
           static_cast<uint8_t>(chosen[at.quotient * words + at.rest / 4] >> (8 * (at.rest % 4)));
     }
   }
   if (sink.z == nullptr) return;
   T* z = sink.z + first * n;
-  if (n % 4 == 0 && reinterpret_cast<uintptr_t>(z) % 16 == 0) {
+  if (quads_aligned(sink.z, n)) {
     const int64_t quads = n / 4;
+    const Place place(quads);
+#pragma unroll 2
     for (int64_t e = rank; e < count * quads; e += Unit::kThreads) {
-      const Split at = split(e, quads);
+      const Split at = place(e);
       const bool bad = status[at.quotient] != 0;
       const uint32_t four = chosen[at.quotient * words + at.rest / 8] >> (4 * (at.rest % 8));
       const T x0 = as_number<T>(four, 0, bad), x1 = as_number<T>(four, 1, bad);
       const T x2 = as_number<T>(four, 2, bad), x3 = as_number<T>(four, 3, bad);
       if constexpr (sizeof(T) == 4) {
-        reinterpret_cast<float4*>(z)[e] = make_float4(x0, x1, x2, x3);
+        __stcs(reinterpret_cast<float4*>(z) + e, make_float4(x0, x1, x2, x3));
       } else {
-        reinterpret_cast<double2*>(z)[2 * e] = make_double2(x0, x1);
-        reinterpret_cast<double2*>(z)[2 * e + 1] = make_double2(x2, x3);
+        __stcs(reinterpret_cast<double2*>(z) + 2 * e, make_double2(x0, x1));
+        __stcs(reinterpret_cast<double2*>(z) + 2 * e + 1, make_double2(x2, x3));
       }
     }
     return;
   }
+  const Place place(n);
   for (int64_t e = rank; e < count * n; e += Unit::kThreads) {
-    const Split at = split(e, n);
+    const Split at = place(e);
     z[e] = as_number<T>(chosen[at.quotient * words + at.rest / 32], static_cast<int>(at.rest % 32),
                         status[at.quotient] != 0);
   }
 }
 
+template <class Policy>
+constexpr int min_blocks() {
+  if constexpr (requires { Policy::kMinBlocks; }) return Policy::kMinBlocks;
+  return 1;
+}
+
 template <class T, class Policy>
-__global__ void __launch_bounds__(Policy::kBlockThreads)
+__global__ void __launch_bounds__(Policy::kBlockThreads, min_blocks<Policy>())
     map_rows_kernel(const __grid_constant__ RowSource<T> source,
                     const __grid_constant__ Policy policy, const __grid_constant__ RowSink<T> sink,
                     int64_t rows, int64_t row_bytes) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "aimle/cuda/rows.h"
 #include "aimle/noise/gumbel.h"
@@ -70,11 +71,12 @@ __device__ __forceinline__ bool is_infinite(T x) {
   return x == static_cast<T>(INFINITY) || x == -static_cast<T>(INFINITY);
 }
 
-/// Entries 4q ... 4q + 3 of a row of n; zeros beyond its end.
+/// Entries 4q ... 4q + 3 of a row of n, zeros beyond its end. `aligned`: four at a time.
 template <class T>
-__device__ __forceinline__ void load_quad(const T* row, int64_t q, int64_t n, T (&out)[4]) {
+__device__ __forceinline__ void load_quad(const T* row, int64_t q, int64_t n, bool aligned,
+                                          T (&out)[4]) {
   const T* at = row + 4 * q;
-  if (4 * q + 4 <= n && reinterpret_cast<uintptr_t>(at) % 16 == 0) {
+  if (aligned) {
     if constexpr (sizeof(T) == 4) {
       const float4 v = __ldg(reinterpret_cast<const float4*>(at));
       out[0] = v.x, out[1] = v.y, out[2] = v.z, out[3] = v.w;
@@ -89,6 +91,12 @@ __device__ __forceinline__ void load_quad(const T* row, int64_t q, int64_t n, T 
   for (int c = 0; c < 4; ++c) out[c] = 4 * q + c < n ? __ldg(at + c) : T(0);
 }
 
+/// Whether every row of n entries at `rows` can be read four entries at a time.
+template <class T>
+__device__ __forceinline__ bool quads_aligned(const T* rows, int64_t n) {
+  return n % 4 == 0 && reinterpret_cast<uintptr_t>(rows) % 16 == 0;
+}
+
 template <class T>
 class Row {
  public:
@@ -100,10 +108,13 @@ class Row {
     b_ = place.quotient;
     s_ = place.rest;
     theta_ = examples.theta + b_ * examples.n;
+    aligned_ = quads_aligned(examples.theta, examples.n);
+    tau_ = static_cast<T>(source.tau);
     if (source.noise.kind != NoiseKind::kNone) key_ = load_key(examples.key);
     if (source.dy == nullptr) return;
     const int64_t g = source.gradients == 1 ? 0 : s_;
     d_ = source.dy + (b_ * source.gradients + g) * examples.n;
+    aligned_ = aligned_ && quads_aligned(source.dy, examples.n);
     const int scale = source.side_scale[side];
     if (scale != 0) lambda_ = scale * source.lambda[b_ * (source.gradients + 2) + g];
   }
@@ -127,46 +138,71 @@ class Row {
 
   /// The scores of entries 4q ... 4q + 3; anything beyond the end of the row.
   __device__ __forceinline__ void quad(int64_t q, T (&x)[4]) const {
-    with_noise_kind(source_.noise.kind, [&](auto kind) { this->quad<kind.value>(q, x); });
+    if (d_ == nullptr) {
+      load<false>(q, aligned_, x);
+    } else {
+      load<true>(q, aligned_, x);
+    }
+    with_noise_kind(source_.noise.kind, [&](auto kind) { this->add_noise<kind.value>(q, x); });
   }
 
-  /// The scores of quads first, first + stride, ..., kQuads of them, into registers.
+  /// The scores of quads first, first + stride, ..., kQuads of them, into registers; anything
+  /// beyond the end of the row. Without branches inside, so that all loads are under way at once.
   template <int kQuads>
   __device__ __forceinline__ void quads(int64_t first, int64_t stride, T (&x)[4 * kQuads]) const {
-    with_noise_kind(source_.noise.kind, [&](auto kind) {
+    T four[kQuads][4];
+    const auto load_all = [&](auto stepped, auto aligned) {
 #pragma unroll
       for (int i = 0; i < kQuads; ++i) {
         const int64_t q = first + i * stride;
-        T four[4] = {};
-        if (4 * q < n()) this->quad<kind.value>(q, four);
-#pragma unroll
-        for (int c = 0; c < 4; ++c) x[4 * i + c] = four[c];
+        this->load<stepped.value>(4 * q < n() ? q : 0, aligned.value, four[i]);
       }
+    };
+    if (d_ == nullptr) {
+      aligned_ ? load_all(std::false_type{}, std::true_type{})
+               : load_all(std::false_type{}, std::false_type{});
+    } else {
+      aligned_ ? load_all(std::true_type{}, std::true_type{})
+               : load_all(std::true_type{}, std::false_type{});
+    }
+    with_noise_kind(source_.noise.kind, [&](auto kind) {
+#pragma unroll
+      for (int i = 0; i < kQuads; ++i) this->add_noise<kind.value>(first + i * stride, four[i]);
     });
+#pragma unroll
+    for (int i = 0; i < 4 * kQuads; ++i) x[i] = four[i / 4][i % 4];
   }
 
  private:
+  /// Scores without noise.
+  template <bool kStepped>
+  __device__ __forceinline__ void load(int64_t q, bool aligned, T (&x)[4]) const {
+    T theta[4];
+    load_quad(theta_, q, n(), aligned, theta);
+    if constexpr (kStepped) {
+      T d[4];
+      load_quad(d_, q, n(), aligned, d);
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        x[c] = moved(theta[c], is_infinite(theta[c]) ? T(0) : d[c], lambda_, source_.sign);
+      }
+    } else {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) x[c] = static_cast<T>(source_.sign.theta) * theta[c];
+    }
+  }
+
   template <NoiseKind kind>
-  __device__ __forceinline__ void quad(int64_t q, T (&x)[4]) const {
+  __device__ __forceinline__ void add_noise(int64_t q, T (&x)[4]) const {
     PhiloxWords words{};
     if constexpr (kind != NoiseKind::kNone) {
       words = noise_words(key_, static_cast<uint32_t>(b_), static_cast<uint32_t>(s_),
                           static_cast<uint32_t>(q));
     }
-    T theta[4];
-    load_quad(theta_, q, n(), theta);
-    T d[4] = {};
-    if (d_ != nullptr) load_quad(d_, q, n(), d);
-    const T tau = static_cast<T>(source_.tau);
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
       const float eps = noise_of<kind>(source_.noise.table, words.w[c]);
-      if (d_ == nullptr) {
-        x[c] = perturbed(theta[c], eps, tau, source_.sign);
-      } else {
-        const T moving = is_infinite(theta[c]) ? T(0) : d[c];
-        x[c] = stepped(theta[c], moving, lambda_, eps, tau, source_.sign);
-      }
+      x[c] = with_noise(x[c], eps, tau_, source_.sign);
     }
   }
 
@@ -175,7 +211,9 @@ class Row {
   int64_t s_;
   const T* theta_;
   const T* d_ = nullptr;
+  bool aligned_;  // theta and d can be read four entries at a time
   double lambda_ = 0.0;
+  T tau_;
   Key key_;
 };
 

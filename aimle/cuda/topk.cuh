@@ -9,7 +9,10 @@
 // stop as soon as exactly k do. Comparison is on integers that are ordered as the scores are.
 #pragma once
 
+#include <utility>
+
 #include "aimle/cuda/map_rows.cuh"
+#include "aimle/map/sorting_network.h"
 #include "aimle/map/topk.h"
 
 namespace aimle::cuda {
@@ -17,25 +20,22 @@ namespace aimle::cuda {
 // ---- Short rows: a thread each
 // --------------------------------------------------------------------
 
-/// Batcher's odd-even merge sort for any size, largest first.
-template <int kSize, class T>
-__device__ __forceinline__ void sort_descending(T (&v)[kSize]) {
-#pragma unroll
-  for (int p = 1; p < kSize; p *= 2) {
-#pragma unroll
-    for (int q = p; q >= 1; q /= 2) {
-#pragma unroll
-      for (int i = 0; i + q < kSize; ++i) {
-        const bool compared =
-            i >= q % p && (i - q % p) % (2 * q) < q && i / (2 * p) == (i + q) / (2 * p);
-        if (compared) {
-          const T larger = v[i] > v[i + q] ? v[i] : v[i + q];
-          v[i + q] = v[i] > v[i + q] ? v[i + q] : v[i];
-          v[i] = larger;
-        }
-      }
-    }
-  }
+template <int kSize>
+inline constexpr Network<kSize> kNetwork;
+
+template <class T>
+__device__ __forceinline__ void put_larger_first(T& a, T& b) {
+  const T larger = max(a, b);
+  b = min(a, b);
+  a = larger;
+}
+
+/// Sorts in registers, largest first: every index is a constant.
+template <int kSize, class T, int... I>
+__device__ __forceinline__ void sort_descending(T (&v)[kSize], std::integer_sequence<int, I...>) {
+  (put_larger_first(v[std::integral_constant<int, kNetwork<kSize>.low[I]>::value],
+                    v[std::integral_constant<int, kNetwork<kSize>.high[I]>::value]),
+   ...);
 }
 
 /// Rows of n <= kSize <= 32 entries; kSize is a multiple of 4.
@@ -43,6 +43,7 @@ template <int kSize>
 struct ThreadTopK {
   static constexpr int kRowThreads = 1;
   static constexpr int kBlockThreads = 128;
+  static constexpr int kMinBlocks = kSize <= 20 ? 6 : 4;
   static constexpr const char* kName = "topk";
 
   int64_t k;
@@ -59,10 +60,17 @@ struct ThreadTopK {
     if (wanted < 0 || wanted > n) return Status::kBadK;
     T x[kSize];
     row.template quads<kSize / 4>(0, 1, x);
+    constexpr T kMasked = -static_cast<T>(INFINITY);
+    if (row.has_mask()) {
+#pragma unroll
+      for (int j = 0; j < kSize; ++j) {
+        if (j < n && !row.allowed(j)) x[j] = kMasked;
+      }
+    }
     bool nan = false;
 #pragma unroll
     for (int j = 0; j < kSize; ++j) {
-      if (j >= n || !row.allowed(j)) x[j] = -static_cast<T>(INFINITY);
+      x[j] = j < n ? x[j] : kMasked;
       nan |= x[j] != x[j];
     }
     if (nan) return Status::kNaN;
@@ -72,23 +80,27 @@ struct ThreadTopK {
     T sorted[kSize];
 #pragma unroll
     for (int j = 0; j < kSize; ++j) sorted[j] = x[j];
-    sort_descending(sorted);
-    T kth = -static_cast<T>(INFINITY);
+    sort_descending(sorted, std::make_integer_sequence<int, kNetwork<kSize>.count>());
+    // The least of the k largest: not an index, which would send the array to memory.
+    T kth = -kMasked;
 #pragma unroll
-    for (int j = 0; j < kSize; ++j) {
-      if (j == static_cast<int>(wanted) - 1) kth = sorted[j];
-    }
-    if (kth == -static_cast<T>(INFINITY)) return Status::kTooFewEntries;
+    for (int j = 0; j < kSize; ++j) kth = min(kth, j < wanted ? sorted[j] : -kMasked);
+    if (kth == kMasked) return Status::kTooFewEntries;
 
-    uint32_t above = 0, equal = 0;
+    uint32_t reaching = 0;
 #pragma unroll
-    for (int j = 0; j < kSize; ++j) {
-      above |= static_cast<uint32_t>(x[j] > kth) << j;
-      equal |= static_cast<uint32_t>(x[j] == kth) << j;
+    for (int j = 0; j < kSize; ++j) reaching |= x[j] >= kth ? 1u << j : 0u;
+    if (__popc(reaching) > wanted) {
+      uint32_t equal = 0;
+#pragma unroll
+      for (int j = 0; j < kSize; ++j) equal |= x[j] == kth ? 1u << j : 0u;
+      for (int surplus = __popc(reaching) - static_cast<int>(wanted); surplus > 0; --surplus) {
+        const uint32_t last = 0x80000000u >> __clz(equal);
+        equal ^= last;
+        reaching ^= last;
+      }
     }
-    const int missing = static_cast<int>(wanted) - __popc(above);
-    while (__popc(equal) > missing) equal &= ~(0x80000000u >> __clz(equal));
-    *chosen = above | equal;
+    *chosen = reaching;
     return Status::kOk;
   }
 };
@@ -191,6 +203,7 @@ template <int kQuads>
 struct WarpTopK {
   static constexpr int kRowThreads = 32;
   static constexpr int kBlockThreads = 128;
+  static constexpr int kMinBlocks = 4;
   static constexpr const char* kName = "topk";
 
   int64_t k;
@@ -205,20 +218,27 @@ struct WarpTopK {
     using Warp = Group<32>;
     using Bits = typename OrderedKey<T>::Bits;
     constexpr int kItems = 4 * kQuads;
-    const int64_t n = row.n(), wanted = row.k(k);
+    const int n = static_cast<int>(row.n());
+    const int64_t wanted = row.k(k);
     const int lane = Warp::rank();
     if (wanted < 0 || wanted > n) return Status::kBadK;
     T x[kItems];
     row.template quads<kQuads>(lane, 32, x);
+    const auto index = [&](int i) { return 128 * (i / 4) + 4 * lane + i % 4; };
+    if (row.has_mask()) {
+#pragma unroll
+      for (int i = 0; i < kItems; ++i) {
+        if (index(i) < n && !row.allowed(index(i))) x[i] = -static_cast<T>(INFINITY);
+      }
+    }
     Bits keys[kItems];
     bool nan = false;
     int choosable = 0;
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
-      const int64_t j = 128 * (i / 4) + 4 * lane + i % 4;
-      const bool in = j < n && row.allowed(j);
-      nan |= in && x[i] != x[i];
-      keys[i] = in ? OrderedKey<T>::of(x[i]) : 0;
+      if (index(i) >= n) x[i] = -static_cast<T>(INFINITY);
+      nan |= x[i] != x[i];
+      keys[i] = OrderedKey<T>::of(x[i]);
       choosable += keys[i] != 0;
     }
     if (Warp::any(nan)) return Status::kNaN;
@@ -230,18 +250,17 @@ struct WarpTopK {
         for (int i = 0; i < kItems; ++i) visit(keys[i]);
       });
     }
-
-    int above = 0, reaching = 0;
+    int reaching = 0;
 #pragma unroll
-    for (int i = 0; i < kItems; ++i) {
-      above += keys[i] > kth;
-      reaching += keys[i] >= kth;
-    }
-    above = Warp::sum(above);
+    for (int i = 0; i < kItems; ++i) reaching += keys[i] >= kth;
     reaching = Warp::sum(reaching);
     const bool tie = reaching > wanted;
     write_words<T>(keys, n, chosen, [&](Bits key) { return tie ? key > kth : key >= kth; });
     if (tie) {
+      int above = 0;
+#pragma unroll
+      for (int i = 0; i < kItems; ++i) above += keys[i] > kth;
+      above = Warp::sum(above);
       auto* equal = reinterpret_cast<uint32_t*>(scratch);
       write_words<T>(keys, n, equal, [&](Bits key) { return key == kth; });
       __syncwarp();

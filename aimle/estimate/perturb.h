@@ -16,26 +16,37 @@ namespace aimle {
 
 /// How theta reaches the solver.
 struct Signs {
-  double theta = 1.0;   // -1 where theta is a cost
-  double solver = 1.0;  // -1 where the solver minimises
+  float theta = 1.0f;   // -1 where theta is a cost
+  float solver = 1.0f;  // -1 where the solver minimises
 };
 
 inline Signs signs(Sense layer, Sense solver) {
-  return {.theta = layer == Sense::kMin ? -1.0 : 1.0, .solver = solver == Sense::kMin ? -1.0 : 1.0};
+  return {.theta = layer == Sense::kMin ? -1.0f : 1.0f,
+          .solver = solver == Sense::kMin ? -1.0f : 1.0f};
+}
+
+/// s theta, after a step of `lambda` along d. `lambda` is signed: positive for x_L, negative for
+/// x_R.
+template <class T>
+AIMLE_HD T moved(T theta, T d, double lambda, Signs sign) {
+  const T step = static_cast<T>(lambda * static_cast<double>(d));
+  return static_cast<T>(sign.theta) * theta + step;
+}
+
+/// What the solver is handed for a score that is final but for its noise.
+template <class T>
+AIMLE_HD T with_noise(T score, float eps, T tau, Signs sign) {
+  return static_cast<T>(sign.solver) * (score + tau * static_cast<T>(eps));
 }
 
 template <class T>
 AIMLE_HD T perturbed(T theta, float eps, T tau, Signs sign) {
-  const T x = static_cast<T>(sign.theta) * theta + tau * static_cast<T>(eps);
-  return static_cast<T>(sign.solver) * x;
+  return with_noise(static_cast<T>(sign.theta) * theta, eps, tau, sign);
 }
 
-/// `lambda` is signed: positive for x_L, negative for x_R.
 template <class T>
 AIMLE_HD T stepped(T theta, T d, double lambda, float eps, T tau, Signs sign) {
-  const T step = static_cast<T>(lambda * static_cast<double>(d));
-  const T moved = static_cast<T>(sign.theta) * theta + step;
-  return static_cast<T>(sign.solver) * (moved + tau * static_cast<T>(eps));
+  return with_noise(moved(theta, d, lambda, sign), eps, tau, sign);
 }
 
 }  // namespace aimle

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "aimle/map/sorting_network.h"
 #include "aimle/map/topk.h"
 
 namespace aimle {
@@ -25,30 +26,6 @@ namespace {
 
 /// The longest row that counts as short.
 inline constexpr int64_t kShortRow = 64;
-
-/// Batcher's odd-even merge sort for any size: the network of the next power of two without the
-/// comparators that touch what is not there.
-template <int kSize>
-struct Network {
-  int count = 0;
-  int low[256] = {};
-  int high[256] = {};
-
-  constexpr Network() {
-    for (int p = 1; p < kSize; p *= 2) {
-      for (int q = p; q >= 1; q /= 2) {
-        for (int j = q % p; j + q < kSize; j += 2 * q) {
-          for (int i = j; i < j + q && i + q < kSize; ++i) {
-            if (i / (2 * p) == (i + q) / (2 * p)) {
-              low[count] = i;
-              high[count++] = i + q;
-            }
-          }
-        }
-      }
-    }
-  }
-};
 
 /// Rows of n <= 2 * kHalf entries.
 template <class T, class Machine, int kHalf>

@@ -108,7 +108,9 @@ class StagedCall:
             return z.to(dtype, copy=True)
         z = z.reshape(*self.batch, self.samples, *self.instance)
         if output == "mean":
-            return z.double().mean(len(self.batch)).to(z.dtype).to(dtype)
+            # By a tensor: PyTorch multiplies by 1/S where it divides by a number on a GPU.
+            count = torch.full((), self.samples, dtype=torch.float64, device=z.device)
+            return (z.double().sum(len(self.batch)) / count).to(z.dtype).to(dtype)
         return z.to(dtype, copy=True)
 
 

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
+
+#include "aimle/estimate/fixed_total.h"
 
 namespace aimle {
 namespace {
@@ -50,6 +53,31 @@ TEST(FixedSum, IsWhatTheGpuMustGive) {
   terms[48] = 0.0;
   terms[32] = 0x1p-53;
   EXPECT_EQ(sum_of(terms), 1.0);
+}
+
+TEST(FixedTotal, SumsChunksAndThenTheirSums) {
+  std::mt19937_64 rng(2);
+  std::uniform_real_distribution<double> exponent(-30, 30);
+  bool order_matters = false;
+  for (const size_t n : {0, 1, 1000, 1024, 1025, 5000, 1024 * 1024 + 3}) {
+    std::vector<double> terms(n);
+    for (double& term : terms) term = std::exp2(exponent(rng));
+    std::vector<double> left = terms;
+    while (left.size() > 1) {
+      std::vector<double> sums;
+      for (size_t begin = 0; begin < left.size(); begin += 1024) {
+        const size_t end = std::min(left.size(), begin + 1024);
+        sums.push_back(by_the_book({left.begin() + static_cast<std::ptrdiff_t>(begin),
+                                    left.begin() + static_cast<std::ptrdiff_t>(end)}));
+      }
+      left = sums;
+    }
+    const double total = fixed_total(static_cast<int64_t>(n),
+                                     [&](int64_t j) { return terms[static_cast<size_t>(j)]; });
+    EXPECT_EQ(total, n == 0 ? 0.0 : left[0]) << "n=" << n;
+    order_matters |= total != sum_of(terms);
+  }
+  EXPECT_TRUE(order_matters) << "these terms cannot tell one order from another";
 }
 
 }  // namespace

@@ -65,6 +65,12 @@ def randn(*shape: int, seed: int = 1, dtype=torch.float64, device="cpu") -> Tens
     return torch.randn(shape, generator=generator, dtype=torch.float64).to(device, dtype)
 
 
+def exact_mean(tensor: Tensor, dim: int) -> Tensor:
+    """The sum divided by the count, rounded once: PyTorch's own mean on a GPU multiplies by 1/n."""
+    count = torch.full((), tensor.shape[dim], dtype=tensor.dtype, device=tensor.device)
+    return tensor.sum(dim) / count
+
+
 def leaf(tensor: Tensor) -> Tensor:
     return tensor.detach().clone().requires_grad_()
 
@@ -102,6 +108,10 @@ class Plain:
     count: float
     zero_share: float
     changed_share: float
+
+
+def share(which: Tensor) -> float:
+    return which.sum().item() / which.numel()
 
 
 def plain(
@@ -175,12 +185,14 @@ def plain(
     nonzeros = change.ne(0).sum(over).double()
     shape = {"samples": (*batch, samples), "flat": (len(theta) * samples,), "mean": batch}
     return Plain(
-        z=(z.mean(1) if layer.output == "mean" else z).reshape(*shape[layer.output], *instance),
+        z=(exact_mean(z, 1) if layer.output == "mean" else z).reshape(
+            *shape[layer.output], *instance
+        ),
         gradient=gradient.reshape(*batch, *instance),
         lambda_=lambda_,
-        count=nonzeros.mean().item(),
-        zero_share=gradient[free.squeeze(1)].eq(0).double().mean().item(),
-        changed_share=nonzeros.gt(0).double().mean().item(),
+        count=nonzeros.sum().item() / nonzeros.numel(),
+        zero_share=share(gradient[free.squeeze(1)].eq(0)),
+        changed_share=share(nonzeros.gt(0)),
     )
 
 
