@@ -6,6 +6,7 @@
 namespace aimle::cli {
 
 void add_synth(CLI::App& app);
+void add_diagnose(CLI::App& app);
 void add_train(CLI::App& app);
 void add_list(CLI::App& app);
 void add_report(CLI::App& app);

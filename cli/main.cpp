@@ -6,6 +6,7 @@ int main(int argc, char** argv) {
   CLI::App app("Gradients through discrete choices: studies, diagnosis, training", "aimle");
   aimle::cli::set_up(app);
   aimle::cli::add_synth(app);
+  aimle::cli::add_diagnose(app);
   aimle::cli::add_train(app);
   aimle::cli::add_list(app);
   aimle::cli::add_report(app);

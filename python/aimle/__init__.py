@@ -8,12 +8,14 @@ Solvers     Argmax, TopK, SpanningTree, GridPath; solve, Status, symmetrise
 Exact       exact.log_partition, .marginals, .covariance, .sample, .structures, .expected,
             .exact_gradient
 Noise       Gumbel, SumOfGamma, Normal, Logistic; sample_noise, draw_key
+Care        diagnose: which estimator suits a batch; log_stats: what a layer sees, in a log
 Compat      aimle.compat: the interface of torch-imle and torch-adaptive-imle
 
 Every function here is also an op, ``torch.ops.aimle.<name>``, usable under ``torch.compile``.
 """
 
 from aimle import _library, exact
+from aimle.diagnosis import Diagnosis, diagnose
 from aimle.estimate import (
     DPO,
     L2X,
@@ -32,6 +34,7 @@ from aimle.estimate import (
 )
 from aimle.functional import draw_key, sample_noise, solve, symmetrise
 from aimle.layers import AIMLE, DBB, IMLE, STE, Identity
+from aimle.log import log_stats
 from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
 from aimle.perturbed_map import PerturbedMap
 from aimle.solvers import Argmax, GridPath, Solver, SpanningTree, TopK
@@ -52,6 +55,7 @@ __all__ = [
     "AdaptiveTarget",
     "Argmax",
     "CovarianceAIMLE",
+    "Diagnosis",
     "ExactMarginals",
     "FixedTarget",
     "GridPath",
@@ -71,10 +75,12 @@ __all__ = [
     "Thresholds",
     "TopK",
     "anneal",
+    "diagnose",
     "draw_key",
     "estimator",
     "estimators",
     "exact",
+    "log_stats",
     "perturbed_fenchel_young_loss",
     "sample_noise",
     "solve",

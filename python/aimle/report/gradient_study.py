@@ -7,6 +7,7 @@ import json
 import math
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ class Study:
         """The number of the fact table for a cell, if the study is comparable and it has one."""
         if self.settings["signed"] or cell.k != 1:
             return None
-        for fact in self.expected["cosines"] + self.expected["lambda_sweep"]:
+        for fact in chain.from_iterable(self.expected[name] for name in self._tables()):
             same = (fact["estimator"], fact["n"], fact["samples"]) == (
                 cell.estimator,
                 cell.n,
@@ -118,6 +119,10 @@ class Study:
             if same and fact["lambda"] == cell.fixed_lambda and self._same_warmup(fact):
                 return fact["cosine"]
         return None
+
+    def _tables(self) -> list[str]:
+        tables = ["cosines", "lambda_sweep"]
+        return tables[::-1] if self.about["study"] == "lambda" else tables
 
     def _same_warmup(self, fact: dict[str, Any]) -> bool:
         wanted = fact.get("warmup")

@@ -161,7 +161,8 @@ def _expected_table(page: Page, study: Study, cells: list[Cell]) -> None:
     page.table(["estimator", "n", "S", "cosine", "± s.e.", "expected", "difference / s.e."], rows)
 
 
-def _samples_page(page: Page, folder: Path) -> None:
+def fill_samples(page: Page, folder: Path) -> None:
+    """Adds the figures and tables of `aimle synth samples` to a page."""
     study = Study(folder)
     page.heading("How close, at how many samples")
     _samples_figure(page, study)
@@ -215,7 +216,7 @@ def _mark(axes: Axes, cell: Cell, value: float) -> None:
 def _lambda_figure(page: Page, study: Study, n: int) -> None:
     most = max(c.samples for c in study.cells if c.fixed_lambda is not None)
     least = min(c.samples for c in study.cells if c.fixed_lambda is not None)
-    figure, (left, right) = figures.subplots(1, 2, figsize=(13, 4.8))
+    figure, (left, right) = figures.subplots(1, 2, figsize=(14, 4.8))
     for estimator in _swept(study):
         cells = _sweep(study, estimator, n, most)
         look = figures.line(estimator)
@@ -246,7 +247,7 @@ def _lambda_figure(page: Page, study: Study, n: int) -> None:
     right.set(xscale="log", xlabel="λ", ylabel="share of zeros in the gradient", ylim=(-0.03, 1.03))
     right.set_title("Sparsity")
     left.legend(loc="lower left", fontsize=8)
-    right.legend(loc="center left", fontsize=8)
+    figures.legend_beside(right, fontsize=8)
     page.figure(
         figure,
         study.folder / f"lambda_n{n}",
@@ -331,7 +332,7 @@ def _optimise_page(page: Page, folder: Path) -> None:
 # ---- the page ----------------------------------------------------------------------------------
 
 _STUDIES: dict[str, tuple[str, Callable[[Page, Path], None]]] = {
-    "samples": ("How close are the gradients?", _samples_page),
+    "samples": ("How close are the gradients?", fill_samples),
     "lambda": ("Which step size?", _lambda_page),
     "sparsity": ("How sparse are the gradients?", _sparsity_page),
     "optimise": ("Do better gradients train better?", _optimise_page),

@@ -1,0 +1,258 @@
+#include <ATen/Functions.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/app.h"
+#include "cli/commands.h"
+#include "experiments/gradient/diagnose.h"
+#include "experiments/gradient/fields.h"
+#include "experiments/run/atomic_file.h"
+#include "experiments/run/failure.h"
+#include "experiments/run/interrupt.h"
+#include "experiments/run/progress.h"
+#include "experiments/run/python.h"
+#include "experiments/run/random_state.h"
+#include "experiments/run/read_array.h"
+
+namespace aimle::cli {
+namespace {
+
+using namespace experiments;  // NOLINT(google-build-using-namespace): this file is all about them
+
+struct DiagnoseOptions {
+  CommonOptions common;
+  std::string structure = "argmax";
+  std::filesystem::path theta;
+  std::filesystem::path target;
+  std::filesystem::path gradients;
+  int64_t n = 20;
+  int64_t k = 3;
+  int64_t seed = 0;
+  int64_t long_run = 200'000;
+  std::vector<std::string> estimators;
+  DiagnoseSettings settings;
+};
+
+int64_t vertices_of(int64_t edges) {
+  for (int64_t vertices = 2; vertices * (vertices - 1) / 2 <= edges; ++vertices) {
+    if (vertices * (vertices - 1) / 2 == edges) return vertices;
+  }
+  throw Failure("a spanning tree needs theta of v(v-1)/2 entries (1, 3, 6, 10, ...) but got " +
+                std::to_string(edges));
+}
+
+at::Tensor as_tensor(const Array& array) {
+  return at::tensor(array.values, at::kDouble).to(at::kFloat).view({array.rows, array.columns});
+}
+
+/// [*instance]: of the file, or random.
+at::Tensor theta_of(const DiagnoseOptions& options, RandomState& random) {
+  const bool is_grid = options.structure == "grid_path";
+  if (options.theta.empty()) {
+    const int64_t n = options.n;
+    const int64_t count = is_grid                                ? n * n
+                          : options.structure == "spanning_tree" ? n * (n - 1) / 2
+                                                                 : n;
+    if (count > 1'000'000) throw Failure("expected theta of up to a million entries");
+    at::Tensor theta = at::tensor(random.randn(count), at::kDouble).to(at::kFloat);
+    return is_grid ? theta.abs().view({n, n}) : theta;
+  }
+  at::Tensor theta = as_tensor(read_array(options.theta));
+  if (is_grid) return theta;
+  if (theta.size(0) != 1 && theta.size(1) != 1) {
+    throw Failure("expected one row of numbers in " + options.theta.string() + " but it has " +
+                  std::to_string(theta.size(0)));
+  }
+  return theta.flatten();
+}
+
+SolverSpec solver_of(const DiagnoseOptions& options, const at::Tensor& theta) {
+  const int64_t n = theta.numel();
+  if (options.structure == "argmax") return argmax();
+  if (options.structure == "spanning_tree") return spanning_tree(vertices_of(n));
+  if (options.structure == "grid_path") return grid_path();
+  if (options.k >= n) {
+    throw Failure("expected --k below the " + std::to_string(n) + " entries of theta but got " +
+                  std::to_string(options.k));
+  }
+  return topk(options.k);
+}
+
+Problem problem_of(const DiagnoseOptions& options) {
+  RandomState random(static_cast<uint32_t>(options.seed));
+  const at::Tensor theta = theta_of(options, random);
+  if (theta.numel() < 2) throw Failure("expected theta of at least two entries");
+  Problem problem{.solver = solver_of(options, theta), .theta = theta.unsqueeze(0)};
+  const auto fits = [&](const at::Tensor& given, const std::filesystem::path& path) {
+    if (given.size(-1) * (theta.dim() > 1 && given.dim() > 1 ? given.size(0) : 1) !=
+            theta.numel() &&
+        given.size(-1) != theta.numel()) {
+      throw Failure("expected " + std::to_string(theta.numel()) + " numbers a row in " +
+                    path.string() + ", as many as theta has, but got " +
+                    std::to_string(given.size(-1)));
+    }
+  };
+  if (!options.gradients.empty()) {
+    const at::Tensor rows = as_tensor(read_array(options.gradients));
+    if (rows.size(1) != theta.numel()) fits(rows.select(0, 0), options.gradients);
+    std::vector<int64_t> sizes = theta.sizes().vec();
+    sizes.insert(sizes.begin(), rows.size(0));
+    problem.coefficients = rows.view(sizes);
+  } else if (!options.target.empty()) {
+    const at::Tensor b = as_tensor(read_array(options.target));
+    fits(b, options.target);
+    if (b.numel() != theta.numel()) throw Failure("expected one b in " + options.target.string());
+    problem.target = b.reshape(theta.sizes());
+  } else {
+    problem.target = at::tensor(random.randn(theta.numel()), at::kDouble)
+                         .to(at::kFloat)
+                         .abs()
+                         .view(theta.sizes());
+  }
+  return problem;
+}
+
+nlohmann::ordered_json json_of(const Diagnosis& found) {
+  return {{"estimator", found.estimator},
+          {"lambda", json_number(found.lambda)},
+          {"fixed_lambda", found.fixed_lambda},
+          {"samples", found.samples},
+          {"cosine", json_number(found.cosine)},
+          {"cosine_se", json_number(found.cosine_error)},
+          {"norm_ratio", json_number(found.norm_ratio)},
+          {"bias", json_number(found.bias)},
+          {"variance", json_number(found.variance)},
+          {"zeros", json_number(found.zeros)},
+          {"alpha", json_number(found.alpha)},
+          {"microseconds", json_number(found.microseconds)}};
+}
+
+nlohmann::ordered_json document(const DiagnoseOptions& options, const Problem& problem,
+                                const Truth& truth, const std::vector<Diagnosis>& found,
+                                const std::vector<Recommendation>& advice) {
+  nlohmann::ordered_json json = {
+      {"version", AIMLE_VERSION},
+      {"structure", options.structure},
+      {"shape", problem.theta.sizes().slice(1).vec()},
+      {"k", options.structure == "topk" ? nlohmann::ordered_json(options.k) : nullptr},
+      {"theta", options.theta.empty() ? "random" : options.theta.string()},
+      {"loss", problem.target.defined() ? "|z - b|^2" : "<dy, z>"},
+      {"truth", truth.exact ? "exact" : "long run of the perturbation model"},
+      {"truth_relative_se", truth.relative_error},
+      {"repeats", options.settings.repeats},
+      {"warmup", options.settings.warmup},
+      {"complete", interrupt_signal() == 0}};
+  for (const Diagnosis& one : found) json["results"].push_back(json_of(one));
+  for (const Recommendation& one : advice) {
+    json["recommendations"].push_back({{"samples", one.samples},
+                                       {"estimator", one.estimator},
+                                       {"lambda", json_number(one.lambda)},
+                                       {"reason", one.reason}});
+  }
+  return json;
+}
+
+void run_diagnosis(DiagnoseOptions& options) {
+  Problem problem = problem_of(options);
+  options.settings.seed = static_cast<uint64_t>(options.seed);
+  for (const std::string& text : options.estimators) {
+    Contestant contestant = parse_contestant(text);
+    if (!contestant.applies_to(problem.solver)) {
+      throw Failure(contestant.label + " does not apply to " + problem.solver.name);
+    }
+    const bool swept = estimator_info(contestant.name).takes("lambda") && !contestant.lambda();
+    for (const double lambda : swept ? options.settings.lambdas : std::vector<double>{1.0}) {
+      if (swept) contestant.options.lambda = lambda;
+      options.settings.contestants.push_back(contestant);
+    }
+  }
+  const int64_t threads = apply(options.common);
+  const InterruptHandler handler;
+  const Truth truth = find_truth(problem, options.long_run, options.settings.seed);
+  std::vector<Diagnosis> found;
+  {
+    Progress progress("diagnose", count_diagnoses(problem, options.settings));
+    found = diagnose(problem, options.settings, threads,
+                     [&](const std::string& note) { progress.step(note); });
+  }
+  const std::vector<Recommendation> advice = recommend(found);
+  const std::filesystem::path file = options.common.out / "diagnosis.json";
+  write_atomically(file, document(options, problem, truth, found, advice).dump(1) + "\n");
+  if (const int signal = interrupt_signal()) {
+    throw Stopped(signal, "stopped; what was done is in " + file.string());
+  }
+  std::printf("%s\n", as_table(found).c_str());
+  if (!truth.exact) {
+    std::printf("The truth is a long run of the perturbation model, known to %.1f %%\n",
+                100 * truth.relative_error);
+  }
+  for (const Recommendation& one : advice) {
+    std::printf("S = %lld: %s%s (%s)\n", static_cast<long long>(one.samples), one.estimator.c_str(),
+                std::isfinite(one.lambda) ? (":lambda=" + csv_number(one.lambda)).c_str() : "",
+                one.reason.c_str());
+  }
+  std::printf("\n%s\n", file.c_str());
+  std::fflush(stdout);
+  if (run_python_module("aimle.report.diagnose", {options.common.out.string()})) {
+    std::printf("%s\n", (options.common.out / "report.html").c_str());
+  } else {
+    say("no figures; the numbers are complete without them");
+  }
+}
+
+}  // namespace
+
+void add_diagnose(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "diagnose", "Which estimator suits these scores, this structure, this loss?");
+  auto options = std::make_shared<DiagnoseOptions>();
+  add_common_options(*command, options->common, "out/diagnose");
+  command->add_option("--structure", options->structure, "What is chosen")
+      ->check(one_of("structure", {"argmax", "topk", "spanning_tree", "grid_path"}))
+      ->capture_default_str();
+  command->add_option("--theta", options->theta,
+                      "Scores, .npy or .csv (a grid: costs, two-dimensional); random if not given");
+  command
+      ->add_option("--n", options->n, "Random theta: entries, vertices of a tree, side of a grid")
+      ->check(integer_between(2, 100'000))
+      ->capture_default_str();
+  command->add_option("--k", options->k, "Entries chosen by topk")
+      ->check(integer_between(1, 100'000))
+      ->capture_default_str();
+  CLI::Option* b = command->add_option(
+      "--b", options->target, "Target b of the loss |z - b|^2, .npy or .csv; random if not given");
+  command
+      ->add_option("--dy", options->gradients,
+                   "Instead of b: recorded gradients of a loss, a row each, .npy or .csv")
+      ->excludes(b);
+  command->add_option("--samples", options->settings.samples, "Numbers of samples S")
+      ->delimiter(',')
+      ->check(integer_between(1, 100'000))
+      ->capture_default_str();
+  command->add_option("--lambdas", options->settings.lambdas, "Steps of imle, imle_central and dbb")
+      ->delimiter(',')
+      ->check(number_between(1e-12, 1e12))
+      ->capture_default_str();
+  command
+      ->add_option("--estimators", options->estimators,
+                   "Which, as name[:setting=value...]; all that apply if not given")
+      ->delimiter(',');
+  command->add_option("--repeats", options->settings.repeats, "Estimates of each kind")
+      ->check(integer_between(2, 100'000))
+      ->capture_default_str();
+  command
+      ->add_option("--warmup", options->settings.warmup,
+                   "Steps by which adaptive estimators warm up")
+      ->check(integer_between(0, 1'000'000))
+      ->capture_default_str();
+  command->add_option("--long-run", options->long_run, "Samples of the truth where none is exact")
+      ->check(integer_between(100, 100'000'000))
+      ->capture_default_str();
+  command->add_option("--seed", options->seed, "Of everything random")
+      ->check(integer_between(0, 4'294'967'295))
+      ->capture_default_str();
+  command->callback([=] { run_diagnosis(*options); });
+}
+
+}  // namespace aimle::cli

@@ -1,0 +1,37 @@
+"""Logs what a layer sees while it trains, by one line in the loop.
+
+python examples/log_stats.py            # prints a line per number
+python examples/log_stats.py runs       # writes for TensorBoard: tensorboard --logdir runs
+"""
+
+import sys
+
+import torch
+
+import aimle
+
+torch.manual_seed(0)
+wanted = torch.zeros(16, 12).index_fill_(1, torch.tensor([2, 3, 5]), 1.0)
+model = torch.nn.Linear(8, 12)
+layer = aimle.AIMLE(aimle.TopK(3), nb_samples=4)
+optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
+
+if len(sys.argv) > 1:
+    from torch.utils.tensorboard import SummaryWriter
+
+    write = SummaryWriter(sys.argv[1]).add_scalar
+else:
+
+    def write(name: str, value: float, step: int) -> None:
+        print(f"{step:4} {name:24} {value:.4g}")
+
+
+for step in range(301):
+    z = layer(model(torch.randn(16, 8)))  # [16, 4, 12]
+    loss = (z - wanted.unsqueeze(1)).square().sum(-1).mean()
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+    if step % 100 == 0:
+        write("loss", loss.item(), step)
+        aimle.log_stats(layer, write, step)

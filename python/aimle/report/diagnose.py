@@ -1,0 +1,149 @@
+"""Draws what a diagnosis found: ``python -m aimle.report.diagnose FOLDER``.
+
+Reads diagnosis.json; writes figures as PNG and SVG, and report.html.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from aimle.report import Page, figures, run
+
+Row = dict[str, Any]
+
+
+def _label(row: Row) -> tuple[str, float | None]:
+    return row["estimator"], row["lambda"] if row["fixed_lambda"] else None
+
+
+def best_steps(rows: list[Row]) -> list[Row]:
+    """Each estimator and S at its best lambda, by falling cosine."""
+    best: dict[tuple[str, int], Row] = {}
+    for row in rows:
+        key = (row["estimator"], row["samples"])
+        if key not in best or row["cosine"] > best[key]["cosine"]:
+            best[key] = row
+    return sorted(best.values(), key=lambda row: -row["cosine"])
+
+
+def _samples_figure(page: Page, folder: Path, rows: list[Row]) -> None:
+    figure, axes = figures.subplots(figsize=(10.5, 5.2))
+    for name in dict.fromkeys(row["estimator"] for row in rows):
+        own = sorted((r for r in rows if r["estimator"] == name), key=lambda r: r["samples"])
+        look = figures.line(name)
+        x = [row["samples"] for row in own]
+        axes.plot(x, [row["cosine"] for row in own], **look)
+        figures.band(
+            axes, x, [r["cosine"] for r in own], [r["cosine_se"] for r in own], look["color"]
+        )
+    axes.set(xscale="log", xlabel="samples S", ylabel="cosine to the true gradient")
+    figures.legend_beside(axes)
+    page.figure(figure, folder / "samples", "Each at its best λ; bands are one standard error.")
+
+
+def _lambda_figure(page: Page, folder: Path, rows: list[Row]) -> None:
+    swept = [row for row in rows if row["fixed_lambda"]]
+    names = list(dict.fromkeys(row["estimator"] for row in swept))
+    counts = sorted({row["samples"] for row in swept})
+    if len({row["lambda"] for row in swept}) < 2:
+        return
+    figure, grid = figures.subplots(
+        1, len(counts), sharey=True, squeeze=False, figsize=(min(14, 4 * len(counts) + 2.4), 4.2)
+    )
+    for axes, count in zip(grid[0], counts, strict=True):
+        for name in names:
+            own = [r for r in swept if (r["estimator"], r["samples"]) == (name, count)]
+            own.sort(key=lambda row: row["lambda"])
+            axes.plot([r["lambda"] for r in own], [r["cosine"] for r in own], **figures.line(name))
+        for row in rows:
+            if row["samples"] == count and not row["fixed_lambda"] and row["lambda"]:
+                look = figures.line(row["estimator"])
+                axes.plot(
+                    [row["lambda"]], [row["cosine"]], "*", markersize=14, color=look["color"],
+                    markeredgecolor="white", label=look["label"], zorder=5,
+                )  # fmt: skip
+        axes.set(xscale="log", xlabel="λ", title=f"S = {count}")
+    grid[0][0].set_ylabel("cosine to the true gradient")
+    figures.legend_beside(grid[0][-1])
+    page.figure(figure, folder / "lambda", "Stars: the λ that adaptive estimators settle on.")
+
+
+def _cost_figure(page: Page, folder: Path, rows: list[Row]) -> None:
+    figure, axes = figures.subplots(figsize=(10.5, 5.2))
+    for name in dict.fromkeys(row["estimator"] for row in rows):
+        own = sorted((r for r in rows if r["estimator"] == name), key=lambda r: r["samples"])
+        axes.plot(
+            [r["microseconds"] for r in own], [r["cosine"] for r in own], **figures.line(name)
+        )
+    axes.set(xscale="log", xlabel="microseconds per call", ylabel="cosine to the true gradient")
+    figures.legend_beside(axes)
+    page.figure(
+        figure, folder / "cost", "What a call costs, forward and backward. Up and left is better."
+    )
+
+
+def fill(page: Page, folder: Path, found: Row) -> None:
+    """Adds what was found to a page."""
+    rows = found["results"]
+    page.heading("Recommended")
+    page.table(
+        ["S", "estimator", "why"],
+        [
+            [row["samples"], figures.name(row["estimator"], row["lambda"]), row["reason"]]
+            for row in found.get("recommendations", [])
+        ],
+    )
+    best = best_steps(rows)
+    page.heading("How close")
+    _samples_figure(page, folder, best)
+    _lambda_figure(page, folder, rows)
+    page.heading("At what cost")
+    _cost_figure(page, folder, best)
+    page.heading("Everything")
+    for count in sorted({row["samples"] for row in rows}):
+        columns = [
+            "estimator",
+            "cosine",
+            "±",
+            "norm ratio",
+            "bias",
+            "variance",
+            "zeros",
+            "µs a call",
+        ]
+        keys = ("cosine", "cosine_se", "norm_ratio", "bias", "variance", "zeros", "microseconds")
+        page.table(
+            columns,
+            [
+                [figures.name(*_label(row)), *(row[key] for key in keys)]
+                for row in sorted(rows, key=lambda row: -row["cosine"])
+                if row["samples"] == count
+            ],
+            f"S = {count}; bias and variance relative to the true gradient's norm and its square",
+            best={"cosine": "max", "bias": "min", "variance": "min"},
+        )
+
+
+def draw(folder: Path) -> Path:
+    """Figures and report.html of a folder."""
+    found = json.loads((folder / "diagnosis.json").read_text())
+    shape = " × ".join(str(size) for size in found["shape"])
+    truth = found["truth"]
+    if found["truth_relative_se"]:
+        truth += f", known to {100 * found['truth_relative_se']:.1f} % (standard error)"
+    page = Page(
+        "Which estimator?",
+        f"{found['structure']}, θ of {shape} entries; loss {found['loss']}; truth: {truth}.",
+    )
+    with figures.style():
+        fill(page, folder, found)
+    path = folder / "report.html"
+    page.write(path, f"aimle {found['version']}, {found['repeats']} estimates of each kind")
+    return path
+
+
+if __name__ == "__main__":
+    sys.exit(run("aimle.report.diagnose", __doc__ or "", draw))

@@ -1,0 +1,239 @@
+"""`aimle diagnose` and `aimle.diagnose`: right numbers, on files and on a user's batch."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from program import aimle, fails, need_program
+
+import aimle as library
+
+ROW = {
+    "estimator", "lambda", "fixed_lambda", "samples", "cosine", "cosine_se", "norm_ratio", "bias",
+    "variance", "zeros", "alpha", "microseconds",
+}  # fmt: skip
+
+
+def by_name(rows: list[dict], samples: int) -> dict[str, dict]:
+    return {row["estimator"]: row for row in rows if row["samples"] == samples}
+
+
+# ---- the program -------------------------------------------------------------------------------
+
+
+def run(folder: Path, *options: object, **more) -> dict:
+    need_program()
+    result = aimle("diagnose", "--out", folder, "--repeats", 20, "--warmup", 20, *options, **more)
+    assert result.returncode == 0, result.stderr
+    found = json.loads((folder / "diagnosis.json").read_text())
+    assert all(set(row) == ROW for row in found["results"])
+    assert "estimator" in result.stdout
+    assert len(found["recommendations"]) == len({row["samples"] for row in found["results"]})
+    return found
+
+
+def test_files_are_read_and_unbiased_estimators_found_so(tmp_path: Path):
+    random = np.random.RandomState(3)
+    theta, b = random.randn(8).astype(np.float32), random.randn(8)
+    np.save(tmp_path / "theta.npy", theta)
+    np.savetxt(tmp_path / "b.csv", b[None], delimiter=",")
+    found = run(
+        tmp_path / "out",
+        *("--theta", tmp_path / "theta.npy", "--b", tmp_path / "b.csv"),
+        *("--structure", "topk", "--k", 3, "--samples", "1000"),
+        *("--estimators", "sfe:baseline=leave_one_out,thresholds,ste,imle", "--lambdas", "0.1,1"),
+    )
+    assert found["truth"] == "exact"
+    rows = by_name(found["results"], 1000)
+    # 20 000 samples in all: what is left of the noise is a hundredth of its standard deviation.
+    assert rows["sfe:baseline=leave_one_out"]["bias"] < 0.1
+    assert rows["sfe:baseline=leave_one_out"]["cosine"] > 0.97
+    assert rows["ste"]["bias"] > 1
+    assert {r["lambda"] for r in found["results"] if r["estimator"] == "imle"} == {0.1, 1}
+
+
+@pytest.mark.parametrize("structure", ["argmax", "topk", "spanning_tree", "grid_path"])
+def test_every_structure_and_all_that_apply(structure: str, tmp_path: Path):
+    n = {"spanning_tree": 5, "grid_path": 3}.get(structure, 8)
+    found = run(tmp_path / "out", "--structure", structure, "--n", n, "--samples", "10")
+    assert found["truth"] == "exact"
+    solver = {
+        "argmax": library.Argmax(),
+        "topk": library.TopK(3),
+        "spanning_tree": library.SpanningTree(5),
+        "grid_path": library.GridPath(),
+    }[structure]
+    expected = set()
+    for name in library.estimators():
+        for usable in [solver] + ([library.TopK(1)] if structure == "argmax" else []):
+            try:
+                library.estimator(name, usable, **({} if name == "dbb" else {"nb_samples": 10}))
+                expected.add(name)
+            except TypeError:
+                pass
+    assert {row["estimator"].split(":")[0] for row in found["results"]} == expected
+
+
+def test_recorded_gradients_and_a_large_grid(tmp_path: Path):
+    dy = np.random.RandomState(0).rand(3, 36).astype(np.float32)
+    np.save(tmp_path / "dy.npy", dy)
+    found = run(
+        tmp_path / "out",
+        *("--structure", "grid_path", "--n", 6, "--dy", tmp_path / "dy.npy"),
+        *("--samples", "3,2000", "--estimators", "dpo:noise=gumbel,imle_central:lambda=0.3"),
+    )
+    assert found["truth"].startswith("long run")
+    assert 0 < found["truth_relative_se"] < 0.2
+    # The loss is linear: the perturbed optimiser is unbiased for the same model, by another way.
+    rows = by_name(found["results"], 2000)
+    noise = (rows["dpo:noise=gumbel"]["variance"] / 20) ** 0.5 + found["truth_relative_se"]
+    assert rows["dpo:noise=gumbel"]["bias"] < 4 * noise < 0.5
+    assert rows["imle_central"]["cosine"] > 0.2
+
+
+def test_the_page(tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    from test_report import check
+
+    run(tmp_path / "out", "--n", 6, "--samples", "2,20", "--lambdas", "0.1,1", figures=True)
+    html = (tmp_path / "out/report.html").read_text()
+    check(html)
+    assert html.count("<svg") == 3
+
+
+def test_bad_files_are_named(tmp_path: Path):
+    need_program()
+
+    def theta(name: str, content: bytes, says: str, *more: object) -> None:
+        path = tmp_path / name
+        path.write_bytes(content)
+        fails(*("diagnose", "--theta", path, "--out", tmp_path / "out", *more), code=1, says=says)
+        assert not (tmp_path / "out").exists()
+
+    def npy(array: np.ndarray) -> bytes:
+        np.save(tmp_path / "array.npy", array)
+        return (tmp_path / "array.npy").read_bytes()
+
+    good = npy(np.ones(5))
+    fails("diagnose", "--theta", tmp_path / "no.npy", code=1, says="there is no such file")
+    theta("a.txt", b"1,2", "ends in .npy or .csv")
+    theta("a.npy", b"1,2", "not a .npy file")
+    theta("b.npy", good[:-1], "bytes of numbers")
+    theta("c.npy", good[:20], "within its header")
+    theta("d.npy", npy(np.ones(5, dtype=np.int64)), "float32 or float64")
+    theta("e.npy", npy(np.ones((2, 2, 2))), "one or two dimensions")
+    theta("f.npy", npy(np.array([1.0, np.nan])), "not finite")
+    theta("g.npy", npy(np.asfortranarray(np.ones((2, 3)))), "Fortran order")
+    theta("h.npy", npy(np.ones(0)), "no numbers")
+    theta("a.csv", b"", "no numbers")
+    theta("b.csv", b"1,2\n3\n", "line 2 has 1 numbers")
+    theta("c.csv", b"1,two\n", "'two' where a number is expected")
+    theta("d.csv", b"1,2\n3,4\n", "expected one row")
+    theta("e.csv", b"1,,2\n", "where a number is expected")
+    theta("f.csv", b"1,2,3,4\n", "v(v-1)/2", "--structure", "spanning_tree")
+    theta("g.csv", b"1,2,3,4\n", "expected --k below", "--structure", "topk", "--k", 4)
+    (tmp_path / "b3.csv").write_text("1,2,3")
+    theta("h.csv", b"1,2,3,4\n", "as many as theta has", "--b", tmp_path / "b3.csv")
+
+
+# ---- the Python function -----------------------------------------------------------------------
+
+
+def quartic(z: torch.Tensor) -> torch.Tensor:
+    weights = torch.linspace(-1, 1, z.shape[-1], dtype=z.dtype)
+    return (z * weights).sum(-1).pow(4) + (z * weights.flip(-1)).sum(-1)
+
+
+def test_on_a_batch_and_any_loss(tmp_path: Path):
+    torch.manual_seed(0)
+    theta = torch.randn(3, 7)
+    layer = library.AIMLE(library.TopK(2), nb_samples=5)
+    before = {name: value.clone() for name, value in layer.state_dict().items()}
+    found = library.diagnose(
+        layer, theta, quartic, nb_samples=(400,), repeats=12, warmup=30, lambdas=(0.5,)
+    )
+    assert found.truth == "exact"
+    rows = by_name(found.rows, 400)
+    assert {"your layer", "aimle", "imle", "thresholds", "sfe"} <= set(rows)
+    assert "gumbel_softmax" not in rows
+    assert rows["sfe"]["bias"] < 4 * (rows["sfe"]["variance"] / 12) ** 0.5
+    assert rows["sfe"]["cosine"] > 0.8
+    assert all(torch.equal(value, before[name]) for name, value in layer.state_dict().items())
+    assert "S = 400" in str(found)
+    pytest.importorskip("matplotlib")
+    assert found.save(tmp_path / "out").name == "report.html"
+    assert len(json.loads((tmp_path / "out/diagnosis.json").read_text())["results"]) == len(rows)
+
+
+def test_the_truth_of_a_long_run_agrees_with_the_exact_one():
+    torch.manual_seed(1)
+    theta = torch.randn(1, 5)
+    loss = torch.tensor([0.0, 1.0, -2.0, 0.5, 3.0])
+
+    def linear(z: torch.Tensor) -> torch.Tensor:
+        return (z * loss).sum(-1)
+
+    # As a callable the solver has no exact distribution; for argmax the two models are the same.
+    def solver(scores: torch.Tensor) -> torch.Tensor:
+        return library.solve(library.Argmax(), scores)
+
+    from aimle.diagnosis import _find_truth
+
+    exact, about, error = _find_truth(library.Argmax(), None, theta, linear, 1000)
+    assert (about, error) == ("exact", 0.0)
+    run_, about, error = _find_truth(solver, None, theta, linear, 400_000)
+    assert about == "perturbation model, long run"
+    assert 0 < error < 0.05
+    assert (run_ - exact).norm() / exact.norm() < 4 * error
+
+
+def test_it_says_what_it_wants():
+    theta = torch.randn(2, 5)
+    with pytest.raises(TypeError, match="an estimator or a solver"):
+        library.diagnose(torch.nn.Linear(2, 2), theta, quartic)
+    with pytest.raises(ValueError, match=r"a loss for every sample"):
+        library.diagnose(library.Argmax(), theta, lambda z: z.sum())
+    with pytest.raises(ValueError, match="ignores the choice"):
+        library.diagnose(library.Argmax(), theta, lambda z: 0 * z.sum(-1))
+    with pytest.raises(ValueError, match="repeats"):
+        library.diagnose(library.Argmax(), theta, quartic, repeats=1)
+    with pytest.raises(TypeError, match="applies to"):
+        library.diagnose(library.TopK(2), theta, quartic, estimators=["reinmax"])
+
+
+# ---- the log -----------------------------------------------------------------------------------
+
+
+def test_stats_go_to_any_callable():
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.choose = library.AIMLE(library.TopK(2))
+
+    model = Model()
+    written: list[tuple[str, float, int]] = []
+    first = library.log_stats(model, lambda *entry: written.append(entry), 0)
+    assert set(first) == {"aimle/choose/alpha", "aimle/choose/gbar", "aimle/choose/updates"}
+    z = model.choose(torch.randn(4, 6, requires_grad=True))
+    z.square().sum().backward()
+    library.log_stats(model.choose, lambda *entry: written.append(entry), 7, prefix="layer")
+    assert ("layer/updates", 1.0, 7) in written
+    assert any(name == "layer/lambda_mean" for name, _, _ in written)
+
+
+def test_the_example_logs_every_number():
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(root / "python")}
+    command = [sys.executable, str(root / "examples/log_stats.py")]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    lines = [line.split() for line in result.stdout.splitlines()]
+    names = {name for _, name, _ in lines}
+    assert {"loss", "aimle/alpha", "aimle/lambda_mean", "aimle/count"} <= names
+    losses = [float(value) for _, name, value in lines if name == "loss"]
+    assert losses[-1] < losses[0]
