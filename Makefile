@@ -46,8 +46,8 @@ build: setup  ## Builds the libraries and the C++ tests in build/release
 	@cmake --preset release -DPYTHON="$(PYTHON)"
 	@cmake --build --preset release -j $(JOBS)
 
-demo: build  ## Solves every structure, learns from shortest paths, draws both (out/demo)
-	@PYTHONPATH=python "$(PYTHON)" -m aimle.demo --out out/demo
+demo: build  ## Solves, learns, measures gradients; draws it all on one page (out/demo/report.html)
+	@PYTHONPATH=python "$(PYTHON)" -m aimle.demo
 
 test: build  ## Runs every C++ and Python test and prints the counts
 	@scripts/test.sh

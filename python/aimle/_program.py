@@ -1,4 +1,4 @@
-"""Runs the program `aimle` that lies in the wheel, with this Python and its torch."""
+"""Finds the program `aimle`, and runs it with this Python and its torch."""
 
 from __future__ import annotations
 
@@ -8,19 +8,30 @@ from pathlib import Path
 
 import torch
 
+from aimle import _library
 
-def main() -> None:
-    package = Path(__file__).resolve().parent
-    program = package / "bin" / "aimle"
-    if not program.is_file():
-        sys.exit(
-            "aimle: the program is not part of this installation: it is built where CLI11, "
-            "nlohmann-json and zlib are installed"
-        )
+
+def find() -> Path | None:
+    """The program: in the wheel, or beside the library of a build; None if it was not built."""
+    places = [Path(__file__).resolve().parent / "bin" / "aimle", _library.find().parent / "aimle"]
+    return next((place for place in places if place.is_file()), None)
+
+
+def environment() -> dict[str, str]:
+    """For the program: figures are drawn by this Python, and libtorch is this one's."""
     libraries = [str(Path(torch.__file__).parent / "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
-    environment = {
+    return {
         "AIMLE_PYTHON": sys.executable,
         **os.environ,
         "LD_LIBRARY_PATH": os.pathsep.join(filter(None, libraries)),
     }
-    os.execve(program, ["aimle", *sys.argv[1:]], environment)
+
+
+def main() -> None:
+    program = find()
+    if program is None:
+        sys.exit(
+            "aimle: the program is not part of this installation: it is built where CLI11, "
+            "nlohmann-json and zlib are installed"
+        )
+    os.execve(program, ["aimle", *sys.argv[1:]], environment())

@@ -2,18 +2,21 @@
 
 1. Solves a batch of each structure and prints the time next to what one would use instead.
 2. Learns the costs of maps from their shortest paths with three gradient estimators.
+3. Holds every estimator against the true gradient, by the program `aimle` (a reduced study).
 
-Writes two pictures.
+Writes pictures and one page, report.html, into a folder that is empty or new.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
+import subprocess
 import sys
 from pathlib import Path
 
-from aimle.demo import structures, training
+from aimle.demo import gradients, structures, training
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -22,15 +25,23 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m aimle.demo",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--out", type=Path, default=Path("out/demo"), help="folder for pictures")
+    parser.add_argument(
+        "--out", type=Path, help="folder for everything (default: out/demo, or out/demo-2, ...)"
+    )
+    parser.add_argument("--force", action="store_true", help="use the folder even if not empty")
     parser.add_argument("--steps", type=int, default=600, help="training steps of each method")
+    parser.add_argument("--seeds", type=int, default=8, help="problems of the gradient study")
     options = parser.parse_args(arguments)
-    if options.steps < 1:
-        parser.error(f"argument --steps: expected at least 1 but got {options.steps}")
+    for name in ("steps", "seeds"):
+        if getattr(options, name) < 1:
+            parser.error(f"argument --{name}: expected at least 1 but got {getattr(options, name)}")
+    out = options.out or _unused_folder(Path("out/demo"))
     try:
-        options.out.mkdir(parents=True, exist_ok=True)
+        out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        parser.error(f"argument --out: cannot make {options.out}: {error.strerror}")
+        parser.error(f"argument --out: cannot make {out}: {error.strerror}")
+    if any(out.iterdir()) and not options.force:
+        parser.error(f"argument --out: {out} is not empty: give another folder, or --force")
 
     batch = structures.structures()
     structures.print_table(batch)
@@ -44,10 +55,26 @@ def main(arguments: list[str] | None = None) -> int:
     if importlib.util.find_spec("matplotlib") is None:
         print("matplotlib is not installed: no pictures were drawn", file=sys.stderr)
         return 0
-    structures.draw(batch, options.out / "structures.png")
-    training.draw(curves, test, options.out / "learning.png")
-    print(f"\nPictures: {options.out / 'structures.png'}, {options.out / 'learning.png'}")
+    structures.draw(batch, out / "structures.png")
+    training.draw(curves, test, out / "learning.png")
+    print("\nHow close the gradients are to the true one\n", flush=True)
+    try:
+        studied = gradients.study(out / "gradients", options.seeds, options.force)
+    except subprocess.CalledProcessError as error:
+        return error.returncode
+    if not studied:
+        print("the program `aimle` was not built: no gradient study", file=sys.stderr)
+    print(f"\n{gradients.page(out, studied)}")
     return 0
+
+
+def _unused_folder(wanted: Path) -> Path:
+    """The folder itself if new or empty, else the first of wanted-2, wanted-3, ... that is."""
+    for number in itertools.count(1):
+        folder = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
+        if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+            return folder
+    raise AssertionError("unreachable")
 
 
 if __name__ == "__main__":

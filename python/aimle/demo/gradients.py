@@ -1,0 +1,47 @@
+"""A reduced gradient study, by the program `aimle`, and the page that shows the whole tour."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from aimle import _program
+
+
+def study(folder: Path, seeds: int, force: bool = False) -> bool:
+    """`aimle synth samples`, smaller; False if the program was not built. Raises if it fails."""
+    program = _program.find()
+    if program is None:
+        return False
+    options = ["--n", "10,50", "--samples", "1,10,100,1000,10000", "--seeds", str(seeds)]
+    command = [
+        str(program),
+        "synth",
+        "samples",
+        *options,
+        "--out",
+        str(folder),
+        *(["--force"] if force else []),
+    ]
+    subprocess.run(command, env=_program.environment(), check=True, stdout=subprocess.DEVNULL)
+    return True
+
+
+def page(out: Path, with_study: bool) -> Path:
+    """report.html: pictures of the structures, of learning, and the gradient study."""
+    from aimle.report import Page, figures, synth
+
+    report = Page("aimle: a tour", "Structures, learning through them, how good the gradients are")
+    report.heading("Every structure, solved")
+    report.image(out / "structures.png", "An instance of each solver and its best structure.")
+    report.heading("Learning through a shortest path")
+    report.image(
+        out / "learning.png",
+        "A network learns the costs of 12 × 12 maps from their shortest paths alone.",
+    )
+    if with_study:
+        with figures.style():
+            synth.fill_samples(report, out / "gradients")
+    path = out / "report.html"
+    report.write(path, "Made by `make demo`.")
+    return path
