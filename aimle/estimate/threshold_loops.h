@@ -138,13 +138,13 @@ void weigh_by(double max_weight, const WeightRow& row, int64_t n, CappedPartials
   Flag weights = 0, cut = 0;
   for (int64_t begin = 0; begin < n; begin += kSumLanes) {
     const int64_t end = n - begin < kSumLanes ? n : begin + kSumLanes;
-    double* __restrict mass = capped.mass - begin;
-    double* __restrict lost = capped.lost - begin;
+    double* __restrict mass = capped.mass;
+    double* __restrict lost = capped.lost;
     Flag above = 0;
     for (int64_t j = begin; j < end; ++j) {
       const double w = threshold_weight(kDensity, kOrder, u[j], in[j] != 0);
       const double kept = w < max_weight ? w : max_weight;
-      mass[j] += w * absolute(difference[j]);
+      mass[j - begin] += w * absolute(difference[j]);
       sum[j] += kFactor * kept * difference[j];
       weights -= valid[j];
       above -= mask_if(w > kept) & valid[j];
@@ -153,7 +153,7 @@ void weigh_by(double max_weight, const WeightRow& row, int64_t n, CappedPartials
     cut += above;
     for (int64_t j = begin; j < end; ++j) {
       const double w = threshold_weight(kDensity, kOrder, u[j], in[j] != 0);
-      lost[j] += (w - (w < max_weight ? w : max_weight)) * absolute(difference[j]);
+      lost[j - begin] += (w - (w < max_weight ? w : max_weight)) * absolute(difference[j]);
     }
   }
   capped.capped += static_cast<int64_t>(cut);

@@ -49,7 +49,7 @@ void look_up(const float* table, float* values, int64_t groups) {
 }
 
 struct Machine {
-  static constexpr int kLanes = 8, kVectors = 4;
+  static constexpr int kLanes = 8, kVectors = 2;
   static constexpr int32_t kOrder[kLanes] = {0, 4, 2, 6, 1, 5, 3, 7};
   using Wide [[gnu::vector_size(32)]] = uint64_t;
   using Float [[gnu::vector_size(32)]] = float;

@@ -30,6 +30,25 @@ namespace {
 
 inline int64_t blocks_per_row(const NoiseRows& rows) { return (rows.n + 3) / 4; }
 
+struct GumbelQuantile {
+  template <class Word>
+  AIMLE_HD static auto of(Word word) {
+    return gumbel(word);
+  }
+};
+struct NormalQuantile {
+  template <class Word>
+  AIMLE_HD static auto of(Word word) {
+    return normal(word);
+  }
+};
+struct LogisticQuantile {
+  template <class Word>
+  AIMLE_HD static auto of(Word word) {
+    return logistic(word);
+  }
+};
+
 template <class Machine>
 class RowFiller {
  public:
@@ -61,11 +80,11 @@ class RowFiller {
       case NoiseKind::kNone:
         return;
       case NoiseKind::kGumbel:
-        return transform<Machine>([](auto words) { return gumbel(words); }, values, count);
+        return transform<Machine, GumbelQuantile>(values, count);
       case NoiseKind::kNormal:
-        return transform<Machine>([](auto words) { return normal(words); }, values, count);
+        return transform<Machine, NormalQuantile>(values, count);
       case NoiseKind::kLogistic:
-        return transform<Machine>([](auto words) { return logistic(words); }, values, count);
+        return transform<Machine, LogisticQuantile>(values, count);
       case NoiseKind::kSumOfGamma:
         return Machine::look_up(source, values, count);
     }
