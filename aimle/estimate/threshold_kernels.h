@@ -47,6 +47,14 @@ struct CappedPartials {
   double lost[kSumLanes] = {};  // of which the cap took
 };
 
+/// The same, summed.
+struct CappedTotals {
+  int64_t weights = 0;
+  int64_t capped = 0;
+  double mass = 0.0;
+  double lost = 0.0;
+};
+
 template <class T>
 struct ThresholdKernels {
   /// free_j: is j allowed and not infinite? Returns how many are.
@@ -64,6 +72,9 @@ struct ThresholdKernels {
   /// sum_j += factor min(w_j, max_weight) difference_j
   void (*weigh)(const ThresholdTarget& target, const WeightRow& row, int64_t n,
                 CappedPartials& capped, double* sum);
+
+  /// Sums up the partial sums and starts them again.
+  CappedTotals (*drain)(CappedPartials& capped);
 
   /// out_j = scale (sum_j - their mean) over the free entries, 0 elsewhere; sum_j = 0. Returns how
   /// many free results are zero.

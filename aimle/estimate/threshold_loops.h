@@ -50,7 +50,6 @@ Rivals find_rivals(const T* x, const bool* mask, const Flag* in, int64_t n) {
 // Four entries side by side.
 using FourKeys = int64_t __attribute__((vector_size(32)));
 using FourInts = int32_t __attribute__((vector_size(16)));
-using FourFloats = float __attribute__((vector_size(16)));
 
 /// The same without branches: score and place in one integer, the score first, where the earlier
 /// place is the larger number.
@@ -59,11 +58,11 @@ inline Rivals find_rivals(const float* x, const Flag* in, int64_t n) {
   FourKeys worst = FourKeys{} + kMost, best = FourKeys{} + kLeast;
   FourKeys place = FourKeys{0, -1, -2, -3} + 0xffffffff;
   const auto compare = [&](const float* scores, const Flag* flags) {
-    FourFloats four;
-    FourKeys is_in;
-    __builtin_memcpy(&four, scores, sizeof four);
-    __builtin_memcpy(&is_in, flags, sizeof is_in);
-    const FourInts bits = (FourInts)(four + 0.0f);  // -0 becomes +0
+    using Scores [[gnu::vector_size(16), gnu::aligned(4), gnu::may_alias]] = float;
+    using Flags [[gnu::vector_size(32), gnu::aligned(8), gnu::may_alias]] = int64_t;
+    const FourKeys is_in = *reinterpret_cast<const Flags*>(flags);
+    const FourInts bits =
+        (FourInts)(*reinterpret_cast<const Scores*>(scores) + 0.0f);  // -0 becomes +0
     const FourInts score = bits ^ ((bits >> 31) & 0x7fffffff);
     const FourKeys key = (__builtin_convertvector(score, FourKeys) << 32) + place;
     const FourKeys in_key = is_in != 0 ? key : FourKeys{} + kMost;
@@ -187,13 +186,50 @@ inline void weigh(const ThresholdTarget& target, const WeightRow& row, int64_t n
   }
 }
 
+using FourSums = double __attribute__((vector_size(32)));
+
+/// x_j ... x_(j+3); zeros, which change no sum, from n on.
+[[gnu::always_inline]] inline FourSums four_of(const double* x, int64_t j, int64_t n) {
+  using Unaligned [[gnu::vector_size(32), gnu::aligned(8), gnu::may_alias]] = double;
+  if (j + 4 <= n) return *reinterpret_cast<const Unaligned*>(x + j);
+  return FourSums{j < n ? x[j] : 0.0, j + 1 < n ? x[j + 1] : 0.0, j + 2 < n ? x[j + 2] : 0.0, 0.0};
+}
+
+/// fixed_sum of an array, its partial sums named so that they stay in registers.
+[[gnu::always_inline]] inline double sum_of(const double* x, int64_t n) {
+  FourSums p0 = {}, p1 = {}, p2 = {}, p3 = {}, p4 = {}, p5 = {}, p6 = {}, p7 = {};
+  for (int64_t j = 0; j < n; j += kSumLanes) {
+    p0 += four_of(x, j, n);
+    p1 += four_of(x, j + 4, n);
+    p2 += four_of(x, j + 8, n);
+    p3 += four_of(x, j + 12, n);
+    p4 += four_of(x, j + 16, n);
+    p5 += four_of(x, j + 20, n);
+    p6 += four_of(x, j + 24, n);
+    p7 += four_of(x, j + 28, n);
+  }
+  const FourSums folded = ((p0 + p4) + (p2 + p6)) + ((p1 + p5) + (p3 + p7));
+  return (folded[0] + folded[2]) + (folded[1] + folded[3]);
+}
+
+inline CappedTotals drain(CappedPartials& capped) {
+  CappedTotals totals{.weights = capped.weights, .capped = capped.capped};
+  totals.mass = sum_of(capped.mass, kSumLanes);
+  totals.lost = capped.capped == 0 ? 0.0 : sum_of(capped.lost, kSumLanes);
+  for (int lane = 0; lane < kSumLanes; ++lane) capped.mass[lane] = 0.0;
+  if (capped.capped != 0) {
+    for (int lane = 0; lane < kSumLanes; ++lane) capped.lost[lane] = 0.0;
+  }
+  capped.weights = capped.capped = 0;
+  return totals;
+}
+
 template <class T>
 int64_t center(double* __restrict sum, const Flag* __restrict free, int64_t free_count,
                double scale, int64_t n, T* __restrict out) {
   int64_t zeros = 0;
   if (free == nullptr) {
-    const double mean =
-        fixed_sum(n, [=](int64_t j) { return sum[j]; }) / static_cast<double>(free_count);
+    const double mean = sum_of(sum, n) / static_cast<double>(free_count);
     for (int64_t j = 0; j < n; ++j) {
       const double g = scale * (sum[j] - mean);
       out[j] = static_cast<T>(g);
@@ -219,6 +255,7 @@ constexpr ThresholdKernels<T> kThresholdKernels = {.find_free = find_free<T>,
                                                    .rivals = rivals<T>,
                                                    .meet = meet<T>,
                                                    .weigh = weigh,
+                                                   .drain = drain,
                                                    .center = center<T>};
 
 }  // namespace

@@ -16,14 +16,6 @@
 namespace aimle {
 namespace {
 
-/// What the cap took from one example.
-struct Capped {
-  int64_t weights = 0;
-  int64_t capped = 0;
-  double mass = 0.0;
-  double lost = 0.0;
-};
-
 template <class T>
 class ThresholdSum {
  public:
@@ -73,19 +65,14 @@ class ThresholdSum {
   }
 
   /// Writes the gradient of the example.
-  Capped finish(T* dtheta) {
+  CappedTotals finish(T* dtheta) {
     const double samples =
         settings_.output == Output::kMean ? static_cast<double>(settings_.samples) : 1.0;
     const double scale = sign_ / (settings_.theta_temperature * samples);
     changes_.zeros += kernels_.center(sum_.data(), free(), free_count_, scale, examples_.n, dtheta);
     changes_.entries += free_count_;
     std::fill(sum_.begin() + examples_.n, sum_.end(), 0.0);
-    const Capped capped{.weights = partials_.weights,
-                        .capped = partials_.capped,
-                        .mass = fold(partials_.mass),
-                        .lost = fold(partials_.lost)};
-    partials_ = {};
-    return capped;
+    return kernels_.drain(partials_);
   }
 
   const Changes& changes() const { return changes_; }
@@ -159,7 +146,7 @@ BackwardReport threshold_backward(const EstimatorSettings& settings, const Solve
   const Signs sign = signs(settings.sense, Sense::kMax);
   const ThresholdFinder<T> supported(solver);  // throws here rather than on a thread
   const double ns = (supported.is_tree() ? 12.0 : 5.0) * static_cast<double>(samples * n);
-  std::vector<Capped> capped(static_cast<size_t>(examples.count));
+  std::vector<CappedTotals> capped(static_cast<size_t>(examples.count));
   ReportBuilder report(0);
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
     Block<T> block(settings, examples, (end - begin) * samples);
@@ -179,20 +166,20 @@ BackwardReport threshold_backward(const EstimatorSettings& settings, const Solve
     });
     report.add(sum.changes());
   });
-  const auto total = [&](double Capped::*part) {
+  const auto total = [&](double CappedTotals::*part) {
     return fixed_total(examples.count,
                        [&](int64_t b) { return capped[static_cast<size_t>(b)].*part; });
   };
   int64_t weights = 0, cut = 0;
-  for (const Capped& example : capped) {
+  for (const CappedTotals& example : capped) {
     weights += example.weights;
     cut += example.capped;
   }
   BackwardReport result = report.build();
   result.capped_share =
       static_cast<double>(cut) / static_cast<double>(std::max<int64_t>(weights, 1));
-  const double mass = total(&Capped::mass);
-  result.capped_mass = mass > 0.0 ? total(&Capped::lost) / mass : mass;
+  const double mass = total(&CappedTotals::mass);
+  result.capped_mass = mass > 0.0 ? total(&CappedTotals::lost) / mass : mass;
   return result;
 }
 
