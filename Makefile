@@ -48,6 +48,7 @@ build: setup  ## Builds the libraries and the C++ tests in build/release
 
 demo: build  ## Solves, learns, measures gradients; draws it all on one page (out/demo/report.html)
 	@PYTHONPATH=python "$(PYTHON)" -m aimle.demo
+	@! test -x build/release/aimle || scripts/train_demo.sh out/demo/dvae
 
 test: build  ## Runs every C++ and Python test and prints the counts
 	@scripts/test.sh
@@ -64,6 +65,7 @@ bench: setup  ## Checks results, then times them against what one would write in
 	@PYTHONPATH=python "$(PYTHON)" benchmarks/bench.py
 	@PYTHONPATH=python "$(PYTHON)" benchmarks/bench_layer.py $(if $(REFERENCE),--reference "$(REFERENCE)")
 	@for program in build/release/benchmarks/*_benchmark; do $$program --benchmark_min_time=0.05; done
+	@! test -x build/release/benchmarks/dvae_step || build/release/benchmarks/dvae_step 2 20
 
 bench-gpu: setup  ## Checks the GPU's results against the CPU's, then times them
 	@cmake --preset release -DPYTHON="$(PYTHON)" -DAIMLE_CUDA=ON -DAIMLE_BENCHMARKS=ON

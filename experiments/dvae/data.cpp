@@ -44,7 +44,7 @@ std::vector<Option> dvae_data_options() {
        .high = 1e7,
        .of_data = true},
       {.name = "validation",
-       .value = 5000,
+       .value = 2000,
        .help = "Training images kept apart for choosing settings, at most half of them; 0: none",
        .group = "Data",
        .low = 0,

@@ -22,8 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // What may differ between the parts of a run that was resumed.
-const std::set<std::string> kMayChange = {"epochs", "checkpoint_seconds", "checkpoint_steps", "graph",
-                                          "data"};
+const std::set<std::string> kMayChange = {"epochs", "checkpoint_seconds", "checkpoint_steps",
+                                          "graph", "data"};
 
 std::vector<std::string> split(const std::string& text, char at) {
   std::vector<std::string> parts;
