@@ -18,14 +18,6 @@ TIMES = {"seconds", "examples_per_second", "seconds_engine", "seconds_evaluate",
 COSTS = np.array([0.8, 1.2, 5.3, 7.7, 9.2], np.float16)
 
 
-@pytest.fixture(scope="module")
-def program() -> Path:
-    path = Path(aimle._library.find()).with_name("aimle")
-    if not path.is_file():
-        pytest.skip("the program aimle was not built")
-    return path
-
-
 def train(program: Path, out: Path, *options: str) -> list[dict[str, Any]]:
     command = [program, "train", "warcraft", "--out", out, "--threads", "1", "--quiet", *options]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300)
