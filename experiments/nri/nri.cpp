@@ -252,7 +252,7 @@ Experiment experiment() {
       .presets =
           {{.name = "reference",
             .help = "the authors' code: one lambda a batch, one direction, noise and batch norm as "
-                    "theirs; lr 0 is theirs for the method and number of frames",
+                    "theirs; lr 0: theirs for the method and number of frames",
             .values = {{"epochs", 100},
                        {"batch", 128},
                        {"lr", 0.0},
@@ -272,7 +272,7 @@ Experiment experiment() {
                        {"examples", 10000},
                        {"validation", 500},
                        {"test_examples", 500}}}},
-      .defaults = {{"epochs", 100}, {"batch", 128}, {"lr", 0.0}, {"lambda", "10"}},
+      .defaults = {{"epochs", 2}, {"batch", 128}, {"lr", 0.0}, {"lambda", "10"}},
       .select = "val_elbo",
       .maximised = {"val_elbo", "test_elbo", "val_precision", "test_precision", "val_recall",
                     "test_recall", "val_accuracy", "test_accuracy"},
