@@ -9,6 +9,7 @@
 #include "aimle/torch/functions.h"
 #include "experiments/engine/adam.h"
 #include "experiments/engine/estimator_settings.h"
+#include "experiments/engine/module_tensors.h"
 #include "experiments/warcraft/data.h"
 #include "experiments/warcraft/model.h"
 #include "experiments/warcraft/pictures.h"
@@ -44,24 +45,11 @@ class Pathfinder {
     samples_ = method.takes("output") && method.name != "dpo" ? options.nb_samples.value_or(1) : 1;
     estimator_ = make_estimator(settings, solver_, options, device_);
 
-    std::map<std::string, at::Tensor> parameters;
-    for (const auto& entry : net_->named_parameters()) parameters[entry.key()] = entry.value();
-    adam_ = std::make_unique<Adam>(parameters, AdamOptions{.lr = lr_});
+    adam_ = std::make_unique<Adam>(parameters_of(*net_), AdamOptions{.lr = lr_});
   }
 
-  std::map<std::string, at::Tensor> model_tensors() const {
-    std::map<std::string, at::Tensor> result;
-    for (const auto& entry : net_->named_parameters()) result[entry.key()] = entry.value();
-    for (const auto& entry : net_->named_buffers()) result[entry.key()] = entry.value();
-    return result;
-  }
-
-  std::map<std::string, at::Tensor> state_tensors() const {
-    std::map<std::string, at::Tensor> result;
-    for (const auto& [name, tensor] : adam_->state()) result["adam." + name] = tensor;
-    for (const auto& [name, tensor] : estimator_->state()) result["estimator." + name] = tensor;
-    return result;
-  }
+  std::map<std::string, at::Tensor> model_tensors() const { return tensors_of(*net_); }
+  std::map<std::string, at::Tensor> state_tensors() const { return state_of(*adam_, *estimator_); }
 
   Scalars step(const Batch& batch) {
     net_->train();
