@@ -40,6 +40,19 @@ std::map<int64_t, std::vector<Diagnosis>> ranked(const std::vector<Diagnosis>& d
   return groups;
 }
 
+/// Its z lies between 0 and 1, which not every loss takes.
+bool is_soft(const Diagnosis& found) {
+  const EstimatorInfo& info = estimator_info(found.estimator.substr(0, found.estimator.find(':')));
+  return info.soft && found.estimator.find(":hard=true") == std::string::npos;
+}
+
+/// What to take where the loss needs hard samples; `group` is by falling cosine.
+std::string hard_alternative(const std::vector<Diagnosis>& group) {
+  const auto hard = std::find_if_not(group.begin(), group.end(), is_soft);
+  if (hard == group.end()) return "";
+  return "; best with hard samples: " + name_of(*hard) + ", cosine " + format("%.3f", hard->cosine);
+}
+
 std::string reason_for(const Diagnosis& chosen, const Diagnosis& best) {
   std::string reason = "cosine " + format("%.3f", chosen.cosine) + " at " +
                        format("%.0f", chosen.microseconds) + " us a call";
@@ -70,11 +83,13 @@ std::vector<Recommendation> recommend(const std::vector<Diagnosis>& diagnoses) {
       const bool harder = other.fixed_lambda && !chosen->fixed_lambda;
       if (as_good && (simpler || (faster && !harder))) chosen = &other;
     }
+    std::string reason = reason_for(*chosen, best);
+    if (is_soft(*chosen)) reason += "; its samples are soft" + hard_alternative(group);
     result.push_back(
         {.samples = samples,
          .estimator = chosen->estimator,
          .lambda = chosen->fixed_lambda ? chosen->lambda : std::numeric_limits<double>::quiet_NaN(),
-         .reason = reason_for(*chosen, best)});
+         .reason = std::move(reason)});
   }
   return result;
 }

@@ -38,6 +38,7 @@ from aimle.solvers import Argmax, GridPath, Solver, SpanningTree, TopK
 _FEW = 20_000  # structures to be listed
 _BLOCKS = 20  # of a long run
 _YOURS = "your layer"
+_SOFT = ("gumbel_softmax", "softsub", "sst", "l2x")  # z between 0 and 1, which not every loss takes
 
 
 @dataclass
@@ -359,6 +360,11 @@ def _recommend(group: list[dict[str, Any]]) -> dict[str, Any]:
             f"; {_name(best)} has {best['cosine']:.3f}, no more than the noise of this test, and "
             f"takes {best['microseconds'] / chosen['microseconds']:.1f} times as long"
         )
+    if chosen["estimator"] in _SOFT:
+        hard = next((row for row in group if row["estimator"] not in _SOFT), None)
+        reason += "; its samples are soft"
+        if hard is not None:
+            reason += f"; best with hard samples: {_name(hard)}, cosine {hard['cosine']:.3f}"
     if chosen["bias"] < 0.1:
         reason += "; hardly any bias"
     else:

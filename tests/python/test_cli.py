@@ -122,7 +122,7 @@ def test_no_value_of_an_option_makes_it_crash(command: list[str], tmp_path: Path
                      "--estimators": "ste", "--learning-rates": "1"},
         "diagnose": {"--n": "4", "--repeats": "2", "--samples": "2", "--estimators": "ste"},
     }[command[-1]]  # fmt: skip
-    for trial in range(22):
+    for trial in range(14):
         option, value = generator.choice(options), generator.choice(WRONG)
         chosen = base | {option: value}
         out = tmp_path / str(trial)
