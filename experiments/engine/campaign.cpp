@@ -100,7 +100,8 @@ std::vector<Run> plan(const Campaign& campaign) {
                  .settings = settings,
                  .folder = {campaign.out},
                  .label = cell,
-                 .select = campaign.select.empty() ? campaign.experiment->select : campaign.select};
+                 .select = campaign.select.empty() ? campaign.experiment->select : campaign.select,
+                 .must_select = !campaign.select.empty() || !campaign.grid.empty()};
       if (!cell.empty()) run.folder.path /= cell;
       if (named) {
         run.folder.path /= "seed-" + std::to_string(seed);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "aimle/base/nearest.h"
 #include "experiments/engine/batches.h"
 #include "experiments/engine/checkpoint.h"
 #include "experiments/engine/randomness.h"
@@ -224,6 +225,7 @@ class Trainer {
     const at::Tensor key = noise_keys(seed_, Purpose::kEvaluate, position_.epoch, 1, device_)[0];
     for (const auto& [name, value] : training_.evaluate(key)) line[name] = value;
     const double evaluated = seconds_since(start);
+    if (run_.must_select && !line.contains(run_.select)) throw_no_metric(line);
 
     const bool last = position_.epoch + 1 == epochs_;
     if (last || seconds_since(drawn_) > 10.0) draw();
@@ -254,6 +256,13 @@ class Trainer {
     metrics_.push_back(line);
     write_metrics(run_.folder, metrics_);
     tell(line);
+  }
+
+  [[noreturn]] void throw_no_metric(const Json& line) const {
+    std::vector<std::string> names;
+    for (const auto& entry : line.items()) names.push_back(entry.key());
+    throw Failure("--select: there is no metric " + run_.select + did_you_mean(run_.select, names) +
+                  " in " + Json(names).dump() + "; val_ metrics need --validation > 0");
   }
 
   void draw() {

@@ -17,8 +17,9 @@ struct Run {
   const Experiment* experiment = nullptr;
   Settings settings;
   RunFolder folder;
-  std::string label;   // shown beside the progress, where there are several
-  std::string select;  // the metric by which the best epoch is chosen
+  std::string label;         // shown beside the progress, where there are several
+  std::string select;        // the metric by which the best epoch is chosen
+  bool must_select = false;  // it may not be missing: the user named it, or a grid depends on it
 };
 
 /// 1 if less is better, -1 if more is.

@@ -233,6 +233,15 @@ def test_a_grid_is_searched_by_the_validation_loss(program: Path, tmp_path: Path
     assert f"chosen by val_loss: lambda={best}" in message
 
 
+def test_a_metric_to_select_by_must_exist(program: Path, tmp_path: Path) -> None:
+    message = train(program, tmp_path / "a", "--select", "val_los", expect=1).stderr
+    assert "there is no metric val_los; did you mean 'val_loss'?" in message
+    options = ["--grid", "lr=1e-3,1e-4", "--validation", "0"]
+    assert (
+        "there is no metric val_loss" in train(program, tmp_path / "b", *options, expect=1).stderr
+    )
+
+
 def test_settings_by_config_and_preset(program: Path, finished, tmp_path: Path) -> None:
     _, whole = finished
     train(program, tmp_path / "again", "--config", str(whole / "config.json"))
