@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -110,11 +111,16 @@ void set_up(CLI::App& app) {
 
 const std::string& command_line() { return written; }
 
-int run(CLI::App& app, int argc, char** argv) {
+void parse(CLI::App& app, std::vector<std::string> arguments) {
   written = "aimle";
-  for (int i = 1; i < argc; ++i) written += std::string(" ") + argv[i];
+  for (const std::string& argument : arguments) written += " " + argument;
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+  app.parse(std::move(arguments));
+}
+
+int run(CLI::App& app, int argc, char** argv) {
   try {
-    app.parse(argc, argv);
+    parse(app, {argv + 1, argv + argc});
     return EXIT_SUCCESS;
   } catch (const CLI::Success& wish) {  // --help, --version
     return app.exit(wish);

@@ -18,7 +18,9 @@ namespace aimle::cli {
 
 void set_up(CLI::App& app);
 int run(CLI::App& app, int argc, char** argv);
-/// What the user wrote.
+/// Runs the command that the arguments name, as if they had been typed; throws what it throws.
+void parse(CLI::App& app, std::vector<std::string> arguments);
+/// What the user wrote, or a command wrote for them.
 const std::string& command_line();
 
 /// `--out --force --quiet --threads`, alike in every command that computes.

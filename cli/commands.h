@@ -11,5 +11,6 @@ void add_train(CLI::App& app);
 void add_list(CLI::App& app);
 void add_report(CLI::App& app);
 void add_data(CLI::App& app);
+void add_paper(CLI::App& app);
 
 }  // namespace aimle::cli

@@ -11,5 +11,6 @@ int main(int argc, char** argv) {
   aimle::cli::add_list(app);
   aimle::cli::add_report(app);
   aimle::cli::add_data(app);
+  aimle::cli::add_paper(app);
   return aimle::cli::run(app, argc, argv);
 }

@@ -352,11 +352,9 @@ def _subtitle(about: dict[str, Any]) -> str:
     return text + f"; adaptive estimators warmed up for {settings['warmup']} steps."
 
 
-def draw(folder: Path) -> Path:
-    """Figures and report.html of a folder."""
+def fill(page: Page, folder: Path) -> None:
+    """Figures and tables of a folder, on any page."""
     about = json.loads((folder / "study.json").read_text())
-    title, fill = _STUDIES[about["study"]]
-    page = Page(title, _subtitle(about))
     page.paragraph(
         "Each estimator gives the gradient of E f(z) with respect to θ; the true one is known in "
         "closed form. The cosine of the two is 1 where the estimate points the right way. Every "
@@ -366,7 +364,14 @@ def draw(folder: Path) -> Path:
     if not about["complete"]:
         page.paragraph("**The study was stopped before its end: some seeds are missing.**")
     with figures.style():
-        fill(page, folder)
+        _STUDIES[about["study"]][1](page, folder)
+
+
+def draw(folder: Path) -> Path:
+    """Figures and report.html of a folder."""
+    about = json.loads((folder / "study.json").read_text())
+    page = Page(_STUDIES[about["study"]][0], _subtitle(about))
+    fill(page, folder)
     path = folder / "report.html"
     took = f"computed in {about['seconds']:.0f} s"
     page.write(

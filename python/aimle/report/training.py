@@ -192,12 +192,29 @@ def _published(page: Page, groups: list[Group]) -> None:
         page.table(["metric", "", "settings", "value"], rows)
 
 
-def _pictures(page: Page, groups: list[Group]) -> None:
+def show_pictures(page: Page, groups: list[Group]) -> None:
+    """What the first run of every group drew."""
     for group in groups:
         for picture in sorted((group.runs[0].folder / "pictures").glob("*.png")):
             page.image(picture, f"{picture.stem}: {group.label}, {group.runs[0].folder}")
         first = group.runs[0]
         draw_exhibits(page, first.config["experiment"], first.folder, group.label)
+
+
+def show_curves(page: Page, groups: list[Group]) -> None:
+    """Curves over epochs, the chosen epochs in a table, and what tells the groups apart."""
+    first = groups[0].runs[0].metrics[0]
+    losses = [m for m in first if m.endswith("_loss")]
+    others = [
+        m
+        for m in first
+        if m.startswith(("test_", "val_")) and m not in losses and not m.endswith("_map")
+    ]
+    _plot(page, groups, losses, "Losses; bands are one standard deviation over seeds.")
+    _plot(page, groups, others[:4], "Other metrics.")
+    _plot(page, groups, ["alpha", "lambda", "count"], "The step size of the estimator.")
+    _table(page, groups)
+    _settings_table(page, groups)
 
 
 def draw(folders: Sequence[Path], out: Path) -> None:
@@ -210,20 +227,9 @@ def draw(folders: Sequence[Path], out: Path) -> None:
     for name in names:
         groups = group_runs([run for run in runs if run.config["experiment"] == name])
         page.heading(name)
-        first = groups[0].runs[0].metrics[0]
-        losses = [m for m in first if m.endswith("_loss")]
-        others = [
-            m
-            for m in first
-            if m.startswith(("test_", "val_")) and m not in losses and not m.endswith("_map")
-        ]
-        _plot(page, groups, losses, "Losses; bands are one standard deviation over seeds.")
-        _plot(page, groups, others[:4], "Other metrics.")
-        _plot(page, groups, ["alpha", "lambda", "count"], "The step size of the estimator.")
-        _table(page, groups)
-        _settings_table(page, groups)
+        show_curves(page, groups)
         _published(page, groups)
-        _pictures(page, groups)
+        show_pictures(page, groups)
     page.heading("Commands")
     for command in dict.fromkeys(run.config.get("command", "") for run in runs):
         page.paragraph(f"`{command}`")

@@ -1,0 +1,267 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/app.h"
+#include "cli/commands.h"
+#include "cli/paper_entries.h"
+#include "experiments/engine/experiment.h"
+#include "experiments/run/atomic_file.h"
+#include "experiments/run/failure.h"
+#include "experiments/run/progress.h"
+#include "experiments/run/python.h"
+
+namespace aimle::cli {
+namespace {
+
+using experiments::Failure;
+using experiments::say;
+using Json = nlohmann::ordered_json;
+using Arguments = std::vector<std::string>;
+namespace fs = std::filesystem;
+
+struct Request {
+  CommonOptions common;
+  bool quick = false;
+  bool resume = false;
+  std::string device;
+  std::vector<std::string> entries;
+  std::vector<std::string> settings;
+};
+
+/// `--set dvae.epochs=2`
+struct Setting {
+  std::string experiment, option, value;
+};
+
+std::vector<std::string> names_of_experiments() {
+  std::vector<std::string> names = {"synth"};
+  for (const auto& experiment : experiments::experiments()) names.push_back(experiment.name);
+  return names;
+}
+
+Setting parse_setting(const std::string& text) {
+  const size_t dot = text.find('.'), equals = text.find('=');
+  if (dot == std::string::npos || equals == std::string::npos || equals < dot) {
+    throw Failure("--set: expected EXPERIMENT.OPTION=VALUE but got '" + text + "'");
+  }
+  Setting setting = {text.substr(0, dot), text.substr(dot + 1, equals - dot - 1),
+                     text.substr(equals + 1)};
+  const std::vector<std::string> known = names_of_experiments();
+  if (std::find(known.begin(), known.end(), setting.experiment) == known.end()) {
+    throw Failure("--set: there is no experiment '" + setting.experiment + "' (synth, dvae, l2x, " +
+                  "nri, warcraft)");
+  }
+  if (setting.experiment != "synth" && setting.option != "seeds") {
+    // Complains now of what would otherwise fail hours later.
+    experiments::default_settings(experiments::experiment(setting.experiment))
+        .set(setting.option, setting.value, experiments::Origin::kUser);
+  }
+  return setting;
+}
+
+Arguments split(const std::string& text) {
+  std::istringstream stream(text);
+  Arguments parts;
+  for (std::string part; stream >> part;) parts.push_back(part);
+  return parts;
+}
+
+void replace_or_add(Arguments& arguments, const std::string& option, const std::string& value) {
+  const auto found = std::find(arguments.begin(), arguments.end(), option);
+  if (found == arguments.end()) {
+    arguments.insert(arguments.end(), {option, value});
+  } else {
+    *(found + 1) = value;
+  }
+}
+
+Arguments arguments_of(const Entry& entry, const Command& command, const Request& request) {
+  Arguments arguments = split(request.quick ? command.quick : command.full);
+  const bool trains = entry.experiment() != "synth";
+  if (trains && !request.device.empty()) replace_or_add(arguments, "--device", request.device);
+  for (const std::string& text : request.settings) {
+    const Setting setting = parse_setting(text);
+    if (setting.experiment != entry.experiment()) continue;
+    replace_or_add(arguments, "--" + setting.option, setting.value);
+  }
+  return arguments;
+}
+
+std::string as_line(const Arguments& arguments) {
+  std::string line = "aimle";
+  for (const std::string& argument : arguments) line += " " + argument;
+  return line;
+}
+
+/// What is to be done and what is done already: DIR/paper.json, which the report reads.
+Json plan(const Request& request) {
+  Json entries = Json::array();
+  for (const Entry& entry : paper_entries()) {
+    const auto& wanted = request.entries;
+    const bool is_wanted =
+        wanted.empty() || std::find(wanted.begin(), wanted.end(), entry.name) != wanted.end() ||
+        std::find(wanted.begin(), wanted.end(), entry.experiment()) != wanted.end();
+    Json commands = Json::array();
+    for (const Command& command : entry.commands) {
+      if (!is_wanted || (request.quick && command.quick.empty())) continue;
+      commands.push_back({{"folder", entry.name + "/" + command.name},
+                          {"command", as_line(arguments_of(entry, command, request))},
+                          {"complete", false},
+                          {"seconds", 0.0}});
+    }
+    entries.push_back({{"name", entry.name},
+                       {"experiment", entry.experiment()},
+                       {"title", entry.title},
+                       {"paper", entry.paper},
+                       {"substitute", entry.substitute},
+                       {"reduced", request.quick ? entry.quick : entry.full},
+                       {"commands", commands}});
+  }
+  return {{"form", request.quick ? "quick" : "full"},
+          {"version", AIMLE_VERSION},
+          {"command", command_line()},
+          {"settings", request.settings},
+          {"entries", entries}};
+}
+
+Json read(const fs::path& file) {
+  try {
+    return Json::parse(std::ifstream(file));
+  } catch (const Json::exception& error) {
+    throw Failure("cannot read " + file.string() + ": " + error.what());
+  }
+}
+
+/// Takes over what an earlier call with the same commands has finished.
+void take_over(Json& state, const fs::path& file) {
+  if (!fs::exists(file)) return;
+  const Json before = read(file);
+  for (Json& entry : state["entries"]) {
+    for (const Json& old_entry : before.at("entries")) {
+      if (old_entry.at("name") != entry["name"]) continue;
+      if (entry["commands"].empty()) entry["commands"] = old_entry.at("commands");
+      for (Json& command : entry["commands"]) {
+        for (const Json& old : old_entry.at("commands")) {
+          if (old.at("folder") != command["folder"]) continue;
+          if (old.at("command") != command["command"]) {
+            throw Failure("--resume: " + command["folder"].get<std::string>() + " is of `" +
+                          old.at("command").get<std::string>() + "`, not of `" +
+                          command["command"].get<std::string>() + "`");
+          }
+          command["complete"] = old.at("complete");
+          command["seconds"] = old.at("seconds");
+        }
+      }
+    }
+  }
+}
+
+/// Runs one command as if it had been typed.
+void run_command(const Json& command, const Request& request) {
+  Arguments arguments = split(command["command"].get<std::string>());
+  arguments.erase(arguments.begin());
+  const bool trains = arguments.front() == "train";
+  const fs::path out = request.common.out / command["folder"].get<std::string>();
+  arguments.insert(arguments.end(),
+                   {"--out", out.string(), "--threads", std::to_string(request.common.threads)});
+  if (request.common.quiet) arguments.push_back("--quiet");
+  if (request.resume) arguments.push_back(trains ? "--resume" : "--force");
+  if (!request.resume && request.common.force) arguments.push_back("--force");
+  CLI::App app("", "aimle");
+  set_up(app);
+  add_synth(app);
+  add_train(app);
+  try {
+    parse(app, arguments);
+  } catch (const CLI::ParseError& error) {
+    throw Failure(as_line(arguments) + ": " + error.what());
+  }
+}
+
+int64_t count(const Json& state, bool complete) {
+  int64_t result = 0;
+  for (const Json& entry : state["entries"]) {
+    for (const Json& command : entry["commands"]) {
+      result += !complete || command["complete"].get<bool>() ? 1 : 0;
+    }
+  }
+  return result;
+}
+
+void reproduce(Request request) {
+  for (const std::string& text : request.settings) parse_setting(text);
+  Json state = plan(request);
+  const fs::path file = request.common.out / "paper.json";
+  if (request.resume) take_over(state, file);
+  CommonOptions common = request.common;
+  common.force = common.force || request.resume;
+  apply(common);
+  const auto save = [&] { experiments::write_atomically(file, state.dump(2) + "\n"); };
+  save();
+
+  const int64_t total = count(state, false);
+  for (Json& entry : state["entries"]) {
+    for (Json& command : entry["commands"]) {
+      const auto folder = command["folder"].get<std::string>();
+      const std::string number =
+          "[" + std::to_string(count(state, true) + 1) + "/" + std::to_string(total) + "] ";
+      if (command["complete"].get<bool>()) continue;
+      say(number + folder + ": " + command["command"].get<std::string>());
+      const auto start = std::chrono::steady_clock::now();
+      const auto add_time = [&] {
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+        command["seconds"] = command["seconds"].get<double>() + took.count();
+      };
+      try {
+        run_command(command, request);
+      } catch (const experiments::Stopped& stopped) {
+        add_time();
+        save();
+        throw experiments::Stopped(
+            stopped.signal,
+            "stopped in " + (request.common.out / folder).string() + ", where its " +
+                "partial results are; " + std::to_string(count(state, true)) + " of " +
+                std::to_string(total) + " commands are complete; " + "continue with --resume");
+      }
+      add_time();
+      command["complete"] = true;
+      save();
+    }
+  }
+  if (!experiments::run_python_module("aimle.report.paper", {request.common.out.string()})) {
+    throw Failure("no report was written; the results are in " + request.common.out.string() +
+                  ", and --resume tries again");
+  }
+  std::printf("%s\n", (request.common.out / "report.html").c_str());
+}
+
+}  // namespace
+
+void add_paper(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("paper", "Computes every table and figure of the paper into one page");
+  const auto request = std::make_shared<Request>();
+  add_common_options(*command, request->common, "runs/paper");
+  command->add_flag("--quick", request->quick, "Much reduced: minutes on a processor");
+  command->add_flag("--resume", request->resume, "Continue what is in the folder");
+  std::vector<std::string> names = names_of_experiments();
+  for (const Entry& entry : paper_entries()) names.push_back(entry.name);
+  command->add_option("--entries", request->entries, "These tables and figures or experiments only")
+      ->delimiter(',')
+      ->check(one_of("entry", names))
+      ->type_name("NAME,...");
+  command->add_option("--device", request->device, "Where experiments train")
+      ->check(one_of("device", {"cpu", "cuda"}));
+  command
+      ->add_option("--set", request->settings,
+                   "Another value for an option of an experiment's commands: dvae.data=mnist; may "
+                   "be given more than once")
+      ->allow_extra_args(false);
+  command->callback([request] { reproduce(*request); });
+}
+
+}  // namespace aimle::cli

@@ -1,0 +1,137 @@
+"""`aimle paper`: runs the commands of its entries, continues, and draws them beside the paper's."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from program import PROGRAM, aimle, fails, need_program
+
+from aimle.report import paper, training
+
+TINY = [
+    *("paper", "--quick", "--entries", "dvae-k10", "--threads", "1"),
+    *("--set", "dvae.examples=60", "--set", "dvae.validation=20", "--set", "dvae.test_examples=20"),
+    *("--set", "dvae.nb_samples=2", "--set", "dvae.batch=20"),
+]
+
+
+@pytest.fixture(autouse=True)
+def program_is_built() -> None:
+    need_program()
+
+
+def state(out: Path) -> dict[str, dict]:
+    entries = json.loads((out / "paper.json").read_text())["entries"]
+    return {command["folder"]: command for entry in entries for command in entry["commands"]}
+
+
+def test_end_to_end_and_resume(tmp_path: Path) -> None:
+    out = tmp_path / "paper"
+    stopped = aimle(*TINY, "--out", out)  # without Python: all is computed, nothing drawn
+    assert stopped.returncode == 1
+    assert "no report was written" in stopped.stderr
+    commands = state(out)
+    assert list(commands) == ["dvae-k10/aimle", "dvae-k10/imle", "dvae-k10/others"]
+    assert all(command["complete"] for command in commands.values())
+    assert "--examples 60" in commands["dvae-k10/aimle"]["command"]
+    ran = json.loads((out / "dvae-k10/imle/method=imle/config.json").read_text())
+    assert ran["settings"]["examples"] == 60
+    assert "aimle train dvae" in ran["command"]
+
+    before = (out / "dvae-k10/imle/method=imle/metrics.jsonl").stat().st_mtime_ns
+    done = aimle(*TINY, "--out", out, "--resume", figures=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(out / "report.html")
+    assert (out / "dvae-k10/imle/method=imle/metrics.jsonl").stat().st_mtime_ns == before
+    page = (out / "report.html").read_text()
+    for shown in ("79.856", "81.119 ± 2.345", "-1877.9 ± 277.53", "0.951", "not run"):
+        assert shown in page, shown
+    assert "Changed by the user: <code>dvae.examples=60</code>" in page
+    assert "Differs: Drawn digits instead of MNIST" in page
+    assert not re.search(r'(src|href)="(?!data:|#)', page)
+
+    other = aimle(*TINY, "--set", "dvae.epochs=1", "--out", out, "--resume")
+    assert other.returncode == 1
+    assert "--resume: dvae-k10/aimle is of" in other.stderr
+
+
+def test_stops_in_order(tmp_path: Path) -> None:
+    out = tmp_path / "paper"
+    command = [str(PROGRAM), *TINY, "--set", "dvae.epochs=100000", "--out", str(out)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        metrics = out / "dvae-k10/aimle/method=aimle/metrics.jsonl"
+        deadline = time.monotonic() + 60
+        while not metrics.is_file() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    last = errors.strip().splitlines()[-1]
+    assert "partial results" in last
+    assert str(out / "dvae-k10/aimle") in last
+    assert "0 of 3 commands are complete" in last
+    assert not state(out)["dvae-k10/aimle"]["complete"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (["--entries", "dvae-k100"], 2, "unknown entry 'dvae-k100', did you mean"),
+        (["--set", "dvae.examples"], 1, "expected EXPERIMENT.OPTION=VALUE but got 'dvae.examples'"),
+        (["--set", "davae.examples=5"], 1, "no experiment 'davae'"),
+        (["--set", "dvae.exmples=5"], 1, "exmples"),
+        (["--set", "dvae.examples=-1"], 1, "examples"),
+        (["--device", "tpu"], 2, "unknown device 'tpu'"),
+    ],
+)
+def test_bad_input(tmp_path: Path, options: list[str], code: int, says: str) -> None:
+    out = tmp_path / "paper"
+    fails("paper", "--quick", "--out", out, *options, code=code, says=says)
+    assert not out.exists()
+
+
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("")
+    fails("paper", "--quick", "--out", tmp_path, code=1, says="is not empty")
+
+
+def test_ours_stand_beside_the_row_they_fit() -> None:
+    config = {"experiment": "x", "settings": {"k": 10, "method": "aimle"}, "select": "val_loss"}
+    lines = [
+        [{"epoch": e, "val_loss": 9 - e, "test_loss": e + seed} for e in (1, 2)] for seed in (0, 2)
+    ]
+    group = training.Group("aimle", [training.Run(Path(), config, metrics) for metrics in lines])
+    published = [
+        {"settings": {"k": 10, "method": "aimle"}, "metrics": {"test_loss": [60.2, 1.5]}},
+        {"settings": {"k": 10, "method": "aimle"}, "epoch": 1, "metrics": {"test_loss": [70.0]}},
+        {"settings": {"k": 10, "method": "aimle"}, "epoch": 9, "metrics": {"test_loss": [50.0]}},
+        {"settings": {"k": 5, "method": "aimle"}, "metrics": {"test_loss": [40.0]}},
+    ]
+    assert [line[1:3] for line in paper.compare(published, [group])] == [
+        ["60.2 ± 1.5", "3 ± 1.4"],
+        ["70", "2 ± 1.4"],
+        ["50", "–"],
+        ["40", "–"],
+    ]
+
+
+def test_published_numbers_are_whole() -> None:
+    rows = json.loads(Path(paper.__file__).with_name("published.json").read_text())["rows"]
+    counts = dict.fromkeys(("l2x", "nri", "dvae", "warcraft"), 0)
+    for row in rows:
+        counts[row["experiment"]] += 1
+    assert counts["l2x"] == 4 * 3 * 7
+    assert counts["nri"] == 2 * 5
+    cells: dict[tuple[str, int], list[tuple[float, str]]] = {}
+    for row in rows:
+        if row["experiment"] == "l2x":
+            where = (row["settings"]["aspect"], row["settings"]["k"])
+            found = (row["metrics"]["precision"][0], row["settings"]["method"])
+            cells.setdefault(where, []).append(found)
+    assert {max(found)[1] for found in cells.values()} == {"aimle"}  # the paper's claim
