@@ -47,7 +47,7 @@ Entry dvae_entry(const std::string& k, const std::string& says, const std::strin
   const std::string base = k == "10" ? "train dvae --k 10" : "train dvae --preset paper --k " + k;
   const std::string paper = base + " --epochs 100";
   const std::string quick = base +
-                            " --nb_samples 10 --examples 2500 --validation 500 "
+                            " --nb_samples 10 --examples 1500 --validation 500 "
                             "--test_examples 500 --batch 50 --epochs 2";
   const std::string samples = " --grid nb_samples=1,5,10";
   return {.name = "dvae-k" + k,
@@ -60,7 +60,7 @@ Entry dvae_entry(const std::string& k, const std::string& says, const std::strin
               with_files("Drawn digits instead of MNIST: losses are not those of MNIST.", "dvae"),
           .full = "12 000 digits unless the files are given; IMLE with λ = 1, 10, 100; one seed.",
           .quick =
-              "2000 drawn digits in batches of 50, 2 epochs, S = 10 only, IMLE with λ = 10 only, "
+              "1000 drawn digits in batches of 50, 2 epochs, S = 10 only, IMLE with λ = 10 only, "
               "one seed.",
           .commands = {{.name = "aimle",
                         .full = paper + " --grid method=aimle,aimle_forward" + samples,
@@ -93,13 +93,13 @@ std::vector<Entry> l2x_entries() {
                         "l2x"),
          .full = "One setting per method for all k; the paper chose the noise's temperature for "
                  "each cell.",
-         .quick = aspect == "taste" ? "800 reviews, k = 10 only, one epoch instead of 20, one seed."
+         .quick = aspect == "taste" ? "600 reviews, k = 10 only, one epoch instead of 20, one seed."
                                     : "Not run in the quick form.",
          .commands = {{.name = "methods",
                        .full = base + grid + " --grid k=5,10,15 --seeds 0-9",
                        .quick = aspect == "taste"
                                     ? base + grid +
-                                          " --k 10 --examples 800 --heldout 400 --annotated 100 "
+                                          " --k 10 --examples 600 --heldout 200 --annotated 100 "
                                           "--epochs 1"
                                     : ""}}});
   }
@@ -117,22 +117,22 @@ Entry nri_entry(const std::string& frames) {
               "The authors' evaluation (`--preset reference`); SST and IMLE with one setting "
               "each, where the paper chose by validation.",
           .quick =
-              "1000 examples, 60 steps of 64 instead of 50 000 of 128, width 64 instead of 256, "
+              "1000 examples, 40 steps of 32 instead of 50 000 of 128, width 64 instead of 256, "
               "noise-free trees for all methods, one seed.",
           .commands = {
               {.name = "methods",
                .full = "train nri --preset reference --frames " + frames + grid + " --seeds 0-7",
                .quick = "train nri --preset quick --frames " + frames + grid +
                         " --examples 1000 --validation 200 --test_examples 200 "
-                        "--epochs 2 --epoch_steps 30"}}};
+                        "--epochs 2 --epoch_steps 20 --batch 32"}}};
 }
 
 Entry warcraft_entry(const std::string& cells) {
   const std::string paper = "train warcraft --preset paper --cells " + cells;
   const bool is_quick = cells == "12";
   const auto quick = [&](const std::string& options) {
-    return is_quick ? "train warcraft --cells 12 --examples 350 --validation 50 "
-                      "--test_examples 100 --epochs 2 " +
+    return is_quick ? "train warcraft --cells 12 --examples 140 --validation 20 "
+                      "--test_examples 50 --epochs 2 " +
                           options
                     : std::string();
   };
@@ -145,14 +145,15 @@ Entry warcraft_entry(const std::string& cells) {
           .substitute = with_files(
               "Generated terrain maps with the real costs instead of Warcraft's.", "warcraft"),
           .full = "The baseline ResNet18 has 50 epochs instead of 150; one seed.",
-          .quick = is_quick ? "350 maps instead of 10 000, 2 epochs instead of 50, one seed."
-                            : "Not run in the quick form.",
+          .quick = is_quick
+                       ? "140 maps instead of 10 000, 2 epochs instead of 50, one seed, no DBB."
+                       : "Not run in the quick form.",
           .commands = {{.name = "aimle",
                         .full = paper + " --grid method=aimle,aimle_forward --grid step=0.01,0.001",
                         .quick = quick("--grid method=aimle,aimle_forward")},
                        {.name = "imle",
                         .full = paper + " --grid method=imle,dbb",
-                        .quick = quick("--grid method=imle,dbb")},
+                        .quick = quick("--method imle")},
                        {.name = "resnet18",
                         .full = paper + " --model resnet18",
                         .quick = quick("--model resnet18")}}};

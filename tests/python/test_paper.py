@@ -17,7 +17,7 @@ from aimle.report import paper, training
 TINY = [
     *("paper", "--quick", "--entries", "dvae-k10", "--threads", "1"),
     *("--set", "dvae.examples=60", "--set", "dvae.validation=20", "--set", "dvae.test_examples=20"),
-    *("--set", "dvae.nb_samples=2", "--set", "dvae.batch=20"),
+    *("--set", "dvae.nb_samples=2", "--set", "dvae.batch=20", "--set", "dvae.rows=4"),
 ]
 
 
@@ -82,7 +82,7 @@ def test_stops_in_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "says"),
     [
-        (["--entries", "dvae-k100"], 2, "unknown entry 'dvae-k100', did you mean"),
+        (["--entries", "dvae-k100"], 2, "unknown entry 'dvae-k100'; did you mean 'dvae-k10'?"),
         (["--set", "dvae.examples"], 1, "expected EXPERIMENT.OPTION=VALUE but got 'dvae.examples'"),
         (["--set", "davae.examples=5"], 1, "no experiment 'davae'"),
         (["--set", "dvae.exmples=5"], 1, "exmples"),
