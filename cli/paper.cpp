@@ -108,8 +108,10 @@ Json plan(const Request& request) {
     Json commands = Json::array();
     for (const Command& command : entry.commands) {
       if (!is_wanted || (request.quick && command.quick.empty())) continue;
+      const Arguments arguments = arguments_of(entry, command, request);
       commands.push_back({{"folder", entry.name + "/" + command.name},
-                          {"command", as_line(arguments_of(entry, command, request))},
+                          {"command", as_line(arguments)},
+                          {"arguments", arguments},
                           {"complete", false},
                           {"seconds", 0.0}});
     }
@@ -143,7 +145,11 @@ void take_over(Json& state, const fs::path& file) {
   for (Json& entry : state["entries"]) {
     for (const Json& old_entry : before.at("entries")) {
       if (old_entry.at("name") != entry["name"]) continue;
-      if (entry["commands"].empty()) entry["commands"] = old_entry.at("commands");
+      if (entry["commands"].empty()) {  // not asked for now: shown if it is there
+        for (const Json& old : old_entry.at("commands")) {
+          if (old.at("complete").get<bool>()) entry["commands"].push_back(old);
+        }
+      }
       for (Json& command : entry["commands"]) {
         for (const Json& old : old_entry.at("commands")) {
           if (old.at("folder") != command["folder"]) continue;
@@ -162,8 +168,7 @@ void take_over(Json& state, const fs::path& file) {
 
 /// Runs one command as if it had been typed.
 void run_command(const Json& command, const Request& request) {
-  Arguments arguments = split(command["command"].get<std::string>());
-  arguments.erase(arguments.begin());
+  auto arguments = command["arguments"].get<Arguments>();
   const bool trains = arguments.front() == "train";
   const fs::path out = request.common.out / command["folder"].get<std::string>();
   arguments.insert(arguments.end(),
