@@ -91,6 +91,17 @@ Arguments arguments_of(const Entry& entry, const Command& command, const Request
   return arguments;
 }
 
+/// What stands in for the paper's data, or the files that were given.
+std::string data_of(const Entry& entry, const Request& request) {
+  std::string text = entry.substitute;
+  for (const std::string& given : request.settings) {
+    const Setting setting = parse_setting(given);
+    if (setting.experiment != entry.experiment() || setting.option != "data") continue;
+    text = "Data: the files in `" + setting.value + "`.";
+  }
+  return text;
+}
+
 std::string as_line(const Arguments& arguments) {
   std::string line = "aimle";
   for (const std::string& argument : arguments) line += " " + argument;
@@ -119,7 +130,7 @@ Json plan(const Request& request) {
                        {"experiment", entry.experiment()},
                        {"title", entry.title},
                        {"paper", entry.paper},
-                       {"substitute", entry.substitute},
+                       {"substitute", data_of(entry, request)},
                        {"reduced", request.quick ? entry.quick : entry.full},
                        {"commands", commands}});
   }

@@ -95,6 +95,15 @@ def test_bad_input(tmp_path: Path, options: list[str], code: int, says: str) -> 
     assert not out.exists()
 
 
+def test_files_replace_the_substitute(tmp_path: Path) -> None:
+    missing, out = tmp_path / "no such folder", tmp_path / "paper"
+    fails(*TINY, "--set", f"dvae.data={missing}", "--out", out, code=1, says=str(missing))
+    entries = json.loads((out / "paper.json").read_text())["entries"]
+    shown = {entry["name"]: entry["substitute"] for entry in entries}
+    assert shown["dvae-k10"] == f"Data: the files in `{missing}`."
+    assert shown["l2x-taste"].startswith("Generated reviews")
+
+
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("")
     fails("paper", "--quick", "--out", tmp_path, code=1, says="is not empty")
