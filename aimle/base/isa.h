@@ -1,8 +1,8 @@
 // Which instruction set the kernels use, chosen once at run time.
 //
 // Every kernel has a portable form; some have an AVX2 form in a file of their own (`*_avx2.cpp`,
-// the only files compiled for AVX2 and FMA), noise and thresholds an AVX-512 form as well (`*_avx512.cpp`).
-// All give the same bits: tests run each against the other.
+// the only files compiled for AVX2 and FMA), noise and thresholds an AVX-512 form as well
+// (`*_avx512.cpp`). All give the same bits: tests run each against the other.
 #pragma once
 
 #include <string_view>

@@ -224,9 +224,8 @@ std::map<std::string, at::Tensor> Layer::stats() const {
   }
   const at::Tensor& seen = constants_.at("layer_stats");
   using Names = std::vector<std::pair<const char*, LayerStat>>;
-  const Names of_thresholds = {{"zero_share", kZeroShare},
-                               {"capped_share", kCappedShare},
-                               {"capped_mass", kCappedMass}};
+  const Names of_thresholds = {
+      {"zero_share", kZeroShare}, {"capped_share", kCappedShare}, {"capped_mass", kCappedMass}};
   const Names of_steps = {{"lambda_mean", kLambdaMean}, {"lambda_min", kLambdaMin},
                           {"lambda_max", kLambdaMax},   {"count", kCount},
                           {"zero_share", kZeroShare},   {"changed_share", kChangedShare}};

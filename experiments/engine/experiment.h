@@ -46,7 +46,8 @@ struct Training {
   bool evaluate_first = false;  // measure the untrained model too, as epoch 0
 
   std::function<Scalars(const Batch&)> step;
-  /// What the host decides before a step (a temperature, a learning rate): true when it has changed.
+  /// What the host decides before a step (a temperature, a learning rate): true when it has
+  /// changed.
   std::function<bool(int64_t step)> schedule = [](int64_t) { return false; };
   /// At an epoch's end. Names as in "test_loss", "val_loss".
   std::function<Metrics(const at::Tensor& key)> evaluate;

@@ -23,7 +23,7 @@ void wait_for(const c10::Stream& earlier, const c10::Stream& later) {
 struct StepGraph::Recording {
   std::function<void(const Batch&)> step;
   std::unique_ptr<at::cuda::CUDAGraph> graph = nullptr;
-  Batch batch = {};      // the tensors that the graph reads
+  Batch batch = {};        // the tensors that the graph reads
   int64_t unrecorded = 0;  // steps run as they are, of the batch's size
 
   bool fits(const Batch& other) const {
