@@ -47,8 +47,8 @@ build: setup  ## Builds the libraries and the C++ tests in build/release
 	@cmake --build --preset release -j $(JOBS)
 
 demo: build  ## Solves, learns, measures gradients; draws it all on one page (out/demo/report.html)
+	@! test -x build/release/aimle || scripts/train_demo.sh out/digits
 	@PYTHONPATH=python "$(PYTHON)" -m aimle.demo
-	@! test -x build/release/aimle || scripts/train_demo.sh out/demo/dvae
 
 test: build  ## Runs every C++ and Python test and prints the counts
 	@scripts/test.sh

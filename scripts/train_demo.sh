@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
-# Trains a small discrete auto-encoder of drawn digits into the folder given, and draws its report.
+# Trains a small discrete auto-encoder of drawn digits and draws its report, in a folder that is new:
+# the one given, or the first of NAME-2, NAME-3, ... that is not there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-out=${1:-out/demo/dvae}
+name=${1:-out/digits}
+out=$name
+for ((i = 2; ; i++)); do
+  [[ -e $out ]] || break
+  out=$name-$i
+done
 
 printf '\nTraining an auto-encoder with a discrete code on drawn digits\n\n'
-build/release/aimle train dvae --out "$out" --force \
+build/release/aimle train dvae --out "$out" \
   --examples 5000 --test_examples 500 --validation 500 --epochs 3 --nb_samples 5
 build/release/aimle report "$out" --out "$out/report.html"
 echo "Pictures: $out/pictures/reconstructions.png, $out/pictures/samples.png"
