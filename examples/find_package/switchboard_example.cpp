@@ -12,7 +12,7 @@
 int main() {
   const at::Tensor wanted = at::tensor({0.F, 1.F, 0.F, 0.F, 1.F, 0.F, 1.F, 0.F});
   const aimle::SolverSpec solver = aimle::topk(3);
-  at::Tensor start = at::randn({1, 8});
+  const at::Tensor start = at::randn({1, 8}).mul_(0.1);
   for (const aimle::EstimatorInfo& info : aimle::estimators()) {
     if (!info.applies_to(solver)) continue;
     aimle::EstimatorOptions options;
