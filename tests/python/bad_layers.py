@@ -25,11 +25,6 @@ def theta(*shape: int, **options) -> Tensor:
     return leaf(randn(*(shape or (2, 5)), **options))
 
 
-def bools(*rows: str) -> Tensor:
-    """bools("101", "111"): one string per row, "1" = may be chosen."""
-    return torch.tensor([[c == "1" for c in row] for row in rows])
-
-
 def misbehaves(answer: Callable[[Tensor], Any], on_call: int = 1) -> Callable[[Tensor], Any]:
     """A solver that answers well until its on_call-th call."""
     calls = []

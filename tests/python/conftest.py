@@ -4,8 +4,10 @@ The library is the one named by AIMLE_LIBRARY, or the one in build/release. Data
 in AIMLE_DATA, or in shared/data beside the checkout.
 """
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,15 +19,29 @@ sys.path.insert(0, str(REPOSITORY / "python"))
 import aimle  # noqa: E402
 
 
+@pytest.fixture
+def gpu() -> torch.device:
+    """A GPU that the library has kernels for; what takes it is skipped where there is none."""
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    if aimle._library.cuda == "none":
+        pytest.skip("aimle was built without GPU kernels")
+    return torch.device("cuda")
+
+
 @pytest.fixture(params=["cpu", "cuda"])
 def device(request: pytest.FixtureRequest) -> torch.device:
     """Every test that takes it runs on both devices."""
     if request.param == "cuda":
-        if not torch.cuda.is_available():
-            pytest.skip("no CUDA device")
-        if aimle._library.cuda == "none":
-            pytest.skip("aimle was built without GPU kernels")
+        return request.getfixturevalue("gpu")
     return torch.device(request.param)
+
+
+@pytest.fixture
+def everything_on_the_device(device: torch.device) -> Iterator[None]:
+    """Tensors made without naming a device lie on this one."""
+    with contextlib.nullcontext() if device.type == "cpu" else device:
+        yield
 
 
 @pytest.fixture

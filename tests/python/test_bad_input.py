@@ -4,30 +4,12 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from bad_rows import bools, scores, with_value
 
 import aimle
 
 ops = torch.ops.aimle
 inf, nan = float("inf"), float("nan")
-
-
-def scores(*shape: int) -> torch.Tensor:
-    return torch.linspace(0, 1, max(1, torch.Size(shape).numel()))[
-        : torch.Size(shape).numel()
-    ].view(shape)
-
-
-def with_value(value: float, *index: int, shape: tuple[int, ...]) -> torch.Tensor:
-    tensor = scores(*shape)
-    tensor[index] = value
-    return tensor
-
-
-def mask(*rows: str) -> torch.Tensor:
-    """mask("101", "111"): one string per row, "1" = may be chosen."""
-    return torch.tensor([[c == "1" for c in row] for row in rows])
-
-
 KEY = torch.tensor([1, 2])
 BAD_INPUT: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...]]] = {
     # Settings.
@@ -185,12 +167,12 @@ BAD_INPUT: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...
         ("TopK", "mask", "tensor", "list"),
     ),
     "mask of another shape": (
-        lambda: aimle.TopK(2)(scores(3, 5), mask=mask("1111")),
+        lambda: aimle.TopK(2)(scores(3, 5), mask=bools("1111")),
         ValueError,
         ("topk", "mask", "[3, 5]", "[1, 4]"),
     ),
     "mask of too many dimensions": (
-        lambda: aimle.Argmax()(scores(5), mask=mask("11111", "11111")),
+        lambda: aimle.Argmax()(scores(5), mask=bools("11111", "11111")),
         ValueError,
         ("argmax", "mask", "[5]", "[2, 5]"),
     ),
@@ -200,12 +182,12 @@ BAD_INPUT: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...
         ("argmax", "mask", "cpu", "meta"),
     ),
     "mask with too few entries": (
-        lambda: aimle.TopK(2)(scores(3, 3), mask=mask("111", "110", "010")),
+        lambda: aimle.TopK(2)(scores(3, 3), mask=bools("111", "110", "010")),
         ValueError,
         ("topk", "row 2", "at least k=2", "mask", "leave 1 of 3"),
     ),
     "mask without entries": (
-        lambda: aimle.Argmax()(scores(3), mask=mask("000")[0]),
+        lambda: aimle.Argmax()(scores(3), mask=bools("000")[0]),
         ValueError,
         ("argmax", "at least k=1", "leave 0 of 3"),
     ),
@@ -215,12 +197,12 @@ BAD_INPUT: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...
         ("topk", "at least k=2", "-inf", "leave 1 of 3"),
     ),
     "mask parts a tree": (
-        lambda: aimle.SpanningTree(3)(scores(2, 3), mask=mask("111", "100")),
+        lambda: aimle.SpanningTree(3)(scores(2, 3), mask=bools("111", "100")),
         ValueError,
         ("spanning_tree", "row 1", "connected", "mask"),
     ),
     "mask parts a grid": (
-        lambda: aimle.GridPath()(scores(3, 3), mask=mask("111", "000", "111")),
+        lambda: aimle.GridPath()(scores(3, 3), mask=bools("111", "000", "111")),
         ValueError,
         ("grid_path", "connected", "mask"),
     ),
@@ -352,86 +334,3 @@ def test_bad_input_is_named(name: str):
     assert type(raised.value) is exception
     message = str(raised.value)
     assert [word for word in words if word not in message] == [], message
-
-
-VALUES_THAT_ONLY_DATA_SHOW = [
-    (aimle.TopK(2), scores(3, 5), {"k": torch.tensor([1, 9, 2])}, aimle.Status.BAD_K),
-    (aimle.TopK(2), scores(3, 3), {"mask": mask("111", "100", "011")}, "TOO_FEW_ENTRIES"),
-    (aimle.SpanningTree(3), scores(3, 3), {"mask": mask("111", "100", "111")}, "DISCONNECTED"),
-    (
-        aimle.GridPath(negative="error"),
-        with_value(-1, 1, 0, 1, shape=(3, 2, 2)),
-        {},
-        "NEGATIVE_COST",
-    ),
-    (aimle.Argmax(), with_value(nan, 1, 0, shape=(3, 2)), {}, "NAN"),
-]
-
-
-@pytest.mark.parametrize(("solver", "x", "extra", "status"), VALUES_THAT_ONLY_DATA_SHOW)
-@pytest.mark.parametrize("options", [{"return_status": True}, {"check": False}])
-def test_bad_rows_are_nan_where_nothing_is_to_raise(
-    solver, x, extra, status, options, device: torch.device
-):
-    extra = {name: value.to(device) for name, value in extra.items()}
-    result = aimle.solve(solver, x.to(device), **extra, **options)
-    z = result[0] if "return_status" in options else result
-    assert z[1].isnan().all()
-    assert not z[[0, 2]].isnan().any()
-    if "return_status" in options:
-        expected = aimle.Status[status] if isinstance(status, str) else status
-        assert result[1].tolist() == [0, expected, 0]
-
-
-@pytest.mark.parametrize(("solver", "x", "extra", "status"), VALUES_THAT_ONLY_DATA_SHOW)
-def test_check_raises_on_every_device(solver, x, extra, status, device: torch.device):
-    extra = {name: value.to(device) for name, value in extra.items()}
-    with pytest.raises(ValueError, match="row 1: expected"):
-        aimle.solve(solver, x.to(device), check=True, **extra)
-    with pytest.raises(ValueError, match="row 1: expected"):
-        aimle.solve(solver, x.to(device), check=True, return_status=True, **extra)
-
-
-def test_whatever_comes_it_is_solved_or_refused():
-    """Random shapes, types, masks, k and values, right and wrong: a result or one of two errors."""
-    generator = torch.Generator().manual_seed(12)
-
-    def pick(*choices):
-        return choices[torch.randint(len(choices), (), generator=generator)]
-
-    def shape(most: int) -> tuple[int, ...]:
-        return tuple(pick(0, 1, 2, 3, 6) for _ in range(pick(*range(most + 1))))
-
-    solved, refused = 0, []
-    for trial in range(3000):
-        x = torch.randn(shape(4), generator=generator) * pick(1.0, 1e-40, 1e38)
-        x = torch.where(
-            torch.rand(x.shape, generator=generator) < 0.1, pick(inf, -inf, nan, 0.0), x
-        )
-        x = x.to(pick(torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64))
-        solver = pick(
-            aimle.Argmax(),
-            aimle.TopK(pick(0, 1, 3)),
-            aimle.SpanningTree(pick(1, 2, 3, 4)),
-            aimle.GridPath(pick(4, 8), source=pick((0, 0), (1, 2)), negative=pick("clip", "error")),
-        )
-        masked = torch.rand(pick(x.shape, x.shape[1:], shape(4)), generator=generator) < 0.7
-        k = torch.randint(-1, 5, pick(x.shape[:-1], x.shape[:1], shape(2)), generator=generator)
-        options = {
-            "mask": pick(None, None, masked, masked.float()),
-            "k": pick(None, None, k, k.int()) if isinstance(solver, aimle.TopK) else None,
-            "check": pick(None, True, False),
-        }
-        try:
-            z, status = aimle.solve(solver, x, return_status=True, **options)
-        except (ValueError, TypeError) as error:
-            refused.append(str(error))
-        else:
-            solved += 1
-            assert z.shape == x.shape, (trial, solver, x.shape, options)
-            assert z.dtype == x.dtype
-            good = (status == 0)[(...,) + (None,) * solver.instance_dims].expand(z.shape)
-            assert ((z == 0) | (z == 1))[good].all(), (trial, solver, x, options)
-            assert z[~good].isnan().all(), (trial, solver, x, options)
-    assert min(solved, len(refused)) > 500
-    assert [message for message in refused if not message.startswith("[aimle")] == []

@@ -13,14 +13,7 @@ from torch import Tensor
 
 import aimle
 
-
-@pytest.fixture(autouse=True)
-def gpu() -> torch.device:
-    if not torch.cuda.is_available():
-        pytest.skip("no CUDA device")
-    if aimle._library.cuda == "none":
-        pytest.skip("aimle was built without GPU kernels")
-    return torch.device("cuda")
+pytestmark = pytest.mark.usefixtures("gpu")
 
 
 SOLVERS = {

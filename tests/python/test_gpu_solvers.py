@@ -6,10 +6,7 @@ from torch import Tensor
 
 import aimle
 
-if not torch.cuda.is_available():
-    pytest.skip("no CUDA device", allow_module_level=True)
-if aimle._library.cuda == "none":
-    pytest.skip("aimle was built without GPU kernels", allow_module_level=True)
+pytestmark = pytest.mark.usefixtures("gpu")
 
 ops = torch.ops.aimle
 CHECK_NEVER = 0

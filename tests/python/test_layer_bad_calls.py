@@ -8,11 +8,11 @@ from bad_layers import (
     Misuse,
     assert_refused,
     backward_with,
-    bools,
     inf,
     theta,
     topk,
 )
+from bad_rows import bools
 
 import aimle
 

@@ -1,0 +1,61 @@
+"""What the tests of exact distributions share: structures small enough to list by other means."""
+
+import itertools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import networkx as nx
+import oracles
+import pytest
+import torch
+from torch import Tensor
+
+import aimle
+
+
+def seeded(*shape: int, seed: int = 0, scale: float = 1.0) -> Tensor:
+    generator = torch.Generator("cpu").manual_seed(seed)
+    x = torch.randn(*shape, generator=generator, dtype=torch.float64, device="cpu")
+    return scale * x.to(torch.get_default_device())
+
+
+def subsets(n: int, k: int) -> Tensor:
+    chosen = list(itertools.combinations(range(n), k))
+    z = torch.zeros(len(chosen), n, dtype=torch.float64)
+    for row, entries in zip(z, chosen, strict=True):
+        row[list(entries)] = 1
+    return z
+
+
+def trees(n: int) -> Tensor:
+    """Those sets of n - 1 edges that reach every vertex."""
+    found = []
+    for z in subsets(n * (n - 1) // 2, n - 1):
+        chosen = [edge for edge, used in zip(oracles.edges(n), z.tolist(), strict=True) if used]
+        graph = nx.Graph(chosen)
+        if len(graph) == n and nx.is_connected(graph):
+            found.append(z)
+    return torch.stack(found)
+
+
+def directed(z: Tensor, n: int) -> Tensor:
+    position = {edge: index for index, edge in enumerate(oracles.edges(n))}
+    return z[:, [position[min(arc), max(arc)] for arc in oracles.arcs(n)]]
+
+
+class Structure(NamedTuple):
+    """A solver, the number of entries of a row, and all its structures."""
+
+    solver: aimle.Solver
+    n: int
+    build: Callable[[], Tensor]
+
+
+STRUCTURES = {
+    "categorical": Structure(aimle.Argmax(), 6, lambda: torch.eye(6, dtype=torch.float64)),
+    "k_subset": Structure(aimle.TopK(3), 7, lambda: subsets(7, 3)),
+    "tree": Structure(aimle.SpanningTree(5), 10, lambda: trees(5)),
+    "directed_tree": Structure(aimle.SpanningTree(4), 12, lambda: directed(trees(4), 4)),
+}
+
+each_structure = pytest.mark.parametrize("structure", STRUCTURES.values(), ids=STRUCTURES)
