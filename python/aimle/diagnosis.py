@@ -129,7 +129,7 @@ def diagnose(
 
     Args:
         layer_or_solver: an estimator, which takes part as "your layer" from its state now and is
-            left as it is, or a solver.
+            left as it is, or a solver. All others see the solver in the sense of that layer.
         theta: [*batch, *instance].
         loss_fn: z [*batch, S, *instance] -> losses [*batch, S], each of its own sample.
         nb_samples: the numbers of samples S to look at.
@@ -150,11 +150,17 @@ def diagnose(
             f"[aimle.diagnose] expected an estimator or a solver but got "
             f"{type(layer_or_solver).__name__}"
         )
-    theta = theta.detach()
-    loss = _checked(loss_fn, theta, getattr(solver, "instance_dims", theta.dim() - 1))
-    truth, about, error = _find_truth(solver, yours, theta, loss, truth_samples)
-    if not truth.norm() > 0:
-        raise ValueError("[aimle.diagnose] the true gradient is zero: the loss ignores the choice")
+    solver, sign = _own_sense(solver, yours, theta)
+    theta = sign * theta.detach()
+    dims = getattr(solver, "instance_dims", theta.dim() - 1)
+    loss = _checked(loss_fn, theta, dims)
+    losses = _Range(loss)
+    truth, about, error = _find_truth(solver, yours, theta, losses, truth_samples)
+    if losses.is_a_point() or not truth.norm() > 0:
+        raise ValueError(
+            "[aimle.diagnose] the true gradient is zero: the loss ignores the choice, it is "
+            f"{losses.high.flatten()[0]:g} for all solutions of the first example"
+        )
     found = Diagnosis(
         structure=type(solver).__name__ if isinstance(solver, Solver) else "callable",
         shape=list(theta.shape),
@@ -165,8 +171,9 @@ def diagnose(
     for samples in nb_samples:
         check_int("diagnose", "nb_samples", samples, 1)
         for name, fixed, layer in _contestants(solver, yours, samples, lambdas, estimators):
-            _warm_up(layer, theta, loss, warmup)
-            row = _measure(layer, theta, loss, truth, repeats)
+            side = sign if name == _YOURS else 1.0
+            _warm_up(layer, side * theta, loss, warmup)
+            row = _measure(layer, side * theta, loss, side * truth, repeats, dims)
             step = row.pop("step")
             found.rows.append(
                 {"estimator": name, "lambda": fixed if fixed is not None else step}
@@ -195,6 +202,49 @@ def _checked(loss_fn: Loss, theta: Tensor, dims: int) -> Loss:
         return losses
 
     return loss
+
+
+class _Range:
+    """A loss that remembers the least and the greatest value it gave to each example."""
+
+    def __init__(self, loss: Loss) -> None:
+        self.loss = loss
+        self.low = self.high = torch.tensor(math.nan)
+
+    def __call__(self, z: Tensor) -> Tensor:
+        losses = self.loss(z)
+        seen = losses.detach()
+        self.low = torch.fmin(self.low, seen.amin(-1))
+        self.high = torch.fmax(self.high, seen.amax(-1))
+        return losses
+
+    def is_a_point(self) -> bool:
+        """Whether no example's loss changed by more than rounding does."""
+        rounding = 8 * torch.finfo(self.high.dtype).eps
+        size = torch.maximum(self.low.abs(), self.high.abs())
+        return bool((self.high - self.low <= rounding * size).all())
+
+
+class _Costs:
+    """A callable solver that minimises, and says so."""
+
+    sense = "min"
+
+    def __init__(self, solver: Callable[..., Tensor], instance_dims: int) -> None:
+        self.solver, self.instance_dims = solver, instance_dims
+
+    def __call__(self, costs: Tensor) -> Tensor:
+        return self.solver(costs)
+
+
+def _own_sense(solver, yours, theta: Tensor):
+    """The solver, and 1, or -1 where its own sense is not that in which the layer uses it."""
+    sense = getattr(yours, "sense", None)
+    if sense is None or sense == getattr(solver, "sense", "max"):
+        return solver, 1.0
+    if hasattr(solver, "sense"):
+        return solver, -1.0
+    return _Costs(solver, getattr(solver, "instance_dims", theta.dim() - 1)), 1.0
 
 
 def _contestants(solver, yours, samples, lambdas, names):
@@ -241,7 +291,9 @@ def _warm_up(layer: nn.Module, theta: Tensor, loss: Loss, steps: int) -> None:
         _gradient(layer, theta, loss)
 
 
-def _measure(layer: nn.Module, theta: Tensor, loss: Loss, truth: Tensor, repeats: int) -> dict:
+def _measure(
+    layer: nn.Module, theta: Tensor, loss: Loss, truth: Tensor, repeats: int, dims: int
+) -> dict:
     alpha = getattr(layer, "alpha", None)
     alpha = float(alpha) if alpha is not None else None
     estimates, steps, fastest = [], [], math.inf
@@ -254,11 +306,12 @@ def _measure(layer: nn.Module, theta: Tensor, loss: Loss, truth: Tensor, repeats
             steps.append(float(seen))
     all_ = torch.stack(estimates)
     mean, scale = all_.mean(0), truth.norm()
-    rows = all_.reshape(repeats, -1, *truth.shape[truth.dim() - 1 :]) if truth.dim() > 1 else all_
-    target = truth.reshape(-1, truth.shape[-1]) if truth.dim() > 1 else truth
-    cosine = torch.cosine_similarity(rows, target.expand_as(rows), dim=-1, eps=1e-30)
+    target = truth.flatten(truth.dim() - dims).reshape(-1, truth.shape[-dims:].numel())
+    cosine = torch.cosine_similarity(
+        all_.reshape(repeats, *target.shape), target.expand(repeats, -1, -1), dim=-1, eps=1e-30
+    )
     known = target.norm(dim=-1) > 0
-    each = (cosine * known).flatten(1).sum(1) / known.sum() if truth.dim() > 1 else cosine
+    each = (cosine * known).sum(1) / known.sum()
     variance = float((all_ - mean).square().sum() / (repeats - 1) / scale**2)
     squared = float((mean - truth).square().sum() / scale**2)
     return {
@@ -285,7 +338,7 @@ def _count(solver: object, theta: Tensor) -> float:
     if isinstance(solver, TopK):
         return math.comb(n, solver.k)
     if isinstance(solver, SpanningTree):
-        return solver.vertices ** (solver.vertices - 2) if solver.vertices <= 7 else math.inf
+        return solver.n ** max(solver.n - 2, 0) if solver.n <= 7 else math.inf
     if isinstance(solver, GridPath):
         return 1 if max(theta.shape[-2:]) <= 4 else math.inf
     return math.inf

@@ -192,6 +192,79 @@ def test_the_truth_of_a_long_run_agrees_with_the_exact_one():
     assert (run_ - exact).norm() / exact.norm() < 4 * error
 
 
+def spread(z: torch.Tensor) -> torch.Tensor:
+    """A linear loss, in which every entry of an instance counts otherwise."""
+    flat = z.flatten(2)
+    return (flat * torch.linspace(-1, 2, flat.shape[-1])).sum(-1)
+
+
+@pytest.mark.parametrize(
+    ("solver", "shape"),
+    [
+        (library.Argmax(), (2, 5)),
+        (library.TopK(2), (2, 5)),
+        (library.SpanningTree(4), (2, 6)),
+        (library.SpanningTree(4), (2, 12)),
+        (library.SpanningTree(9), (1, 36)),
+        (library.GridPath(), (2, 3, 3)),
+    ],
+    ids=str,
+)
+def test_every_solver_has_a_truth(solver: library.Solver, shape: tuple[int, ...]):
+    torch.manual_seed(2)
+    found = library.diagnose(
+        solver,
+        torch.rand(shape),
+        spread,
+        estimators=["ste"],
+        nb_samples=(2,),
+        repeats=2,
+        truth_samples=400,
+    )
+    assert found.rows[0]["estimator"] == "ste"
+    assert found.truth == ("score function, long run" if solver.__dict__.get("n") == 9 else "exact")
+
+
+@pytest.mark.parametrize("shape", [(6,), (3, 6), (2, 2, 6), (3, 3, 3)], ids=str)
+def test_the_cosine_is_that_of_whole_examples(shape: tuple[int, ...]):
+    from aimle.diagnosis import _measure
+
+    class Given(torch.nn.Module):
+        def forward(self, theta: torch.Tensor) -> torch.Tensor:
+            return theta.unsqueeze(theta.dim() - dims)
+
+    torch.manual_seed(3)
+    dims = 2 if shape == (3, 3, 3) else 1
+    truth, weights = torch.randn(shape, dtype=torch.float64), torch.randn(shape)
+    place = len(shape) - dims
+
+    def loss(z: torch.Tensor) -> torch.Tensor:
+        return (z * weights.unsqueeze(place)).flatten(place + 1).sum(-1)
+
+    row = _measure(Given(), torch.zeros(shape), loss, truth, 2, dims)
+    rows = [
+        x.reshape(*shape[:place], -1).reshape(-1, 6 if dims == 1 else 9) for x in (truth, weights)
+    ]
+    expected = torch.cosine_similarity(rows[0], rows[1].double(), dim=-1).mean()
+    assert row["cosine"] == pytest.approx(float(expected))
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "callable"])
+def test_the_layers_sense_is_everybodys(native: bool):
+    torch.manual_seed(4)
+    costs = torch.randn(2, 5)
+    names = ["ste", "imle_central", *(["sfe"] if native else [])]
+    settings = {"nb_samples": (2000,), "repeats": 4, "lambdas": (0.3,), "estimators": names}
+
+    def cheapest(scores: torch.Tensor) -> torch.Tensor:
+        return library.Argmax()(-scores)
+
+    target = library.FixedTarget(0.3)
+    layer = library.IMLE(library.Argmax() if native else cheapest, target=target, sense="min")
+    for row in library.diagnose(layer, costs, spread, **settings).rows:
+        assert row["cosine"] > (0.2 if row["estimator"] == "ste" else 0.8), row
+
+
 def test_it_says_what_it_wants():
     theta = torch.randn(2, 5)
     with pytest.raises(TypeError, match="an estimator or a solver"):
@@ -200,6 +273,8 @@ def test_it_says_what_it_wants():
         library.diagnose(library.Argmax(), theta, lambda z: z.sum())
     with pytest.raises(ValueError, match="ignores the choice"):
         library.diagnose(library.Argmax(), theta, lambda z: 0 * z.sum(-1))
+    with pytest.raises(ValueError, match=r"it is 1\.6 for all solutions"):
+        library.diagnose(library.TopK(2), theta, lambda z: (0.3 * z.flip(-1) + 0.2).sum(-1))
     with pytest.raises(ValueError, match="repeats"):
         library.diagnose(library.Argmax(), theta, quartic, repeats=1)
     with pytest.raises(TypeError, match="applies to"):
