@@ -14,6 +14,8 @@ Compat      aimle.compat: the interface of torch-imle and torch-adaptive-imle
 Every function here is also an op, ``torch.ops.aimle.<name>``, usable under ``torch.compile``.
 """
 
+import importlib
+
 from aimle import _library, exact
 from aimle.diagnosis import Diagnosis, diagnose
 from aimle.estimate import (
@@ -75,6 +77,7 @@ __all__ = [
     "Thresholds",
     "TopK",
     "anneal",
+    "compat",
     "diagnose",
     "draw_key",
     "estimator",
@@ -86,3 +89,13 @@ __all__ = [
     "solve",
     "symmetrise",
 ]
+
+
+def __getattr__(name: str):
+    if name == "compat":  # imported when it is asked for
+        return importlib.import_module("aimle.compat")
+    raise AttributeError(f"module 'aimle' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -1,17 +1,30 @@
 """Checks of the settings objects: each error names the argument, its value and what is allowed."""
 
+import math
+from numbers import Integral, Real
+
 from torch import Tensor
 
 
-def check_int(owner: str, name: str, value: object, low: int, high: int | None = None) -> None:
-    """TypeError unless value is an int, ValueError unless low <= value (<= high)."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(
-            f"[aimle.{owner}] expected {name} to be an int but got {type(value).__name__}"
-        )
+def check_int(owner: str, name: str, value: object, low: int, high: int | None = None) -> int:
+    """value as an int: TypeError unless it is one, NumPy's too, ValueError unless within bounds."""
+    if not isinstance(value, int):
+        if not isinstance(value, Integral):
+            raise TypeError(
+                f"[aimle.{owner}] expected {name} to be an int but got {type(value).__name__}"
+            )
+        value = int(value)
+    elif isinstance(value, bool):
+        raise TypeError(f"[aimle.{owner}] expected {name} to be an int but got bool")
     if value < low or (high is not None and value > high):
         allowed = f"{name} >= {low}" if high is None else f"{low} <= {name} <= {high}"
         raise ValueError(f"[aimle.{owner}] expected {allowed} but got {name}={value}")
+    return value
+
+
+def is_number(value: object) -> bool:
+    """Whether value is a finite real number, NumPy's too."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def check_choice(owner: str, name: str, value: object, allowed: tuple[object, ...]) -> None:
@@ -41,5 +54,5 @@ def check_theta(owner: str, theta: object) -> None:
 
 def check_positive(owner: str, name: str, value: object) -> None:
     """ValueError unless value is a finite number > 0."""
-    if not (isinstance(value, (int, float)) and 0 < value < float("inf")):
+    if not (is_number(value) and value > 0):
         raise ValueError(f"[aimle.{owner}] expected a finite {name} > 0 but got {value!r}")

@@ -33,7 +33,7 @@ from aimle import _library, exact
 from aimle._settings import check_int, check_tensor
 from aimle.estimate.perturbed import _perturbed_solutions, _score
 from aimle.noise import Gumbel, Logistic, Normal
-from aimle.solvers import Argmax, GridPath, Solver, SpanningTree, TopK
+from aimle.solvers import Argmax, GridPath, Solver, SpanningTree, TopK, check_solver
 
 _FEW = 20_000  # structures to be listed
 _BLOCKS = 20  # of a long run
@@ -150,6 +150,7 @@ def diagnose(
             f"[aimle.diagnose] expected an estimator or a solver but got "
             f"{type(layer_or_solver).__name__}"
         )
+    check_solver("diagnose", solver)
     solver, sign = _own_sense(solver, yours, theta)
     theta = sign * theta.detach()
     dims = getattr(solver, "instance_dims", theta.dim() - 1)

@@ -110,7 +110,7 @@ def sample(
     """
     check_tensor("exact.sample", "key", key)
     if nb_samples is not None:
-        check_int("exact.sample", "nb_samples", nb_samples, 1)
+        nb_samples = check_int("exact.sample", "nb_samples", nb_samples, 1)
     if isinstance(solver, GridPath):
         every = structures(solver, scores)
         exponents = _exponents(solver, scores, every, mask)
@@ -251,6 +251,5 @@ def _settings(
     if k is not None and not isinstance(solver, TopK):
         raise TypeError(f"[aimle.exact.{function}] {type(solver).__name__} takes no k")
     if k is not None and not isinstance(k, Tensor):
-        check_int(f"exact.{function}", "k", k, 0)
-        return name, [k], mask, None
+        return name, [check_int(f"exact.{function}", "k", k, 0)], mask, None
     return name, arguments, mask, k

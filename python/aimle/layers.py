@@ -84,20 +84,49 @@ class IMLE(AIMLE):
     """Implicit MLE: a difference of solutions with a fixed step size.
 
     Niepert, Minervini, Franceschi, "Implicit MLE: Backpropagating Through Discrete Exponential
-    Family Distributions", NeurIPS 2021. The arguments are those of ``AIMLE``; the forward
-    difference is that paper's, hence the default here. The gradient is always divided by lambda.
+    Family Distributions", NeurIPS 2021. The forward difference is that paper's, hence the default
+    here. The gradient is always divided by lambda.
+
+    Args:
+        lambda_: the step size, in units of the gradient that arrives (see FixedTarget); 1 if
+            neither it nor a target is given.
+        target: ``FixedTarget(lambda_)``, another way to say the same.
+    The other arguments are those of ``AIMLE``.
     """
 
     def __init__(
         self,
         solver: Solver | Callable[..., Tensor],
+        lambda_: float | None = None,
         *,
-        target: FixedTarget = FixedTarget(1.0),  # noqa: B008  (frozen)
+        noise: Noise | str | None = Gumbel(),  # noqa: B008  (frozen)
+        nb_samples: int = 1,
         symmetric_perturbation: bool = False,
-        **settings,
+        theta_noise_temperature: float = 1.0,
+        target_noise_temperature: float | None = None,
+        target: Target | None = None,
+        sense: Sense | None = None,
+        output: Output = "samples",
+        noise_in_eval: bool = False,
+        generator: Generator | None = None,
     ) -> None:
+        owner = type(self).__name__
+        if lambda_ is not None and target is not None:
+            raise TypeError(f"[aimle.{owner}] takes lambda_ or target but got both")
+        if target is None:
+            target = FixedTarget(1.0 if lambda_ is None else lambda_)
         super().__init__(
-            solver, target=target, symmetric_perturbation=symmetric_perturbation, **settings
+            solver,
+            noise=noise,
+            nb_samples=nb_samples,
+            symmetric_perturbation=symmetric_perturbation,
+            theta_noise_temperature=theta_noise_temperature,
+            target_noise_temperature=target_noise_temperature,
+            target=target,
+            sense=sense,
+            output=output,
+            noise_in_eval=noise_in_eval,
+            generator=generator,
         )
 
 
@@ -116,9 +145,7 @@ class DBB(IMLE):
         sense: Sense | None = None,
         output: Output = "mean",
     ) -> None:
-        super().__init__(
-            solver, target=FixedTarget(lambda_), noise=None, sense=sense, output=output
-        )
+        super().__init__(solver, lambda_, noise=None, sense=sense, output=output)
 
 
 class STE(PerturbedMap):
@@ -170,11 +197,24 @@ class Identity(STE):
         *,
         projection: Literal["std", "mean", "norm"] | None = "std",
         noise: Noise | str | None = None,
+        nb_samples: int = 1,
+        theta_noise_temperature: float = 1.0,
+        sense: Sense | None = None,
         output: Output = "mean",
-        **settings,
+        noise_in_eval: bool = False,
+        generator: Generator | None = None,
     ) -> None:
         check_choice("Identity", "projection", projection, ("std", "mean", "norm", None))
-        super().__init__(solver, noise=noise, output=output, **settings)
+        super().__init__(
+            solver,
+            noise=noise,
+            nb_samples=nb_samples,
+            theta_noise_temperature=theta_noise_temperature,
+            sense=sense,
+            output=output,
+            noise_in_eval=noise_in_eval,
+            generator=generator,
+        )
         self.projection = projection
 
     def forward(self, theta: Tensor, *args, mask: Tensor | None = None, **kwargs) -> Tensor:

@@ -103,8 +103,9 @@ class SumOfGamma(Noise):
     nb_iterations: int = 10
 
     def __post_init__(self) -> None:
-        check_int("SumOfGamma", "k", self.k, 1, 1_000_000)
-        check_int("SumOfGamma", "nb_iterations", self.nb_iterations, 1, 1000)
+        for name, high in (("k", 1_000_000), ("nb_iterations", 1000)):
+            value = check_int("SumOfGamma", name, getattr(self, name), 1, high)
+            object.__setattr__(self, name, value)
 
     def table(self, device: torch.device | str | None = None) -> Tensor:
         """The quantile table that sampling reads, float32."""

@@ -23,10 +23,10 @@ from typing import Literal
 import torch
 from torch import Generator, Tensor, nn
 
-from aimle._settings import check_choice, check_int, check_tensor, check_theta
+from aimle._settings import check_choice, check_int, check_tensor, check_theta, is_number
 from aimle.functional import draw_key
 from aimle.noise import Noise, SumOfGamma, as_noise
-from aimle.solvers import Solver, TopK
+from aimle.solvers import Solver, TopK, check_solver
 from aimle.staged import staged_map
 from aimle.targets import AdaptiveTarget, Target, target_arguments
 
@@ -41,8 +41,7 @@ _STATE = ("alpha", "gbar", "updates", "velocity", "layer_stats")
 
 
 def _check_temperature(owner: str, name: str, value: object) -> None:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not (is_number and math.isfinite(value) and value >= 0):
+    if not (is_number(value) and value >= 0):
         raise ValueError(f"[aimle.{owner}] expected {name} finite and >= 0 but got {value!r}")
 
 
@@ -81,12 +80,8 @@ class PerturbedMap(nn.Module):
     ) -> None:
         super().__init__()
         owner = type(self).__name__
-        if not (isinstance(solver, Solver) or callable(solver)):
-            raise TypeError(
-                f"[aimle.{owner}] expected solver to be a native solver such as aimle.TopK(k=3) "
-                f"or a callable but got {type(solver).__name__}"
-            )
-        check_int(owner, "nb_samples", nb_samples, 1)
+        check_solver(owner, solver)
+        nb_samples = check_int(owner, "nb_samples", nb_samples, 1)
         check_choice(owner, "output", output, ("samples", "flat", "mean"))
         check_choice(owner, "sense", sense, (None, "max", "min"))
         _check_temperature(owner, "theta_noise_temperature", theta_noise_temperature)
@@ -177,8 +172,7 @@ class PerturbedMap(nn.Module):
         if k is not None and not isinstance(self.solver, TopK):
             raise TypeError(f"[aimle.{type(self).__name__}] takes k with aimle.TopK only")
         if k is not None and not isinstance(k, Tensor):
-            check_int(type(self).__name__, "k", k, 0)
-            solver_args, k = [k], None
+            solver_args, k = [check_int(type(self).__name__, "k", k, 0)], None
         return _perturbed_map(
             theta,
             key,
@@ -217,6 +211,12 @@ class PerturbedMap(nn.Module):
             f"sense={self.sense!r}",
             f"output={self.output!r}",
         ]
+        if self.noise is not None:
+            parts.append(f"theta_noise_temperature={self.theta_noise_temperature:g}")
+            if self.target_noise_temperature != self.theta_noise_temperature:
+                parts.append(f"target_noise_temperature={self.target_noise_temperature:g}")
+        if self.noise_in_eval:
+            parts.append("noise_in_eval=True")
         return ", ".join(parts)
 
     def _state(self) -> list[Tensor | None]:

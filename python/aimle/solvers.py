@@ -7,6 +7,7 @@ index. z is piecewise constant in the scores and carries no gradient: that is wh
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Integral
 from typing import ClassVar, Literal
 
 import torch
@@ -72,6 +73,20 @@ class Solver(ABC):
         return self.solve_rows(scores, mask, k)[0]
 
 
+def check_solver(owner: str, solver: object) -> None:
+    """TypeError unless solver is a native one or a callable, and not the class of one."""
+    if isinstance(solver, type) and issubclass(solver, Solver):
+        raise TypeError(
+            f"[aimle.{owner}] expected a solver such as aimle.TopK(k=3) but got the class "
+            f"{solver.__name__} itself"
+        )
+    if not callable(solver):
+        raise TypeError(
+            f"[aimle.{owner}] expected solver to be a native solver such as aimle.TopK(k=3) or a "
+            f"callable but got {type(solver).__name__}"
+        )
+
+
 def _refuse_k(solver: Solver, k: object) -> None:
     if k is not None:
         raise TypeError(f"[aimle.{type(solver).__name__}] takes no k; only TopK does")
@@ -101,7 +116,7 @@ class TopK(Solver):
     k: int
 
     def __post_init__(self) -> None:
-        check_int("TopK", "k", self.k, 0)
+        object.__setattr__(self, "k", check_int("TopK", "k", self.k, 0))
 
     def layer_arguments(self) -> tuple[str, list[int]]:
         return "topk", [self.k]
@@ -112,9 +127,11 @@ class TopK(Solver):
         if isinstance(k, Tensor):
             return _ops.topk.default(scores, self.k, mask, k, check)
         if k is not None and not isinstance(k, int | torch.SymInt):
-            raise TypeError(
-                f"[aimle.TopK] expected k to be an int or an int64 tensor but got {k!r}"
-            )
+            if not isinstance(k, Integral):
+                raise TypeError(
+                    f"[aimle.TopK] expected k to be an int or an int64 tensor but got {k!r}"
+                )
+            k = int(k)
         return _ops.topk.default(scores, self.k if k is None else k, mask, None, check)
 
 
@@ -130,7 +147,7 @@ class SpanningTree(Solver):
     n: int
 
     def __post_init__(self) -> None:
-        check_int("SpanningTree", "n", self.n, 1)
+        object.__setattr__(self, "n", check_int("SpanningTree", "n", self.n, 1))
 
     def layer_arguments(self) -> tuple[str, list[int]]:
         return "spanning_tree", [self.n]
@@ -168,13 +185,13 @@ class GridPath(Solver):
             if (
                 not isinstance(value, tuple | list)
                 or len(value) != 2
-                or not all(isinstance(i, int) and not isinstance(i, bool) for i in value)
+                or not all(isinstance(i, Integral) and not isinstance(i, bool) for i in value)
             ):
                 raise TypeError(
                     f"[aimle.GridPath] expected {name} to be (row, column), two ints, "
                     f"but got {value!r}"
                 )
-            object.__setattr__(self, name, tuple(value))
+            object.__setattr__(self, name, tuple(int(i) for i in value))
 
     def layer_arguments(self) -> tuple[str, list[int]]:
         refuse = int(self.negative == "error")

@@ -6,8 +6,11 @@ Settings only, frozen; what changes during training (alpha, gbar, updates) lives
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from numbers import Real
 from typing import Literal
+
+from aimle._settings import is_number
 
 Scope = Literal["example", "sample", "batch"]
 Scale = Literal["theta", "noise"]
@@ -27,10 +30,6 @@ def _require(owner: object, condition: bool, name: str, value: object, allowed: 
         )
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
 @dataclass(frozen=True)
 class FixedTarget:
     """A constant step `lambda_` in units of the gradient that arrives (IMLE, DBB).
@@ -42,10 +41,10 @@ class FixedTarget:
 
     def __post_init__(self) -> None:
         value = self.lambda_
-        _require(self, _is_number(value) and value >= 0, "lambda_", value, "finite and >= 0")
+        _require(self, is_number(value) and value >= 0, "lambda_", value, "finite and >= 0")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AdaptiveTarget:
     """A step that tunes itself so that on average `target_norm` entries of a solution change.
 
@@ -83,16 +82,16 @@ class AdaptiveTarget:
             _require(self, value in allowed, name, value, f"to be one of {', '.join(allowed)}")
         for name in ("step", "target_norm", "initial_gbar"):
             value = getattr(self, name)
-            _require(self, _is_number(value) and value >= 0, name, value, "finite and >= 0")
+            _require(self, is_number(value) and value >= 0, name, value, "finite and >= 0")
         for name in ("decay", "momentum"):
             value = getattr(self, name)
-            _require(self, _is_number(value) and 0 <= value < 1, name, value, "in [0, 1)")
+            _require(self, is_number(value) and 0 <= value < 1, name, value, "in [0, 1)")
         factor, given = self.factor, self.alpha_range
-        _require(self, _is_number(factor) and factor > 1, "factor", factor, "finite and > 1")
+        _require(self, is_number(factor) and factor > 1, "factor", factor, "finite and > 1")
         pair = given is None or (isinstance(given, tuple | list) and len(given) == 2)
         _require(self, pair, "alpha_range", given, "to be (low, high) or None")
         low, high = self.bounds if given is None else given
-        inside = _is_number(low) and (_is_number(high) or high == math.inf)
+        inside = is_number(low) and (is_number(high) or high == math.inf)
         _require(
             self,
             inside and 0 <= low <= high and high > 0,
@@ -105,11 +104,23 @@ class AdaptiveTarget:
         start = self.start
         _require(
             self,
-            _is_number(start) and low <= start <= high,
+            is_number(start) and low <= start <= high,
             "initial_alpha",
             start,
             f"within alpha_range [{low:g}, {high:g}]",
         )
+
+    def __repr__(self) -> str:
+        """The settings that are not the defaults."""
+        given = [
+            f"{each.name}={getattr(self, each.name)!r}"
+            for each in fields(self)
+            if each.repr and getattr(self, each.name) != each.default
+        ]
+        if self._reference:
+            given = [setting for setting in given if setting != "scope='batch'"]
+        name = f"{type(self).__name__}{'.reference' if self._reference else ''}"
+        return f"{name}({', '.join(given)})"
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -155,8 +166,7 @@ class ThresholdTarget:
             "to be one of first, trapezoid",
         )
         value = self.max_weight
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        _require(self, is_number and value > 0, "max_weight", value, "> 0")
+        _require(self, isinstance(value, Real) and value > 0, "max_weight", value, "> 0")
 
 
 Target = FixedTarget | AdaptiveTarget

@@ -10,6 +10,8 @@ Code written for them runs with its imports changed:
     from imle.noise import ...                         from aimle.compat.noise import ...
     from imle.solvers import ...                       from aimle.compat.solvers import ...
 
+or, all from one place, ``from aimle.compat import aimle, imle, ste, TargetDistribution, ...``.
+
 The conventions are theirs too: theta [B, *instance] gives z [B S M, *instance], example-major;
 losses are summed over samples and the gradient of theta is averaged over them; a fixed step divides
 by lambda only if asked to; noise is always on. What their code computes by mistake is mended, and
@@ -40,3 +42,32 @@ and leaves the state alone; the adaptive state is saved (``AdaptiveTargetDistrib
 and its grad_norm is kept in float64 where theirs is float32; ``select_k`` and ``mathias_select_k``
 choose exactly k entries, also among ties.
 """
+
+from aimle.compat.aimle import aimle
+from aimle.compat.imle import imle
+from aimle.compat.noise import (
+    BaseNoiseDistribution,
+    GumbelNoiseDistribution,
+    SumOfGammaNoiseDistribution,
+)
+from aimle.compat.solvers import mathias_select_k, select_k
+from aimle.compat.ste import ste
+from aimle.compat.target import (
+    AdaptiveTargetDistribution,
+    BaseTargetDistribution,
+    TargetDistribution,
+)
+
+__all__ = [
+    "AdaptiveTargetDistribution",
+    "BaseNoiseDistribution",
+    "BaseTargetDistribution",
+    "GumbelNoiseDistribution",
+    "SumOfGammaNoiseDistribution",
+    "TargetDistribution",
+    "aimle",
+    "imle",
+    "mathias_select_k",
+    "select_k",
+    "ste",
+]

@@ -94,8 +94,8 @@ class AuthorsMap(PerturbedMap):
                 f"[aimle.{owner}] expected noise_distribution to be None or derived from "
                 f"BaseNoiseDistribution but got {type(noise).__name__}"
             )
-        check_int(owner, "nb_samples", nb_samples, 1)
-        check_int(owner, "nb_marginal_samples", nb_marginal_samples, 1)
+        nb_samples = check_int(owner, "nb_samples", nb_samples, 1)
+        nb_marginal_samples = check_int(owner, "nb_marginal_samples", nb_marginal_samples, 1)
         native = None if reference and is_ours(noise) else as_native(noise)
         factor = 1.0 if native is None else native[1]
         super().__init__(

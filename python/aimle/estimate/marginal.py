@@ -22,7 +22,11 @@ from aimle.exact import _CLOSED_FORM
 
 
 class ExactMarginals(SampledEstimator):
-    """Exact hard samples with the Jacobian of the exact marginals; see the module."""
+    """Exact hard samples with the Jacobian of the exact marginals: g = Cov(z) d.
+
+    For k of n that is SIMPLE (Ahmed, Zeng, Niepert, Van den Broeck, ICLR 2023). Exact for linear
+    losses, whatever was drawn; biased otherwise. The arguments are those of ``SampledEstimator``.
+    """
 
     applies_to = _CLOSED_FORM
 
@@ -37,7 +41,10 @@ class ExactMarginals(SampledEstimator):
 
 
 class SST(Relaxation):
-    """The exact marginals of perturbed scores as a soft sample; see the module."""
+    """The exact marginals of perturbed scores, mu((theta + G) / t), as a soft sample.
+
+    Paulus, Choi, Tarlow, Krause, Maddison, NeurIPS 2020. The arguments are those of ``Relaxation``.
+    """
 
     applies_to = _CLOSED_FORM
 

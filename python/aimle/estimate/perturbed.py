@@ -28,7 +28,7 @@ from aimle.estimate.sampled import straight_through
 from aimle.functional import draw_key, sample_noise
 from aimle.layers import Sense
 from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
-from aimle.solvers import Solver
+from aimle.solvers import Solver, check_solver
 
 
 class DPO(nn.Module):
@@ -60,16 +60,12 @@ class DPO(nn.Module):
         output: Literal["mean"] = "mean",
     ) -> None:
         super().__init__()
-        if not (isinstance(solver, Solver) or callable(solver)):
-            raise TypeError(
-                "[aimle.DPO] expected solver to be a native solver such as aimle.TopK(k=3) or a "
-                f"callable but got {type(solver).__name__}"
-            )
+        check_solver("DPO", solver)
         check_choice("DPO", "output", output, ("mean",))
         check_choice("DPO", "sense", sense, (None, "max", "min"))
         check_choice("DPO", "variance_reduction", variance_reduction, ("leave_one_out", "none"))
         leave_one_out = variance_reduction == "leave_one_out"
-        check_int("DPO", "nb_samples", nb_samples, 2 if leave_one_out else 1)
+        nb_samples = check_int("DPO", "nb_samples", nb_samples, 2 if leave_one_out else 1)
         self.solver = solver
         self.noise = _with_density("DPO", noise)
         self.nb_samples = nb_samples
@@ -144,9 +140,10 @@ def perturbed_fenchel_young_loss(
     average where the model's mean solution is the target. The value is the loss up to a constant
     that depends on the target alone.
     """
-    check_int("perturbed_fenchel_young_loss", "nb_samples", nb_samples, 1)
+    nb_samples = check_int("perturbed_fenchel_young_loss", "nb_samples", nb_samples, 1)
     check_positive("perturbed_fenchel_young_loss", "temperature", temperature)
     check_theta("perturbed_fenchel_young_loss", theta)
+    check_solver("perturbed_fenchel_young_loss", solver)
     noise = as_noise(noise)
     sense = sense or getattr(solver, "sense", "max")
     dims = getattr(solver, "instance_dims", theta.dim() - 1)

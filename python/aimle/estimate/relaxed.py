@@ -24,10 +24,11 @@ import math
 from abc import abstractmethod
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from aimle._settings import check_int, check_positive
 from aimle.estimate.sampled import SampledEstimator, straight_through
+from aimle.layers import Output
 from aimle.solvers import Argmax, Solver, TopK
 
 
@@ -53,9 +54,23 @@ class Relaxation(SampledEstimator):
     temperature: Tensor
 
     def __init__(
-        self, solver: Solver, *, temperature: float = 1.0, hard: bool = False, **settings
+        self,
+        solver: Solver,
+        *,
+        temperature: float = 1.0,
+        hard: bool = False,
+        nb_samples: int = 1,
+        output: Output = "samples",
+        noise_in_eval: bool = False,
+        generator: Generator | None = None,
     ) -> None:
-        super().__init__(solver, **settings)
+        super().__init__(
+            solver,
+            nb_samples=nb_samples,
+            output=output,
+            noise_in_eval=noise_in_eval,
+            generator=generator,
+        )
         self.hard = hard
         self.register_buffer("temperature", torch.tensor(0.0))
         self.set_temperature(temperature)
@@ -75,7 +90,11 @@ class Relaxation(SampledEstimator):
 
 
 class GumbelSoftmax(Relaxation):
-    """softmax((theta + G) / t), one of n."""
+    """softmax((theta + G) / t), one of n.
+
+    Jang, Gu, Poole, ICLR 2017; Maddison, Mnih, Teh, ICLR 2017. The arguments are those of
+    ``Relaxation``.
+    """
 
     applies_to = (Argmax,)
 
@@ -112,8 +131,7 @@ class _Rounds(Relaxation):
         owner = type(self).__name__
         if not isinstance(k, Tensor):
             rounds = self.solver.k if k is None else k
-            check_int(owner, "k", rounds, 0)
-            return rounds, None
+            return check_int(owner, "k", rounds, 0), None
         if k.device.type == "cpu" and not torch.compiler.is_compiling():
             bad = k[(k < 0) | (k > self.solver.k)]
             if bad.numel():
@@ -128,7 +146,8 @@ class SoftSub(_Rounds):
     """k rounds of softmax over theta + G, each round added up: entries in (0, 1) that sum to k.
 
     Round i takes a_i = softmax(w_i / t) and leaves w_{i+1} = w_i + log(1 - a_i), so that what was
-    taken in any earlier round stays down.
+    taken in any earlier round stays down. Xie & Ermon, IJCAI 2019. The arguments are those of
+    ``Relaxation``.
     """
 
     def _soft(
@@ -145,10 +164,29 @@ class SoftSub(_Rounds):
 
 
 class L2X(_Rounds):
-    """The entry-wise maximum of k concrete draws: soft only, sums to at most k."""
+    """The entry-wise maximum of k concrete draws: soft only, sums to at most k.
 
-    def __init__(self, solver: Solver, *, temperature: float = 1.0, **settings) -> None:
-        super().__init__(solver, temperature=temperature, hard=False, **settings)
+    Chen, Song, Wainwright, Jordan, ICML 2018. The arguments are those of ``Relaxation``, but hard.
+    """
+
+    def __init__(
+        self,
+        solver: Solver,
+        *,
+        temperature: float = 1.0,
+        nb_samples: int = 1,
+        output: Output = "samples",
+        noise_in_eval: bool = False,
+        generator: Generator | None = None,
+    ) -> None:
+        super().__init__(
+            solver,
+            temperature=temperature,
+            nb_samples=nb_samples,
+            output=output,
+            noise_in_eval=noise_in_eval,
+            generator=generator,
+        )
 
     def _soft(
         self, scores: Tensor, key: Tensor | None, rounds: int, each: Tensor | None

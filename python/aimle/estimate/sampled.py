@@ -12,7 +12,7 @@ from aimle._settings import check_choice, check_int, check_theta
 from aimle.functional import draw_key, sample_noise
 from aimle.layers import Output
 from aimle.noise import Gumbel
-from aimle.solvers import Solver, TopK
+from aimle.solvers import Solver, TopK, check_solver
 
 
 class SampledEstimator(nn.Module):
@@ -41,11 +41,12 @@ class SampledEstimator(nn.Module):
     ) -> None:
         super().__init__()
         owner = type(self).__name__
+        check_solver(owner, solver)
         if not isinstance(solver, self.applies_to):
             *others, last = (kind.__name__ for kind in self.applies_to)
             names = f"{', '.join(others)} and {last}" if others else last
             raise TypeError(f"[aimle.{owner}] applies to {names} but got {type(solver).__name__}")
-        check_int(owner, "nb_samples", nb_samples, 1)
+        nb_samples = check_int(owner, "nb_samples", nb_samples, 1)
         check_choice(owner, "output", output, ("samples", "flat", "mean"))
         self.solver = solver
         self.nb_samples = nb_samples

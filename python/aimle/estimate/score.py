@@ -20,16 +20,20 @@ It has the values of the losses and, besides their own gradients, that of theta.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from aimle import exact
 from aimle._settings import check_choice, check_theta
 from aimle.estimate.sampled import SampledEstimator, hide
 from aimle.exact import _CLOSED_FORM
-from aimle.layers import AIMLE, Output
+from aimle.layers import AIMLE, Output, Sense
+from aimle.noise import Gumbel, Noise
+from aimle.solvers import Solver
+from aimle.targets import AdaptiveTarget, Target
 
 
 class SFE(SampledEstimator):
@@ -45,14 +49,21 @@ class SFE(SampledEstimator):
 
     def __init__(
         self,
-        solver,
+        solver: Solver,
         *,
         baseline: Literal["none", "leave_one_out"] = "none",
         nb_samples: int = 1,
         output: Output = "samples",
-        **settings,
+        noise_in_eval: bool = False,
+        generator: Generator | None = None,
     ) -> None:
-        super().__init__(solver, nb_samples=nb_samples, output=output, **settings)
+        super().__init__(
+            solver,
+            nb_samples=nb_samples,
+            output=output,
+            noise_in_eval=noise_in_eval,
+            generator=generator,
+        )
         check_choice("SFE", "baseline", baseline, ("none", "leave_one_out"))
         _refuse_mean("SFE", output)
         if baseline == "leave_one_out" and nb_samples < 2:
@@ -99,14 +110,33 @@ class CovarianceAIMLE(AIMLE):
 
     def __init__(
         self,
-        solver,
+        solver: Solver | Callable[..., Tensor],
         *,
         share: float = 0.5,
+        noise: Noise | str | None = Gumbel(),  # noqa: B008  (frozen)
         nb_samples: int = 2,
+        symmetric_perturbation: bool = True,
+        theta_noise_temperature: float = 1.0,
+        target_noise_temperature: float | None = None,
+        target: Target = AdaptiveTarget(),  # noqa: B008  (frozen)
+        sense: Sense | None = None,
         output: Output = "samples",
-        **settings,
+        noise_in_eval: bool = False,
+        generator: Generator | None = None,
     ) -> None:
-        super().__init__(solver, nb_samples=nb_samples, output=output, **settings)
+        super().__init__(
+            solver,
+            noise=noise,
+            nb_samples=nb_samples,
+            symmetric_perturbation=symmetric_perturbation,
+            theta_noise_temperature=theta_noise_temperature,
+            target_noise_temperature=target_noise_temperature,
+            target=target,
+            sense=sense,
+            output=output,
+            noise_in_eval=noise_in_eval,
+            generator=generator,
+        )
         _refuse_mean("CovarianceAIMLE", output)
         if not 0 <= share <= 1:
             raise ValueError(f"[aimle.CovarianceAIMLE] expected 0 <= share <= 1 but got {share}")

@@ -22,7 +22,7 @@ from aimle.estimate.score import SFE, CovarianceAIMLE
 from aimle.estimate.thresholds import Thresholds
 from aimle.layers import AIMLE, DBB, IMLE, STE, Identity
 from aimle.solvers import Solver
-from aimle.targets import AdaptiveTarget, FixedTarget
+from aimle.targets import AdaptiveTarget
 
 _ADAPTIVE = [
     field.name for field in dataclasses.fields(AdaptiveTarget) if not field.name.startswith("_")
@@ -61,18 +61,9 @@ def _aimle_noise(solver: Any, **settings) -> AIMLE:
     return _aimle(solver, **{"scale": "noise", "rule": "multiplicative", **settings})
 
 
-def _imle(solver: Any, **settings) -> IMLE:
-    """IMLE, the forward difference; lambda_ may be given directly."""
-    if "lambda_" in settings:
-        if "target" in settings:
-            raise TypeError("[aimle.estimator] give lambda_ inside target, not beside it")
-        settings["target"] = FixedTarget(settings.pop("lambda_"))
-    return IMLE(solver, **settings)
-
-
 def _imle_central(solver: Any, **settings) -> IMLE:
     """IMLE with the central difference."""
-    return _imle(solver, symmetric_perturbation=True, **settings)
+    return IMLE(solver, symmetric_perturbation=True, **settings)
 
 
 _BUILDERS: dict[str, Callable[..., nn.Module]] = {
@@ -80,7 +71,7 @@ _BUILDERS: dict[str, Callable[..., nn.Module]] = {
     "aimle_forward": _aimle_forward,
     "aimle_noise": _aimle_noise,
     "aimle_covariance": _aimle_covariance,
-    "imle": _imle,
+    "imle": IMLE,
     "imle_central": _imle_central,
     "ste": STE,
     "dbb": DBB,
@@ -105,8 +96,8 @@ def estimators() -> tuple[str, ...]:
 def estimator(name: str, solver: Solver | Callable[..., Tensor], **settings) -> nn.Module:
     """The estimator of this name around a solver; settings as in its class.
 
-    For ``aimle`` and ``imle`` the settings of their target may be given directly:
-    ``estimator("aimle", solver, target_norm=3.0)``, ``estimator("imle", solver, lambda_=10.0)``.
+    For ``aimle`` and its forms the settings of their target may be given directly:
+    ``estimator("aimle", solver, target_norm=3.0)``.
 
     A name that is not known raises a ValueError that suggests the nearest one; a structure to which
     the estimator does not apply raises a TypeError that says to which it does.

@@ -20,7 +20,7 @@ from torch import Generator, Tensor
 
 from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
 from aimle.perturbed_map import _STATS, _THRESHOLD_STATS, Output, PerturbedMap, Sense
-from aimle.solvers import Argmax, Solver, SpanningTree, TopK
+from aimle.solvers import Argmax, Solver, SpanningTree, TopK, check_solver
 from aimle.targets import ThresholdTarget
 
 
@@ -53,6 +53,7 @@ class Thresholds(PerturbedMap):
         noise_in_eval: bool = False,
         generator: Generator | None = None,
     ) -> None:
+        check_solver("Thresholds", solver)
         if not isinstance(solver, Argmax | TopK | SpanningTree):
             raise TypeError(
                 "[aimle.Thresholds] applies to Argmax, TopK and SpanningTree, whose entries have a "

@@ -1,0 +1,120 @@
+"""What a user sees of the package: names, help, signatures, representations, kinds of numbers."""
+
+import importlib
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import aimle
+
+LAYERS = [
+    cls
+    for cls in vars(aimle).values()
+    if inspect.isclass(cls) and issubclass(cls, torch.nn.Module) and cls is not aimle.PerturbedMap
+]
+
+
+def test_completion_offers_public_names_alone():
+    assert [name for name in dir(aimle) if not name.startswith("__")] == sorted(aimle.__all__)
+    assert all(getattr(aimle, name) is not None for name in aimle.__all__)
+    with pytest.raises(AttributeError, match="'gumbel'"):
+        _ = aimle.gumbel
+
+
+def test_compat_is_there_without_an_import_of_its_own():
+    environment = {"PYTHONPATH": str(Path(aimle.__file__).parents[1])}
+    code = "import aimle; assert callable(aimle.compat.imle) and callable(aimle.compat.aimle)"
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+
+
+@pytest.mark.parametrize("name", aimle.compat.__all__)
+def test_compat_offers_its_names_in_one_place_and_in_the_authors(name: str):
+    value = getattr(aimle.compat, name)
+    assert getattr(importlib.import_module(value.__module__), name) is value
+    assert value.__module__.startswith("aimle.compat.")
+    assert value.__doc__
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in aimle.__all__ if name not in ("compat", "exact")]
+)
+def test_everything_has_help(name: str):
+    value = getattr(aimle, name)
+    assert inspect.getdoc(value)
+    if inspect.isclass(value):
+        methods = {n: m for n, m in vars(value).items() if inspect.isfunction(m)}
+        assert [n for n in methods if n[0] != "_" and not inspect.getdoc(getattr(value, n))] == []
+
+
+@pytest.mark.parametrize("cls", LAYERS, ids=lambda cls: cls.__name__)
+def test_signatures_spell_out_every_setting(cls: type):
+    parameters = inspect.signature(cls).parameters.values()
+    assert [p.name for p in parameters if p.kind is p.VAR_KEYWORD] == []
+    assert [p.name for p in parameters if p.annotation is p.empty] == []
+    solver = aimle.Argmax() if cls in (aimle.ReinMax, aimle.GumbelSoftmax) else aimle.TopK(3)
+    with pytest.raises(TypeError, match=r"unexpected keyword argument .n_samples."):
+        cls(solver, n_samples=3)
+
+
+@pytest.mark.parametrize("cls", LAYERS, ids=lambda cls: cls.__name__)
+def test_the_class_of_a_solver_is_not_a_solver(cls: type):
+    with pytest.raises(TypeError, match=rf"\[aimle.{cls.__name__}\] .* the class TopK itself"):
+        cls(aimle.TopK)
+
+
+def test_the_step_of_imle_is_an_argument():
+    assert aimle.IMLE(aimle.TopK(3), 10.0).target == aimle.FixedTarget(10.0)
+    assert aimle.IMLE(aimle.TopK(3), lambda_=10.0).target == aimle.FixedTarget(10.0)
+    assert aimle.IMLE(aimle.TopK(3)).target == aimle.FixedTarget(1.0)
+    assert aimle.DBB(aimle.TopK(3), 10.0).target == aimle.FixedTarget(10.0)
+    with pytest.raises(TypeError, match="lambda_ or target but got both"):
+        aimle.IMLE(aimle.TopK(3), 1.0, target=aimle.FixedTarget(1.0))
+    with pytest.raises(ValueError, match=r"lambda_ finite and >= 0 but got -1"):
+        aimle.IMLE(aimle.TopK(3), -1)
+
+
+def test_numbers_of_numpy_are_numbers():
+    theta = torch.linspace(-1, 1, 8).reshape(1, 8)
+    key = torch.tensor([1, 2])
+    plain = aimle.AIMLE(
+        *(aimle.TopK(3),), noise=aimle.SumOfGamma(3, 5), nb_samples=4, theta_noise_temperature=0.5
+    )
+    numpy = aimle.AIMLE(
+        aimle.TopK(np.int64(3)),
+        noise=aimle.SumOfGamma(np.int32(3), np.uint8(5)),
+        nb_samples=np.int64(4),
+        theta_noise_temperature=np.float32(0.5),
+        target=aimle.AdaptiveTarget(np.float64(0), step=np.float32(0.001)),
+    )
+    assert torch.equal(numpy(theta, key=key), plain(theta, key=key))
+    assert numpy.solver == plain.solver
+    assert type(numpy.solver.k) is int
+    assert torch.equal(plain(theta, key=key, k=np.int64(2)), plain(theta, key=key, k=2))
+    assert aimle.TopK(3)(theta, k=np.int64(2)).sum() == 2
+    assert aimle.SpanningTree(np.int64(4)) == aimle.SpanningTree(4)
+    assert aimle.GridPath(source=tuple(np.array([0, 1]))) == aimle.GridPath(source=(0, 1))
+    assert aimle.IMLE(aimle.TopK(3), np.float32(2)).target.lambda_ == 2
+    assert aimle.GumbelSoftmax(aimle.Argmax(), temperature=np.float32(0.5)).temperature == 0.5
+    for bad in (np.float64(3), np.bool_(True), True, 3.0, "3"):
+        with pytest.raises(TypeError, match="expected k to be an int"):
+            aimle.TopK(bad)
+    for bad in (np.float32("nan"), np.inf, True, "1", torch.tensor(1.0)):
+        with pytest.raises(ValueError, match="theta_noise_temperature"):
+            aimle.AIMLE(aimle.TopK(3), theta_noise_temperature=bad)
+
+
+def test_a_layer_shows_what_is_special_about_it():
+    assert repr(aimle.AdaptiveTarget()) == "AdaptiveTarget()"
+    target = aimle.AdaptiveTarget.reference(step=0.1)
+    assert repr(target) == "AdaptiveTarget.reference(step=0.1)"
+    shown = repr(aimle.AIMLE(aimle.TopK(3), target=target, theta_noise_temperature=2.0))
+    assert all(part in shown for part in ("TopK(k=3)", "Gumbel()", repr(target), "temperature=2"))
+    assert "target_noise_temperature" not in shown
+    both = aimle.AIMLE(aimle.TopK(3), target_noise_temperature=0.5, noise_in_eval=True)
+    assert "target_noise_temperature=0.5, noise_in_eval=True" in repr(both)
+    assert "temperature" not in repr(aimle.DBB(aimle.TopK(3)))
