@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "aimle/base/nearest.h"
 #include "experiments/dvae/dvae.h"
 #include "experiments/engine/estimator_settings.h"
@@ -86,6 +88,9 @@ Settings default_settings(const Experiment& experiment) {
       if (option.name == name) option.value = option.check(value);
     }
   }
+  const bool by_steps = std::any_of(experiment.options.begin(), experiment.options.end(),
+                                    [](const Option& own) { return own.name == "epoch_steps"; });
+  if (by_steps) options.front().help = "Rounds of --epoch_steps steps, each with its validation";
   options.insert(options.end(), experiment.options.begin(), experiment.options.end());
   return Settings(std::move(options));
 }
