@@ -55,7 +55,7 @@ at::Tensor Wiring::both_ways(const at::Tensor& pairs) const {
 
 at::Tensor Wiring::one_way(const at::Tensor& pairs) const {
   const at::Tensor links = both_ways(pairs);
-  return links.detach() + (links - links.detach()) * is_forth_ * 2.0;
+  return links.detach() + (links - links.detach()) * is_forth_;
 }
 
 at::Tensor Wiring::meet(const at::Tensor& from_sender, const at::Tensor& from_receiver) const {

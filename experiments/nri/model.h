@@ -34,9 +34,7 @@ class Wiring {
   at::Tensor symmetric(const at::Tensor& links) const;
   /// Pairs -> links: the same for both directions, so that the gradient of a pair is their sum.
   at::Tensor both_ways(const at::Tensor& pairs) const;
-  /// As both_ways, but a pair gets twice the gradient of its link with sender < receiver and
-  /// nothing of the other: so it is with the authors' trees, which read one direction and write
-  /// two.
+  /// As both_ways, but a pair gets the gradient of its link with sender < receiver alone.
   at::Tensor one_way(const at::Tensor& pairs) const;
   /// What every link sees of nodes [N, n, h]: the sum of `from_sender` of its sender and
   /// `from_receiver` of its receiver, [N, n, n-1, h].

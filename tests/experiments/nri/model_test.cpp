@@ -171,7 +171,7 @@ TEST(NriModel, PairsAndLinks) {
     for (int64_t j = i + 1; j < kN; ++j, ++pair) {
       for (size_t e = 0; e < order.size(); ++e) {  // sender i, receiver j
         if (order[e].first == j && order[e].second == i) {
-          expected.select(1, pair) = 2 * weights.select(1, static_cast<int64_t>(e));
+          expected.select(1, pair) = weights.select(1, static_cast<int64_t>(e));
         }
       }
     }
