@@ -23,7 +23,7 @@ at::Tensor to_tensor(const std::vector<int64_t>& values, at::Device device) {
 
 }  // namespace
 
-Wiring::Wiring(int64_t vertices, at::Device device) : vertices_(vertices) {
+Wiring::Wiring(int64_t vertices, at::Device device, at::ScalarType type) : vertices_(vertices) {
   const int64_t links = vertices * (vertices - 1);
   std::vector<int64_t> senders(links), pair_of(links), forth(pairs()), back(pairs());
   std::vector<float> is_forth(links);
@@ -38,11 +38,11 @@ Wiring::Wiring(int64_t vertices, at::Device device) : vertices_(vertices) {
       (s < r ? forth : back)[pair] = link;
     }
   }
-  sender_ = at::one_hot(to_tensor(senders, device), vertices).to(at::kFloat);
+  sender_ = at::one_hot(to_tensor(senders, device), vertices).to(type);
   pair_of_ = to_tensor(pair_of, device);
   forth_ = to_tensor(forth, device);
   back_ = to_tensor(back, device);
-  is_forth_ = at::tensor(is_forth).to(device);
+  is_forth_ = at::tensor(is_forth).to(device, type);
 }
 
 at::Tensor Wiring::symmetric(const at::Tensor& links) const {
@@ -146,7 +146,7 @@ at::Tensor DecoderImpl::step(const at::Tensor& positions, const at::Tensor& link
 }
 
 at::Tensor DecoderImpl::forward(const at::Tensor& paths, const at::Tensor& links, int64_t horizon,
-                                const Wiring& wiring) {
+                                const Wiring& wiring, Links kind) {
   const int64_t batch = paths.size(0), n = paths.size(1), frames = paths.size(2);
   const int64_t samples = links.size(1);
   const int64_t starts = (frames - 1 + horizon - 1) / horizon;
@@ -158,17 +158,39 @@ at::Tensor DecoderImpl::forward(const at::Tensor& paths, const at::Tensor& links
                        .reshape({-1, n, 2});
   const at::Tensor chosen =
       links.unsqueeze(2).expand({-1, -1, starts, -1}).reshape({-1, links.size(2)});
-  std::vector<at::Tensor> predicted;
-  for (int64_t t = 0; t < horizon; ++t) {
-    now = step(now, chosen, wiring);
-    predicted.push_back(now);
+  at::Tensor predicted;
+  if (kind == Links::kTrees) {
+    predicted = tree_rollout(now, chosen, horizon, weights(), wiring.sender());
+  } else {
+    std::vector<at::Tensor> steps;
+    for (int64_t t = 0; t < horizon; ++t) {
+      now = step(now, chosen, wiring);
+      steps.push_back(now);
+    }
+    predicted = at::stack(steps);
   }
-  // [B S starts, n, horizon, 2] -> [B, S, n, starts * horizon, 2]
-  return at::stack(predicted, 2)
-      .view({batch, samples, starts, n, horizon, 2})
-      .permute({0, 1, 3, 2, 4, 5})
+  // [horizon, B S starts, n, 2] -> [B, S, n, starts * horizon, 2]
+  return predicted.view({horizon, batch, samples, starts, n, 2})
+      .permute({1, 2, 4, 3, 0, 5})
       .reshape({batch, samples, n, starts * horizon, 2})
       .narrow(3, 0, frames - 1);
+}
+
+DecoderWeights DecoderImpl::weights() const {
+  const auto both = [](const Linear* layers, bool bias) {
+    return bias ? at::stack({layers[0]->bias, layers[1]->bias})
+                : at::stack({layers[0]->weight, layers[1]->weight});
+  };
+  return {.message0 = both(message0_, false),
+          .message0_bias = both(message0_, true),
+          .message1 = both(message1_, false),
+          .message1_bias = both(message1_, true),
+          .out0 = out0_->weight,
+          .out0_bias = out0_->bias,
+          .out1 = out1_->weight,
+          .out1_bias = out1_->bias,
+          .out2 = out2_->weight,
+          .out2_bias = out2_->bias};
 }
 
 NriModelImpl::NriModelImpl(NriShape shape)

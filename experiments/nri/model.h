@@ -22,13 +22,15 @@
 
 #include <cstdint>
 
+#include "experiments/nri/tree_rollout.h"
+
 namespace aimle::experiments::nri {
 
 /// Which links and pairs there are between n points.
 class Wiring {
  public:
   Wiring() = default;
-  Wiring(int64_t vertices, at::Device device);
+  Wiring(int64_t vertices, at::Device device, at::ScalarType type = at::kFloat);
 
   /// Links [*, n (n-1)] -> pairs [*, n (n-1) / 2]: the mean of both directions.
   at::Tensor symmetric(const at::Tensor& links) const;
@@ -39,6 +41,9 @@ class Wiring {
   /// What every link sees of nodes [N, n, h]: the sum of `from_sender` of its sender and
   /// `from_receiver` of its receiver, [N, n, n-1, h].
   at::Tensor meet(const at::Tensor& from_sender, const at::Tensor& from_receiver) const;
+
+  /// The sender of every link as a one in its row, [n (n-1), n].
+  const at::Tensor& sender() const { return sender_; }
 
   int64_t vertices() const { return vertices_; }
   int64_t pairs() const { return vertices_ * (vertices_ - 1) / 2; }
@@ -81,6 +86,9 @@ class EncoderImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Encoder);
 
+/// kTrees: both directions of n-1 pairs are 1, the others 0.
+enum class Links { kAny, kTrees };
+
 class DecoderImpl : public torch::nn::Module {
  public:
   /// Weights and biases: uniform in 1 / sqrt(inputs), as PyTorch's.
@@ -89,10 +97,13 @@ class DecoderImpl : public torch::nn::Module {
   at::Tensor step(const at::Tensor& positions, const at::Tensor& links, const Wiring& wiring);
   /// Predictions of frames 1 ... T-1 from paths [B, n, T, 2] and links [B, S, n (n-1)]:
   /// [B, S, n, T-1, 2]. `horizon` steps are predicted from each of the true frames 0, horizon, ...
+  /// Links that are trees go a shorter way (tree_rollout.h).
   at::Tensor forward(const at::Tensor& paths, const at::Tensor& links, int64_t horizon,
-                     const Wiring& wiring);
+                     const Wiring& wiring, Links kind = Links::kAny);
 
  private:
+  DecoderWeights weights() const;
+
   torch::nn::Linear message0_[2], message1_[2];
   torch::nn::Linear out0_, out1_, out2_;
 };

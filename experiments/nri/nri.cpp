@@ -64,6 +64,7 @@ class TreeLearner {
     noise_ = options.noise.value_or(NoiseSpec{});
     noise_temperature_ = options.theta_noise_temperature.value_or(1.0);
     gradient_ = link_gradient(settings, options);
+    links_ = method.soft && !options.hard.value_or(false) ? Links::kAny : Links::kTrees;
     estimator_ = make_estimator(settings, solver_, options, device_);
     const double lr = settings.get<double>("lr");
     adam_ =
@@ -81,7 +82,8 @@ class TreeLearner {
     const at::Tensor paths = data_->train.paths.index_select(0, batch.rows);
     const at::Tensor theta = scores(paths);
     const auto [z, links] = choose(*estimator_, wiring_, gradient_, theta, batch.key);
-    const at::Tensor nll = path_nll(paths, model_->decoder(paths, links, horizon_, wiring_));
+    const at::Tensor nll =
+        path_nll(paths, model_->decoder(paths, links, horizon_, wiring_, links_));
     const at::Tensor kl = score_kl(theta, kVertices);
     at::Tensor objective = (nll.mean(1) + kl).mean();
     const at::Tensor loss = objective.detach();
@@ -128,7 +130,7 @@ class TreeLearner {
     const at::Tensor pairs = solve(solver_, scores(paths));
     const at::Tensor links = wiring_.both_ways(pairs).unsqueeze(1);
     const at::Tensor predicted =
-        model_->decoder(paths, links, paths.size(2) - 1, wiring_).select(1, 0);
+        model_->decoder(paths, links, paths.size(2) - 1, wiring_, Links::kTrees).select(1, 0);
     model_->train();
     return describe_graphs(paths, data_->test.trees.narrow(0, 0, count), pairs, predicted);
   }
@@ -165,7 +167,8 @@ class TreeLearner {
       const at::Tensor scored =
           authors_ ? perturbed_tree(theta, {}, 1.0, subkey(batch_key, 1)) : tree;
       const at::Tensor links = wiring_.both_ways(tree).unsqueeze(1);
-      const at::Tensor nll = path_nll(paths, model_->decoder(paths, links, 1, wiring_)).sum();
+      const at::Tensor nll =
+          path_nll(paths, model_->decoder(paths, links, 1, wiring_, Links::kTrees)).sum();
       const at::Tensor kl = score_kl(theta, kVertices).sum();
       const at::Tensor truth = data.trees.narrow(0, first, count);
       sums += at::cat({at::stack({nll, kl}).to(at::kDouble), score_trees(truth, scored)});
@@ -192,6 +195,7 @@ class TreeLearner {
   at::Tensor best_;  // validation ELBO so far
   bool noisy_ = false;
   LinkGradient gradient_;
+  Links links_ = Links::kAny;
   NoiseSpec noise_;
   double noise_temperature_ = 1.0;
   std::unique_ptr<Estimator> estimator_;

@@ -123,6 +123,62 @@ TEST(NriModel, DecoderPredictsFromEveryStartAsAsked) {
   }
 }
 
+// Links of random trees, [kBatch, samples, n (n-1)]: vertex j > 0 hangs on an earlier one.
+at::Tensor random_trees(int64_t samples) {
+  at::Tensor links = at::zeros({kBatch, samples, kN, kN - 1});
+  for (int64_t b = 0; b < kBatch; ++b) {
+    for (int64_t s = 0; s < samples; ++s) {
+      for (int64_t j = 1; j < kN; ++j) {
+        const int64_t i = at::randint(j, {1}).item<int64_t>();
+        links[b][s][j][i] = 1.0;
+        links[b][s][i][j - 1] = 1.0;
+      }
+    }
+  }
+  return links.flatten(2);
+}
+
+// The same weights, paths and trees in float64, so that no relu is on the other side of zero.
+TEST(NriModel, TreesGoTheShorterWayToTheSameNumbers) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Case test(seed);
+    test.model->to(at::kDouble);
+    Wiring wiring(kN, at::kCPU, at::kDouble);
+    const at::Tensor paths = test.paths.to(at::kDouble);
+    for (const int64_t horizon : {1, 2, 3, 5}) {
+      SCOPED_TRACE("horizon " + std::to_string(horizon));
+      const at::Tensor trees = random_trees(2).to(at::kDouble);
+      std::vector<std::vector<at::Tensor>> seen;
+      for (const Links kind : {Links::kAny, Links::kTrees}) {
+        const at::Tensor links = trees.clone().requires_grad_();
+        test.model->zero_grad();
+        const at::Tensor predicted = test.model->decoder(paths, links, horizon, wiring, kind);
+        at::manual_seed(seed);
+        (predicted * at::randn_like(predicted)).sum().backward();
+        seen.push_back({predicted.detach(), links.grad()});
+        for (const auto& parameter : test.model->decoder->parameters()) {
+          seen.back().push_back(parameter.grad().clone());
+        }
+        const at::NoGradGuard no_grad;
+        expect_close(test.model->decoder(paths, links, horizon, wiring, kind), predicted, 1e-12);
+      }
+      for (size_t i = 0; i < seen[0].size(); ++i) {
+        SCOPED_TRACE("tensor " + std::to_string(i));
+        const double size = 1.0 + seen[0][i].abs().max().item<double>();
+        expect_close(seen[1][i], seen[0][i], 1e-10 * size);
+        EXPECT_GT(seen[0][i].abs().max().item<double>(), 0.0);
+      }
+    }
+  }
+}
+
+TEST(NriModel, TreesWithTheWrongNumberOfLinksAreRefused) {
+  Case test(0);
+  const at::Tensor links = at::ones({kBatch, 1, kN * (kN - 1)});
+  EXPECT_THROW(test.model->decoder(test.paths, links, 1, test.wiring, Links::kTrees), c10::Error);
+}
+
 TEST(NriModel, StartsFromTheStatedValues) {
   at::manual_seed(3);
   const NriModel model(NriShape{.frames = 10, .hidden = 256});

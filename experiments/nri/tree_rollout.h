@@ -1,0 +1,35 @@
+// The decoder's predictions where links are trees, zeros and ones: all steps as one function with
+// its own gradient.
+//
+// With z in {0, 1} a link takes one of its two messages. The other is needed for the gradient of z
+// alone, d/dz_e = <d/d agg_receiver, m1_e - m0_e>; it reaches neither weights nor positions. So
+// links are put in order once, those without a link before those with one: each type's rows are
+// then a slice, the backward pass multiplies half as many rows as with both messages weighed by
+// 1 - z and z, and evaluation, where nobody asks for the gradient of z, computes half as many.
+// Weights' gradients are one product each over all steps of the rollout.
+//
+// Sums over senders go by a list of rows, not by atomics: the same numbers every time.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace aimle::experiments::nri {
+
+/// What the decoder has learned; [2, ...] is for pairs without and with a link.
+struct DecoderWeights {
+  at::Tensor message0, message0_bias;  // [2, h, 4], [2, h]
+  at::Tensor message1, message1_bias;  // [2, h, h], [2, h]
+  at::Tensor out0, out0_bias;          // [h, 2 + h], [h]
+  at::Tensor out1, out1_bias;          // [h, h], [h]
+  at::Tensor out2, out2_bias;          // [2, h], [2]
+};
+
+/// Positions start [N, n, 2] (no gradient) after 1, ..., steps steps, [steps, N, n, 2]. links
+/// [N, n (n-1)]: both directions of n-1 pairs are 1, the others 0. sender: float [n (n-1), n], the
+/// sender of every link as a one in its row.
+at::Tensor tree_rollout(const at::Tensor& start, const at::Tensor& links, int64_t steps,
+                        const DecoderWeights& weights, const at::Tensor& sender);
+
+}  // namespace aimle::experiments::nri
