@@ -113,7 +113,12 @@ const std::string& command_line() { return written; }
 
 void parse(CLI::App& app, std::vector<std::string> arguments) {
   written = "aimle";
-  for (const std::string& argument : arguments) written += " " + argument;
+  for (std::string& argument : arguments) {
+    written += " " + argument;
+    if (!argument.starts_with("--")) continue;
+    const auto end = argument.begin() + std::min(argument.find('='), argument.size());
+    std::replace(argument.begin() + 2, end, '-', '_');  // --test-examples is --test_examples
+  }
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
   app.parse(std::move(arguments));
 }

@@ -246,7 +246,7 @@ void add_diagnose(CLI::App& app) {
                    "Steps by which adaptive estimators warm up")
       ->check(integer_between(0, 1'000'000))
       ->capture_default_str();
-  command->add_option("--long-run", options->long_run, "Samples of the truth where none is exact")
+  command->add_option("--long_run", options->long_run, "Samples of the truth where none is exact")
       ->check(integer_between(100, 100'000'000))
       ->capture_default_str();
   command->add_option("--seed", options->seed, "Of everything random")

@@ -38,7 +38,7 @@ std::vector<Entry> synth_entries() {
                 "of 100 steps.",
        .commands = {{.name = "lambda",
                      .full = "synth lambda",
-                     .quick = "synth lambda --seeds 8 --reference-samples 10000 --warmup 100"}}},
+                     .quick = "synth lambda --seeds 8 --reference_samples 10000 --warmup 100"}}},
   };
 }
 

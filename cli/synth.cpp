@@ -72,7 +72,7 @@ void add_warmup_options(CLI::App& command, SynthOptions& options) {
                   "Steps by which adaptive estimators warm up (the authors: 100)")
       ->check(integer_between(0, 1'000'000))
       ->capture_default_str();
-  command.add_option("--warmup-samples", options.warmup_samples, "Samples of such a step")
+  command.add_option("--warmup_samples", options.warmup_samples, "Samples of such a step")
       ->check(integer_between(1, 1'000'000))
       ->capture_default_str();
 }
@@ -297,7 +297,7 @@ void add_study(CLI::App& synth, const std::string& name, const std::string& abou
   add_synth_options(*command, *options);
   add_warmup_options(*command, *options);
   if (build == &lambda_study) {
-    command->add_option("--reference-samples", options->reference_samples, "S of ste and sfe")
+    command->add_option("--reference_samples", options->reference_samples, "S of ste and sfe")
         ->check(integer_between(1, 10'000'000))
         ->capture_default_str();
   }
@@ -320,7 +320,7 @@ void add_optimise(CLI::App& synth) {
   command->add_option("--momentum", own->momentum, "Of the descent")
       ->check(number_between(0, 0.9999))
       ->capture_default_str();
-  command->add_option("--learning-rates", own->learning_rates, "Each is tried, the best shown")
+  command->add_option("--learning_rates", own->learning_rates, "Each is tried, the best shown")
       ->delimiter(',')
       ->check(number_between(1e-9, 1e3))
       ->capture_default_str();

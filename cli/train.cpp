@@ -1,6 +1,5 @@
 #include <map>
 #include <memory>
-#include <thread>
 
 #include "cli/app.h"
 #include "cli/commands.h"
@@ -90,14 +89,13 @@ Settings settings_of(const Experiment& experiment, const Request& request) {
 
 void train(const Experiment& experiment, const Request& request) {
   set_quiet(request.common.quiet);
-  const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
   Campaign campaign = {.experiment = &experiment,
                        .settings = settings_of(experiment, request),
                        .out = request.common.out,
                        .select = request.select,
                        .resume = request.resume,
                        .force = request.common.force,
-                       .threads = request.common.threads > 0 ? request.common.threads : cores,
+                       .threads = request.common.threads,
                        .command = command_line()};
   if (!request.seeds.empty()) campaign.seeds = parse_seeds(request.seeds);
   for (const std::string& axis : request.grid) campaign.grid.push_back(parse_grid_axis(axis));
@@ -108,6 +106,9 @@ void add_experiment(CLI::App& parent, const Experiment& experiment) {
   CLI::App* command = parent.add_subcommand(experiment.name, experiment.summary);
   const auto request = std::make_shared<Request>();
   add_common_options(*command, request->common, "runs/" + experiment.name);
+  command->get_option("--threads")
+      ->description(
+          "Threads, 0: one per core, or what a resumed run had; last digits may depend on them");
   command->add_flag("--resume", request->resume, "Continue the runs in the folder");
   std::vector<std::string> presets;
   std::string meaning;

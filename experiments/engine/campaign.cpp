@@ -8,6 +8,7 @@
 #include <mutex>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "experiments/engine/run.h"
 #include "experiments/engine/summary.h"
@@ -123,7 +124,15 @@ void check_device(const Settings& settings) {
   }
 }
 
-void prepare_folders(const Campaign& campaign, const std::vector<Run>& runs) {
+int64_t threads_in_all(const Campaign& campaign, const std::vector<Run>& runs) {
+  if (campaign.threads > 0) return campaign.threads;
+  if (campaign.resume && runs.size() == 1 && fs::exists(runs.front().folder.config())) {
+    return read_config(runs.front().folder.config()).value("threads", int64_t{1});
+  }
+  return std::max<int64_t>(1, std::thread::hardware_concurrency());
+}
+
+void prepare_folders(const Campaign& campaign, const std::vector<Run>& runs, int64_t threads) {
   if (!campaign.resume && !campaign.force && fs::exists(campaign.out) &&
       !fs::is_empty(campaign.out)) {
     prepare_run_folder({campaign.out}, false);  // refuses
@@ -135,14 +144,12 @@ void prepare_folders(const Campaign& campaign, const std::vector<Run>& runs) {
     } else {
       prepare_run_folder(run.folder, campaign.force);
     }
-    write_config(run.folder, *run.experiment, run.settings, campaign.command);
+    write_config(run.folder, *run.experiment, run.settings, threads, campaign.command);
   }
 }
 
-/// One run has all threads; several run side by side on one each, so that what a run computes does
-/// not depend on how many there are.
-std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::vector<Run>& runs) {
-  at::set_num_threads(static_cast<int>(campaign.threads));
+std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::vector<Run>& runs,
+                                         int64_t threads) {
   at::globalContext().setAllowTF32CuBLAS(runs.front().settings.get<bool>("tf32"));
   const Start start = campaign.experiment->load(runs.front().settings);
   std::mutex starting;  // modules draw their initial values from torch's global generator
@@ -165,7 +172,7 @@ std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::ve
     train_one(0);
   } else {
     const bool on_gpu = runs.front().settings.get<std::string>("device") == "cuda";
-    run_tasks(static_cast<int64_t>(runs.size()), on_gpu ? 1 : campaign.threads, train_one);
+    run_tasks(static_cast<int64_t>(runs.size()), on_gpu ? 1 : threads, train_one);
   }
   if (const int signal = interrupt_signal()) {
     throw Stopped(signal, "stopped; continue with --resume --out " + campaign.out.string());
@@ -209,8 +216,12 @@ void conduct(const Campaign& campaign) {
   const InterruptHandler handler;
   const std::vector<Run> runs = plan(campaign);
   check_device(runs.front().settings);
-  prepare_folders(campaign, runs);
-  const std::vector<std::vector<Json>> results = train_all(campaign, runs);
+  // One run has all threads; several run side by side on one each, so that what a run computes does
+  // not depend on how many there are.
+  const int64_t threads = threads_in_all(campaign, runs);
+  at::set_num_threads(static_cast<int>(threads));
+  prepare_folders(campaign, runs, runs.size() == 1 ? threads : 1);
+  const std::vector<std::vector<Json>> results = train_all(campaign, runs, threads);
   if (runs.size() > 1) write_summary(campaign, runs, results);
 }
 

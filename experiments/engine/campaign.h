@@ -30,7 +30,7 @@ struct Campaign {
   std::string select;  // empty: the experiment's
   bool resume = false;
   bool force = false;
-  int64_t threads = 1;  // in all
+  int64_t threads = 0;  // in all; 0: what a resumed run had, else one per core
   std::string command;  // as the user wrote it, for config.json
 };
 

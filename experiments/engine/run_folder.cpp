@@ -1,6 +1,5 @@
 #include "experiments/engine/run_folder.h"
 
-#include <ATen/Parallel.h>
 #include <torch/headeronly/version.h>
 
 #include <ctime>
@@ -50,7 +49,7 @@ void prepare_run_folder(const RunFolder& folder, bool force) {
 }
 
 void write_config(const RunFolder& folder, const Experiment& experiment, const Settings& settings,
-                  const std::string& command) {
+                  int64_t threads, const std::string& command) {
   Json config;
   config["experiment"] = experiment.name;
   config["seed"] = settings.get<int64_t>("seed");
@@ -64,7 +63,7 @@ void write_config(const RunFolder& folder, const Experiment& experiment, const S
   config["published"] = published;
   config["versions"] = {{"aimle", AIMLE_VERSION}, {"torch", TORCH_VERSION}};
   config["commit"] = AIMLE_COMMIT;
-  config["threads"] = at::get_num_threads();
+  config["threads"] = threads;
   config["command"] = command;
   config["created"] = now();
   write_atomically(folder.config(), config.dump(2) + "\n");

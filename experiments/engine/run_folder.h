@@ -36,7 +36,7 @@ struct RunFolder {
 void prepare_run_folder(const RunFolder& folder, bool force);
 
 void write_config(const RunFolder& folder, const Experiment& experiment, const Settings& settings,
-                  const std::string& command);
+                  int64_t threads, const std::string& command);
 /// A Failure if it is missing or is no JSON.
 Json read_config(const std::filesystem::path& file);
 

@@ -164,6 +164,15 @@ def test_a_folder_in_use_is_refused(program: Path, finished, tmp_path: Path) -> 
     assert metrics(tmp_path / "run") == metrics(whole)[:2]
 
 
+def test_a_resumed_run_keeps_its_threads(program: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    threads = lambda: json.loads((out / "config.json").read_text())["threads"]  # noqa: E731
+    train(program, out, "--threads", "3", "--epochs", "1")
+    assert threads() == 3
+    train(program, out, "--resume", "--threads", "0", "--epochs", "2")
+    assert threads() == 3
+
+
 def test_resume_refuses_other_settings(program: Path, finished) -> None:
     experiment, whole = finished
     message = train(
