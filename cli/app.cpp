@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
+#include <torch/headeronly/version.h>
 
 #include <algorithm>
 #include <charconv>
@@ -104,7 +105,7 @@ std::string spell(double value) {
 }  // namespace
 
 void set_up(CLI::App& app) {
-  app.set_version_flag("--version", "aimle " AIMLE_VERSION);
+  app.set_version_flag("--version", "aimle " AIMLE_VERSION " (torch " TORCH_VERSION ")");
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
 }

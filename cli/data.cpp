@@ -77,7 +77,9 @@ void add_fetch(CLI::App& parent) {
     std::string name, cache, source;
   };
   const auto request = std::make_shared<Request>();
-  command->add_option("name", request->name, "mnist or fashion_mnist")->required();
+  command->add_option("name", request->name, "Which")
+      ->required()
+      ->check(one_of("data set", {"mnist", "fashion_mnist"}));
   command->add_option("--cache", request->cache,
                       "Folder to keep it in; default: $AIMLE_CACHE, or ~/.cache/aimle");
   command->add_option("--from", request->source, "Another server: the URL of the folder of files");

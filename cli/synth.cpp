@@ -269,12 +269,17 @@ void add_problem(CLI::App& synth) {
   auto wanted = std::make_shared<Wanted>();
   CLI::App* command =
       synth.add_subcommand("problem", "Prints theta, b and the true gradient of a seed as JSON");
-  command->add_option("--n", wanted->n)->check(integer_between(2, 10'000))->capture_default_str();
-  command->add_option("--k", wanted->k)->check(integer_between(1, 9'999))->capture_default_str();
-  command->add_option("--seed", wanted->seed)
+  command->add_option("--n", wanted->n, "Entries of theta")
+      ->check(integer_between(2, 10'000))
+      ->capture_default_str();
+  command->add_option("--k", wanted->k, "Entries chosen, fewer than n")
+      ->check(integer_between(1, 9'999))
+      ->capture_default_str();
+  command->add_option("--seed", wanted->seed, "Of NumPy's RandomState")
       ->check(integer_between(0, 4'294'967'295))
       ->capture_default_str();
-  command->add_flag("--signed", wanted->is_signed);
+  command->add_flag("--signed", wanted->is_signed,
+                    "b ~ N(0, I) as in the paper's text; the authors' code takes |b|");
   command->callback([=] {
     check_k(wanted->k, wanted->n);
     const Problem problem = synthetic_problem(

@@ -52,12 +52,25 @@ std::string help_of(const Option& option, const Experiment& experiment) {
   return text;
 }
 
+CLI::Validator allowed_by(const Option& option) {
+  return CLI::Validator(
+      [option](std::string& given) {
+        try {
+          option.parse(given);
+          return std::string();
+        } catch (const std::exception& error) {
+          return std::string(error.what());
+        }
+      },
+      "");
+}
+
 void add_settings(CLI::App& command, const Experiment& experiment, Request& request) {
   const Settings defaults = default_settings(experiment);
   for (const Option& option : defaults.options()) {
     CLI::Option* added = command.add_option("--" + option.name, request.values[option.name],
                                             help_of(option, experiment));
-    added->group(option.group)->type_name(type_of(option));
+    added->group(option.group)->type_name(type_of(option))->check(allowed_by(option));
     if (const std::string value = spell(option.value); !value.empty()) added->default_str(value);
     request.options[option.name] = added;
   }

@@ -12,6 +12,7 @@
 #include "experiments/engine/estimator_settings.h"
 #include "experiments/engine/png.h"
 #include "experiments/engine/randomness.h"
+#include "experiments/run/failure.h"
 
 namespace aimle::experiments {
 namespace {
@@ -199,6 +200,11 @@ class Dvaes {
 };
 
 Training begin(const Settings& settings, const std::shared_ptr<const DvaeData>& data) {
+  const auto k = settings.get<int64_t>("k"), size = settings.get<int64_t>("size");
+  if (k > size) {
+    throw Failure("expected --k of at most the --size of a row but got k=" + std::to_string(k) +
+                  ", size=" + std::to_string(size));
+  }
   const auto dvae = std::make_shared<Dvaes>(settings, data);
   return {.model = dvae->model_tensors(),
           .state = dvae->state_tensors(),

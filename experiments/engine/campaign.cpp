@@ -20,6 +20,7 @@
 #include "experiments/run/failure.h"
 #include "experiments/run/interrupt.h"
 #include "experiments/run/output_folder.h"
+#include "experiments/run/progress.h"
 #include "experiments/run/workers.h"
 
 namespace aimle::experiments {
@@ -146,11 +147,15 @@ int64_t threads_in_all(const Campaign& campaign, const std::vector<Run>& runs) {
   return std::max<int64_t>(1, std::thread::hardware_concurrency());
 }
 
-void prepare_folders(const Campaign& campaign, const std::vector<Run>& runs, int64_t threads) {
-  if (!campaign.resume && !campaign.force && fs::exists(campaign.out) &&
-      !fs::is_empty(campaign.out)) {
-    prepare_run_folder({campaign.out}, false);  // refuses
+/// Before anything is computed; nothing is written yet.
+void refuse_occupied(const Campaign& campaign) {
+  if (campaign.resume || campaign.force) return;
+  if (fs::is_directory(campaign.out) && !fs::is_empty(campaign.out)) {
+    prepare_run_folder({campaign.out}, false);
   }
+}
+
+void prepare_folders(const Campaign& campaign, const std::vector<Run>& runs, int64_t threads) {
   prepare_output_folder(campaign.out, IfNotEmpty::kKeepFiles);
   for (const Run& run : runs) {
     if (campaign.resume) {
@@ -162,6 +167,8 @@ void prepare_folders(const Campaign& campaign, const std::vector<Run>& runs, int
   }
 }
 
+/// Folders are made when the data are there and every cell of the grid could begin, so that what
+/// cannot start leaves nothing behind.
 std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::vector<Run>& runs,
                                          int64_t threads) {
   at::globalContext().setAllowTF32CuBLAS(runs.front().settings.get<bool>("tf32"));
@@ -172,8 +179,11 @@ std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::ve
     at::manual_seed(static_cast<uint64_t>(run.settings.get<int64_t>("seed")));
     return start(run.settings);
   };
-  int64_t steps = 0;
   const Training first = begin(runs.front());
+  const size_t seeds = std::max<size_t>(1, campaign.seeds.size());
+  for (size_t cell = seeds; cell < runs.size(); cell += seeds) begin(runs[cell]);
+  prepare_folders(campaign, runs, runs.size() == 1 ? threads : 1);
+  int64_t steps = 0;
   for (const Run& run : runs) steps += steps_left(run, first);
   Progress progress("train " + campaign.experiment->name, steps);
 
@@ -231,11 +241,16 @@ void conduct(const Campaign& campaign) {
   keep_freed_memory();
   const std::vector<Run> runs = plan(campaign);
   check_device(runs.front().settings);
+  refuse_occupied(campaign);
+  if (campaign.resume && std::none_of(runs.begin(), runs.end(), [](const Run& run) {
+        return fs::exists(run.folder.config());
+      })) {
+    say("--resume: there is no run in " + campaign.out.string() + " yet: it begins now");
+  }
   // One run has all threads; several run side by side on one each, so that what a run computes does
   // not depend on how many there are.
   const int64_t threads = threads_in_all(campaign, runs);
   at::set_num_threads(static_cast<int>(threads));
-  prepare_folders(campaign, runs, runs.size() == 1 ? threads : 1);
   const std::vector<std::vector<Json>> results = train_all(campaign, runs, threads);
   if (runs.size() > 1) write_summary(campaign, runs, results);
 }

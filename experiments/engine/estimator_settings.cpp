@@ -1,6 +1,7 @@
 #include "experiments/engine/estimator_settings.h"
 
 #include <ATen/Functions.h>
+#include <c10/util/Exception.h>
 
 #include "experiments/run/failure.h"
 
@@ -18,6 +19,23 @@ std::vector<SettingInfo> settings_for_users() {
   return result;
 }
 
+void check_setting(const std::string& name, const std::string& text) {
+  EstimatorOptions options;
+  try {
+    set_option(options, name, text);
+  } catch (const c10::Error& error) {
+    throw Failure(error.what_without_backtrace());
+  }
+}
+
+std::string methods_with(const std::string& setting) {
+  std::string names;
+  for (const EstimatorInfo& info : estimators()) {
+    if (info.takes(setting)) names += (names.empty() ? "" : ", ") + info.name;
+  }
+  return names;
+}
+
 }  // namespace
 
 std::vector<Option> estimator_options() {
@@ -32,7 +50,10 @@ std::vector<Option> estimator_options() {
     options.push_back({.name = setting.name,
                        .value = "",
                        .help = setting.meaning + "; " + setting.takes,
-                       .group = "Estimator"});
+                       .group = "Estimator",
+                       .verify = [name = setting.name](const std::string& text) {
+                         check_setting(name, text);
+                       }});
   }
   return options;
 }
@@ -46,7 +67,8 @@ EstimatorOptions chosen_estimator_options(const Settings& settings) {
     if (method.takes(setting.name)) {
       set_option(options, setting.name, value);
     } else if (settings.origin(setting.name) == Origin::kUser) {
-      throw Failure("the method " + method.name + " does not take " + setting.name);
+      throw Failure("the method " + method.name + " does not take " + setting.name +
+                    "; those that do are " + methods_with(setting.name));
     }
   }
   return options;

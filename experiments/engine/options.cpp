@@ -42,8 +42,17 @@ std::string allowed(const Option& option) {
 }
 
 [[noreturn]] void refuse(const Option& option, const std::string& given) {
-  throw Failure("option " + option.name + ": expected " + allowed(option) + " but got '" + given +
-                "'" + did_you_mean(given, option.choices));
+  throw Failure("expected " + allowed(option) + " but got '" + given + "'" +
+                did_you_mean(given, option.choices));
+}
+
+/// The value, with the name of the option in what is said of a wrong one.
+Json named(const Option& option, const std::function<Json()>& value) {
+  try {
+    return value();
+  } catch (const std::exception& error) {
+    throw Failure("option " + option.name + ": " + error.what());
+  }
 }
 
 }  // namespace
@@ -59,8 +68,9 @@ Json Option::parse(const std::string& text) const {
     if (const auto parsed = number<int64_t>(text)) return check(Json(*parsed));
     refuse(*this, text);
   }
-  if (const auto parsed = number<double>(text)) return check(Json(*parsed));
-  refuse(*this, text);
+  const auto parsed = number<double>(text);
+  if (!parsed || !std::isfinite(*parsed)) refuse(*this, text);
+  return check(Json(*parsed));
 }
 
 Json Option::check(const Json& given) const {
@@ -70,6 +80,7 @@ Json Option::check(const Json& given) const {
     const bool known =
         choices.empty() || std::find(choices.begin(), choices.end(), as_text()) != choices.end();
     if (!known) refuse(*this, as_text());
+    if (verify && !as_text().empty()) verify(as_text());
     return given;
   }
   if (value.is_boolean()) {
@@ -97,12 +108,14 @@ Settings::Settings(std::vector<Option> options) : options_(std::move(options)) {
 
 void Settings::set(const std::string& name, const std::string& text, Origin origin) {
   const size_t i = index(name);
-  entries_[i] = {.value = options_[i].parse(text), .origin = origin};
+  const Option& option = options_[i];
+  entries_[i] = {.value = named(option, [&] { return option.parse(text); }), .origin = origin};
 }
 
 void Settings::set(const std::string& name, const Json& value, Origin origin) {
   const size_t i = index(name);
-  entries_[i] = {.value = options_[i].check(value), .origin = origin};
+  const Option& option = options_[i];
+  entries_[i] = {.value = named(option, [&] { return option.check(value); }), .origin = origin};
 }
 
 void Settings::apply(const Preset& preset) {

@@ -9,6 +9,7 @@
 // The type of an option is the type of its default value: bool, whole number, number or text.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -27,9 +28,10 @@ struct Option {
   double low = -1e300;                    // of numbers
   double high = 1e300;
   bool of_data = false;  // decides what is loaded: the same for all runs of a command
+  std::function<void(const std::string&)> verify = {};  // of text: throws if it says nothing
 
-  /// The value that this text or JSON value stands for. Throws Failure naming the option, the value
-  /// and what is allowed.
+  /// The value that this text or JSON value stands for. Throws Failure with the value and what is
+  /// allowed; Settings::set says of which option.
   Json parse(const std::string& text) const;
   Json check(const Json& value) const;
 };

@@ -32,11 +32,18 @@ TEST(Options, TakeTheTypeOfTheirDefault) {
   const Option whole = {.name = "k", .value = 3, .low = 1, .high = 9};
   EXPECT_EQ(whole.parse("7"), Json(7));
   EXPECT_EQ(complaint([&] { whole.parse("1.5"); }),
-            "option k: expected a whole number >= 1 and <= 9 but got '1.5'");
+            "expected a whole number >= 1 and <= 9 but got '1.5'");
   EXPECT_NE(complaint([&] { whole.parse("10"); }), "");
   const Option number = {.name = "lr", .value = 0.5};
   EXPECT_EQ(number.parse("1e-3"), Json(1e-3));
-  EXPECT_NE(complaint([&] { number.parse("nan"); }), "");
+  EXPECT_EQ(complaint([&] { number.parse("nan"); }), "expected a number but got 'nan'");
+  const Option text = {.name = "noise", .value = "", .verify = [](const std::string& given) {
+                         if (given != "gumbel") throw Failure("no noise '" + given + "'");
+                       }};
+  EXPECT_EQ(text.parse("gumbel"), Json("gumbel"));
+  EXPECT_EQ(text.parse(""), Json(""));
+  EXPECT_EQ(complaint([&] { Settings({text}).set("noise", Json("pink"), Origin::kUser); }),
+            "option noise: no noise 'pink'");
   const Option flag = {.name = "hard", .value = false};
   EXPECT_EQ(flag.parse("true"), Json(true));
   const Option choice = {.name = "device", .value = "cpu", .choices = {"cpu", "cuda"}};

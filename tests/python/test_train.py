@@ -8,6 +8,7 @@ import math
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -263,31 +264,57 @@ def test_settings_by_config_and_preset(program: Path, finished, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "code", "message"),
     [
-        (["--method", "aimel"], "did you mean 'aimle'"),
-        (["--lr", "fast"], "option lr: expected a number >= 0 but got 'fast'"),
-        (["--epochs", "0"], "option epochs: expected a whole number >= 1"),
-        (["--method", "ste", "--lambda", "3"], "ste does not take lambda"),
-        (["--seeds", "3-1"], "--seeds"),
-        (["--grid", "lambda"], "--grid"),
-        (["--grid", "data=a,b"], "data cannot vary"),
-        (["--data", "/nowhere"], "there is no folder /nowhere"),
-        (["--preset", "papre"], "did you mean 'paper'"),
-        (["--epoch", "3"], "did you mean '--epochs'"),
-        (["--config", "/nowhere.json"], "cannot read /nowhere.json"),
+        (["--method", "aimel"], 2, "--method: expected one of aimle, "),
+        (["--method", "aimel"], 2, "did you mean 'aimle'"),
+        (["--lr", "fast"], 2, "--lr: expected a number >= 0 but got 'fast'"),
+        (["--lr", "nan"], 2, "--lr: expected a number >= 0 but got 'nan'"),
+        (["--epochs", "0"], 2, "--epochs: expected a whole number >= 1"),
+        (["--noise", "cauchy"], 2, "expected noise to be none, gumbel, normal"),
+        (["--method", "ste", "--lambda", "3"], 1, "ste does not take lambda; those that do are"),
+        (["--k", "21"], 1, "expected --k of at most the --size of a row but got k=21, size=20"),
+        (["--method", "reinmax"], 1, "reinmax applies to argmax but got topk"),
+        (["--nb_samples", "0"], 1, "expected nb_samples >= 1 but got 0"),
+        (["--grid", "k=5,30"], 1, "k=30, size=20"),
+        (["--grid", "noise=gumbel,pink"], 1, "option noise: "),
+        (["--grid", "lamda=3"], 1, "no option 'lamda'; did you mean 'lambda'"),
+        (["--seeds", "3-1"], 1, "--seeds"),
+        (["--grid", "lambda"], 1, "--grid"),
+        (["--grid", "data=a,b"], 1, "data cannot vary"),
+        (["--data", "/nowhere"], 1, "there is no folder /nowhere"),
+        (["--preset", "papre"], 2, "did you mean 'paper'"),
+        (["--epoch", "3"], 2, "did you mean '--epochs'"),
+        (["--config", "/nowhere.json"], 1, "cannot read /nowhere.json"),
     ],
 )
-def test_wrong_options_are_named(program: Path, tmp_path: Path, options, message: str) -> None:
-    done = subprocess.run(
-        [program, "train", "dvae", "--out", str(tmp_path / "run"), *options],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode in (1, 2)
+def test_wrong_options_are_named_and_leave_nothing_behind(
+    program: Path, tmp_path: Path, options: list[str], code: int, message: str
+) -> None:
+    done = train(program, tmp_path / "run", *options, expect=code)
+    assert len(done.stderr.splitlines()) == 1, done.stderr
     assert message in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_fails_over_an_old_run_leaves_it_as_it_is(program: Path, finished, tmp_path: Path):
+    _, whole = finished
+    old = shutil.copytree(whole, tmp_path / "run")
+    before = {path: path.read_bytes() for path in sorted(old.rglob("*")) if path.is_file()}
+    train(program, old, "--force", "--data", "/nowhere", expect=1)
+    assert {p: p.read_bytes() for p in sorted(old.rglob("*")) if p.is_file()} == before
+
+
+def test_resuming_nothing_says_so_and_begins(program: Path, tmp_path: Path) -> None:
+    done = train(program, tmp_path / "run", "--resume", "--epochs", "1")
+    assert f"there is no run in {tmp_path / 'run'} yet" in done.stdout + done.stderr
+    assert (tmp_path / "run" / "metrics.jsonl").exists()
+
+
+def test_options_may_have_dashes(program: Path, tmp_path: Path) -> None:
+    train(program, tmp_path / "run", "--epochs", "1", "--target-norm=3", "--kl-weight", "0.5")
+    settings = json.loads((tmp_path / "run" / "config.json").read_text())["settings"]
+    assert (settings["target_norm"], settings["kl_weight"]) == ("3", 0.5)
 
 
 def test_without_a_gpu_cuda_is_refused(program: Path, tmp_path: Path) -> None:
