@@ -34,6 +34,8 @@ _STYLE = {
     "text.color": "#1d2733",
     "legend.frameon": False,
     "legend.fontsize": 9,
+    "legend.handlelength": 3.6,  # room for a dash on either side of the marker
+    "legend.markerscale": 0.8,
     "lines.linewidth": 1.8,
     "lines.markersize": 4.5,
     "figure.dpi": 100,
