@@ -53,6 +53,20 @@ std::string hard_alternative(const std::vector<Diagnosis>& group) {
   return "; best with hard samples: " + name_of(*hard) + ", cosine " + format("%.3f", hard->cosine);
 }
 
+/// The same gradient, or the same bias, however many samples are taken. Such a one may point well
+/// and train badly: docs/choosing.md has both.
+bool has_no_limit(const Diagnosis& found) {
+  const std::string name = found.estimator.substr(0, found.estimator.find(':'));
+  return name == "ste" || name == "identity" || name == "dbb";
+}
+
+std::string alternative_with_a_limit(const std::vector<Diagnosis>& group) {
+  const auto other = std::find_if_not(group.begin(), group.end(), has_no_limit);
+  if (other == group.end()) return "";
+  return ", and a high cosine alone may train badly; best of the others: " + name_of(*other) +
+         ", cosine " + format("%.3f", other->cosine);
+}
+
 std::string reason_for(const Diagnosis& chosen, const Diagnosis& best) {
   std::string reason = "cosine " + format("%.3f", chosen.cosine) + " at " +
                        format("%.0f", chosen.microseconds) + " us a call";
@@ -84,6 +98,9 @@ std::vector<Recommendation> recommend(const std::vector<Diagnosis>& diagnoses) {
       if (as_good && (simpler || (faster && !harder))) chosen = &other;
     }
     std::string reason = reason_for(*chosen, best);
+    if (has_no_limit(*chosen)) {
+      reason += "; more samples do not mend that" + alternative_with_a_limit(group);
+    }
     if (is_soft(*chosen)) reason += "; its samples are soft" + hard_alternative(group);
     result.push_back(
         {.samples = samples,

@@ -38,6 +38,9 @@ from aimle.solvers import Argmax, GridPath, Solver, SpanningTree, TopK, check_so
 _FEW = 20_000  # structures to be listed
 _BLOCKS = 20  # of a long run
 _YOURS = "your layer"
+# The same gradient, or the same bias, however many samples are taken. Such a one may point well and
+# train badly: docs/choosing.md has both.
+_NO_LIMIT = ("ste", "identity", "dbb")
 _SOFT = ("gumbel_softmax", "softsub", "sst", "l2x")  # z between 0 and 1, which not every loss takes
 
 
@@ -423,6 +426,14 @@ def _recommend(group: list[dict[str, Any]]) -> dict[str, Any]:
         reason += "; hardly any bias"
     else:
         reason += f"; biased by {100 * chosen['bias']:.0f} % of the gradient's length"
+    if chosen["estimator"] in _NO_LIMIT:
+        reason += "; more samples do not mend that"
+        other = next((row for row in group if row["estimator"] not in _NO_LIMIT), None)
+        if other is not None:
+            reason += (
+                f", and a high cosine alone may train badly; best of the others: {_name(other)}, "
+                f"cosine {other['cosine']:.3f}"
+            )
     return {
         "samples": chosen["samples"],
         "estimator": chosen["estimator"],

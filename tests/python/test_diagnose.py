@@ -265,6 +265,20 @@ def test_the_layers_sense_is_everybodys(native: bool):
         assert row["cosine"] > (0.2 if row["estimator"] == "ste" else 0.8), row
 
 
+def test_advice_warns_of_estimators_that_samples_do_not_mend():
+    def row(name: str, cosine: float) -> dict:
+        same = {"samples": 10, "cosine_se": 0.01, "bias": 1.5, "microseconds": 9.0}
+        return {"estimator": name, "lambda": None, "fixed_lambda": False, "cosine": cosine} | same
+
+    rows = [row("identity", 0.9), row("ste", 0.8), row("thresholds", 0.7), row("aimle", 0.6)]
+    found = library.Diagnosis("TopK", [1, 6], "exact", 0.0, 10, rows)
+    (advice,) = found.recommendations
+    assert advice["estimator"] == "identity"
+    assert advice["reason"].endswith("best of the others: thresholds, cosine 0.700")
+    found.rows = rows[2:]
+    assert "samples do not mend" not in found.recommendations[0]["reason"]
+
+
 def test_it_says_what_it_wants():
     theta = torch.randn(2, 5)
     with pytest.raises(TypeError, match="an estimator or a solver"):
