@@ -98,7 +98,10 @@ class StagedCall:
             got, expected = getattr(z, what), getattr(x, what)
             if got != expected:
                 error = TypeError if what == "dtype" else ValueError
-                raise error(f"{name} must keep the {what} {expected} of its input but gave {got}")
+                hint = " (return z.to(scores.dtype))" if what == "dtype" else ""
+                raise error(
+                    f"{name} must keep the {what} {expected} of its input but gave {got}{hint}"
+                )
         return z.detach()
 
     def shape_output(self, z: Tensor, dtype: torch.dtype) -> Tensor:

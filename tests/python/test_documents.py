@@ -129,6 +129,18 @@ def test_links_lead_somewhere(page: Path):
             assert anchor in known, f"{page.name}: {target}#{anchor}"
 
 
+@each_page
+def test_files_that_are_named_exist(page: Path):
+    """All but those of the solver that "adding a solver" adds, and of an experiment NAME."""
+    rooms = "aimle|benchmarks|cli|cmake|docs|examples|experiments|python|scripts|tests"
+    for name in re.findall(rf"`((?:{rooms})/[\w/.*{{}},]+)`", page.read_text()):
+        if "matching" in name or "NAME" in name:
+            continue
+        choices = re.match(r"(.*){(.*)}(.*)", name)
+        names = [choices[1] + c + choices[3] for c in choices[2].split(",")] if choices else [name]
+        assert all(list(ROOT.glob(each)) for each in names), f"{page.name}: {name}"
+
+
 def test_every_page_is_in_the_readme():
     readme = (ROOT / "README.md").read_text()
     missing = [page.name for page in PAGES[1:] if f"{page.relative_to(ROOT)})" not in readme]
