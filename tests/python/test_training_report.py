@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,3 +82,35 @@ def test_program_lists_runs(program: Path, runs: Path, tmp_path: Path) -> None:
         done = subprocess.run([program, *command], capture_output=True, text=True, check=False)
         assert done.returncode == 1
         assert "there are no runs" in done.stderr
+
+
+def report(program: Path, *arguments: object) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [program, "report", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=os.environ | {"AIMLE_PYTHON": sys.executable},
+    )
+
+
+def test_a_page_goes_into_a_new_folder_and_not_over_one(program: Path, runs: Path, tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "new" / "page.html"
+    done = report(program, runs / "ste", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert out.is_file()
+    done = report(program, runs / "ste", "--out", tmp_path)
+    assert done.returncode == 1
+    expected = f"aimle: --out: expected the name of a page, such as {tmp_path}/report.html, but"
+    assert done.stderr.startswith(expected)
+
+
+def test_studies_are_pointed_to(program: Path, tmp_path: Path) -> None:
+    study = tmp_path / "out" / "synth_samples"
+    study.mkdir(parents=True)
+    (study / "study.json").write_text("{}")
+    assert "page of their own" not in report(program, tmp_path).stderr
+    (study / "report.html").write_text("<html>")
+    assert report(program, tmp_path).stderr.endswith(f"page of their own: {study}/report.html\n")

@@ -77,7 +77,7 @@ class AuthorsMap(PerturbedMap):
         reference: bool = False,
         gradient_save_path: str | None = None,
     ) -> None:
-        owner = type(self).__name__
+        owner = "compat"
         if not callable(function):
             raise TypeError(
                 f"[aimle.{owner}] expected function to be callable but got "
