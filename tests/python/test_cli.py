@@ -2,7 +2,9 @@
 
 import os
 import random
+import shutil
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -137,3 +139,28 @@ def test_no_value_of_an_option_makes_it_crash(command: list[str], tmp_path: Path
         assert result.stderr.splitlines()[-1].startswith("aimle: "), shown
         assert "terminate" not in result.stderr, shown
         assert not out.exists() or not any(out.iterdir()), shown
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        (["aimle", ""], {"synth", "train", "report", "--help", "--version"}),
+        (["aimle", "sy"], {"synth"}),
+        (["aimle", "synth", "sam"], {"samples"}),
+        (["aimle", "train", "dvae", "--kl"], {"--kl_weight"}),
+        (["aimle", "train", "--out", "x", "dvae", "--kl"], {"--kl_weight"}),
+        (["aimle", "report", "--ou"], {"--out"}),
+        (["aimle", "report", "x"], set()),
+    ],
+)
+def test_bash_completes(typed: list[str], offered: set[str]):
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("no bash")
+    words = " ".join(f"'{word}'" for word in typed)
+    ask = f"COMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}; _aimle; echo ${{COMPREPLY[@]}}"
+    script = f"{aimle('completion').stdout}\n{ask}"
+    result = subprocess.run([bash, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stderr == ""
+    got = set(result.stdout.split())
+    assert (offered <= got) if typed[-1] == "" else (offered == got)
