@@ -3,7 +3,7 @@
 import math
 from numbers import Integral, Real
 
-from torch import Tensor
+from torch import Tensor, strided
 
 
 def check_int(owner: str, name: str, value: object, low: int, high: int | None = None) -> int:
@@ -43,9 +43,11 @@ def check_tensor(owner: str, name: str, value: object) -> None:
 
 
 def check_theta(owner: str, theta: object) -> None:
-    """TypeError unless theta is a tensor of a floating-point type."""
+    """TypeError unless theta is a dense tensor of a floating-point type."""
     if not isinstance(theta, Tensor):
         check_tensor(owner, "theta", theta)
+    if theta.layout is not strided:
+        raise TypeError(f"[aimle.{owner}] expected a dense theta but got {theta.layout}")
     if not theta.is_floating_point():
         raise TypeError(
             f"[aimle.{owner}] expected theta of a floating-point type but got {theta.dtype}"

@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Sequence
+from typing import Literal, overload
 
 import torch
 from torch import Generator, Tensor
@@ -15,6 +16,30 @@ _ops = torch.ops.aimle
 _draw_key = _ops.draw_key.default
 _CAN_BE_DISTRIBUTED = torch.distributed.is_available()
 _RANK = int(os.environ.get("RANK", "0"))
+
+
+@overload
+def solve(
+    solver: Solver,
+    scores: Tensor,
+    *,
+    mask: Tensor | None = None,
+    k: Tensor | int | None = None,
+    check: bool | None = None,
+    return_status: Literal[False] = False,
+) -> Tensor: ...
+
+
+@overload
+def solve(
+    solver: Solver,
+    scores: Tensor,
+    *,
+    mask: Tensor | None = None,
+    k: Tensor | int | None = None,
+    check: bool | None = None,
+    return_status: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
 
 
 def solve(

@@ -25,6 +25,12 @@ CALLS: dict[str, Misuse] = {
         TypeError,
         ("theta", "floating-point", "torch.int64"),
     ),
+    "theta sparse": (
+        topk,
+        lambda f: f(torch.eye(5).to_sparse()),
+        TypeError,
+        ("dense theta", "torch.sparse_coo"),
+    ),
     "theta of complex numbers": (
         topk,
         lambda f: f(torch.ones(2, 5, dtype=torch.complex64)),

@@ -4,6 +4,7 @@ import importlib
 import inspect
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +66,13 @@ def test_signatures_spell_out_every_setting(cls: type):
 def test_the_class_of_a_solver_is_not_a_solver(cls: type):
     with pytest.raises(TypeError, match=rf"\[aimle.{cls.__name__}\] .* the class TopK itself"):
         cls(aimle.TopK)
+
+
+@pytest.mark.skipif(not hasattr(typing, "get_overloads"), reason="Python 3.11 keeps overloads")
+def test_type_checkers_know_what_solve_returns():
+    without, with_status = (typing.get_type_hints(f) for f in typing.get_overloads(aimle.solve))
+    assert without["return"] is torch.Tensor
+    assert with_status["return"] == tuple[torch.Tensor, torch.Tensor]
 
 
 def test_the_step_of_imle_is_an_argument():
