@@ -146,6 +146,13 @@ std::vector<uint8_t> enumerate(const GridPath& solver) {
   return all;
 }
 
+/// Of a solver without a list of its own. Without this the visitor below would call itself, since
+/// every solver converts to the variant.
+template <MapSolver S>
+std::vector<uint8_t> enumerate(const S&) {
+  AIMLE_CHECK(false, "[aimle::enumerate] there is no list of the structures of ", S::kName);
+}
+
 std::vector<uint8_t> enumerate(const Solver& solver) {
   return std::visit([](const auto& s) { return enumerate(s); }, solver);
 }
