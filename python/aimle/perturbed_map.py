@@ -45,6 +45,16 @@ def _check_temperature(owner: str, name: str, value: object) -> None:
         raise ValueError(f"[aimle.{owner}] expected {name} finite and >= 0 but got {value!r}")
 
 
+def _refuse_derivatives(owner: str) -> None:
+    """RuntimeError inside torch.func's grad, vjp, jacrev and jvp; vmap may pass."""
+    transform = torch._C._functorch
+    if transform.peek_interpreter_stack().key() != transform.TransformType.Vmap:
+        raise RuntimeError(
+            f"[aimle.{owner}] torch.func cannot differentiate it: expected backward() or "
+            "torch.autograd.grad instead of torch.func's grad, vjp, jacrev or jvp"
+        )
+
+
 class PerturbedMap(nn.Module):
     """Perturb-and-MAP with an estimated gradient: the part that all layers share.
 
@@ -143,6 +153,8 @@ class PerturbedMap(nn.Module):
                 PyTorch's generator if not given.
         """
         check_theta(type(self).__name__, theta)
+        if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
+            _refuse_derivatives(type(self).__name__)
         if mask is not None:
             check_tensor(type(self).__name__, "mask", mask)
         if key is not None:

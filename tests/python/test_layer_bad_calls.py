@@ -232,3 +232,25 @@ def test_a_bad_call_raises_and_leaves_the_state_alone(name: str):
 def test_torch_itself_refuses_integers_that_require_grad():
     with pytest.raises(RuntimeError, match="floating point"):
         torch.ones(2, 5, dtype=torch.int64).requires_grad_()
+
+
+@pytest.mark.parametrize("solver", [aimle.TopK(2), aimle.TopK(2).__call__], ids=["native", "own"])
+def test_derivatives_of_torch_func_are_refused_and_vmap_is_not(solver):
+    layer = aimle.AIMLE(solver, noise=None, target=aimle.AdaptiveTarget(initial_alpha=1.0))
+    theta = torch.randn(3, 4, 5)
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        return layer(x).sum()
+
+    for call in (
+        lambda: torch.func.grad(loss)(theta[0]),
+        lambda: torch.func.jacrev(loss)(theta[0]),
+        lambda: torch.func.jvp(loss, (theta[0],), (theta[0],)),
+        lambda: torch.func.vmap(torch.func.grad(loss))(theta),
+    ):
+        with pytest.raises(
+            RuntimeError, match=r"\[aimle.AIMLE\] .* torch.autograd.grad instead of"
+        ):
+            call()
+    if isinstance(solver, aimle.Solver):
+        assert torch.equal(torch.func.vmap(layer)(theta), torch.stack([layer(x) for x in theta]))
