@@ -116,7 +116,7 @@ def test_program_says_what_it_cannot_fetch(program: Path, server, tmp_path: Path
     url, _, _ = server
     options = ["--from", url, "--cache", str(tmp_path)]
     assert "404" in run(program, "fetch", "fashion_mnist", *options, expect=1)
-    assert "known are mnist" in run(program, "fetch", "minst", *options, expect=1)
+    assert "did you mean 'mnist'?" in run(program, "fetch", "minst", *options, expect=2)
 
 
 def read_idx(path: Path) -> np.ndarray:
