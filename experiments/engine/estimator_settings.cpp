@@ -47,13 +47,12 @@ std::vector<Option> estimator_options() {
                                   .group = "Estimator",
                                   .choices = names}};
   for (const SettingInfo& setting : settings_for_users()) {
-    options.push_back({.name = setting.name,
-                       .value = "",
-                       .help = setting.meaning + "; " + setting.takes,
-                       .group = "Estimator",
-                       .verify = [name = setting.name](const std::string& text) {
-                         check_setting(name, text);
-                       }});
+    options.push_back(
+        {.name = setting.name,
+         .value = "",
+         .help = setting.meaning + "; " + setting.takes,
+         .group = "Estimator",
+         .verify = [name = setting.name](const std::string& text) { check_setting(name, text); }});
   }
   return options;
 }
