@@ -19,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kExplained = 3;  // the module has said what is wrong with its arguments or files
+
 std::string interpreter() {
   if (const char* given = std::getenv("AIMLE_PYTHON"); given != nullptr && *given != '\0') {
     return given;
@@ -83,6 +85,7 @@ bool run_python_module(std::string_view module, const std::vector<std::string>& 
     if (errno != EINTR) return fail(command[0] + " was lost (" + std::strerror(errno) + ")");
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kExplained) return false;
   if (WIFEXITED(status)) {
     return fail(command[0] + " -m " + std::string(module) + " ended with code " +
                 std::to_string(WEXITSTATUS(status)) + " (set AIMLE_PYTHON to a Python that has " +

@@ -10,6 +10,10 @@ import torch
 
 from aimle import _library
 
+#: How a module that the program calls ends when it has said what is wrong with its arguments or
+#: files (experiments/run/python.cpp): another Python would not help.
+EXPLAINED = 3
+
 
 def find() -> Path | None:
     """The program: in the wheel, or beside the library of a build; None if it was not built."""

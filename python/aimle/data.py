@@ -21,6 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from aimle._program import EXPLAINED
+
 _CHUNK = 1 << 18
 _TIMEOUT = 30.0
 
@@ -153,7 +155,7 @@ def _fetch(name: str, cache: Path, source: str | None) -> int:
         fetched = fetch(DATA_SETS[name], folder, [source] if source else None)
     except (FetchError, OSError) as error:
         print(f"cannot fetch {name}: {error}", file=sys.stderr)
-        return 1
+        return EXPLAINED
     print(f"{folder}: {', '.join(fetched) + ' fetched' if fetched else 'complete already'}")
     return 0
 

@@ -115,7 +115,9 @@ def test_program_fetches_mnist(program: Path, server, data: Path, tmp_path: Path
 def test_program_says_what_it_cannot_fetch(program: Path, server, tmp_path: Path) -> None:
     url, _, _ = server
     options = ["--from", url, "--cache", str(tmp_path)]
-    assert "404" in run(program, "fetch", "fashion_mnist", *options, expect=1)
+    told = run(program, "fetch", "fashion_mnist", *options, expect=1)
+    assert "404" in told
+    assert "AIMLE_PYTHON" not in told
     assert "did you mean 'mnist'?" in run(program, "fetch", "minst", *options, expect=2)
 
 

@@ -8,9 +8,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from aimle._program import EXPLAINED
+
 
 def run(module: str, about: str, draw: Callable[[Path], Path]) -> int:
-    """Reads the folder from the command line and draws; errors in one line, exit code 1."""
+    """Reads the folder from the command line and draws; errors in one line."""
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=about)
     parser.add_argument("folder", type=Path, help="what the program wrote")
     folder = parser.parse_args().folder
@@ -21,5 +23,5 @@ def run(module: str, about: str, draw: Callable[[Path], Path]) -> int:
         draw(folder)
     except (OSError, ValueError) as error:
         print(f"{folder}: {error}", file=sys.stderr)
-        return 1
+        return EXPLAINED
     return 0

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from aimle._program import EXPLAINED
 from aimle.report import Page
 from aimle.report.exhibits import draw_exhibits
 
@@ -250,7 +251,7 @@ def main() -> int:
         draw(given.folders, given.out)
     except (OSError, ValueError, KeyError) as error:
         print(f"no report: {error}", file=sys.stderr)
-        return 1
+        return EXPLAINED
     return 0
 
 
