@@ -5,13 +5,13 @@
 #include <torch/headeronly/version.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
 
 #include "aimle/base/nearest.h"
+#include "aimle/base/numbers.h"
 #include "experiments/run/failure.h"
 #include "experiments/run/output_folder.h"
 #include "experiments/run/progress.h"
@@ -86,20 +86,6 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
     return complain(path_of(command) + " needs a command", kUsage);
   }
   return complain(error.what() + (" (see " + path_of(command) + " --help)"), kUsage);
-}
-
-template <class T>
-std::optional<T> parse(const std::string& text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-std::string spell(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
 }
 
 }  // namespace
@@ -177,10 +163,10 @@ CLI::Validator one_of(const std::string& kind, std::vector<std::string> names) {
 }
 
 CLI::Validator number_between(double low, double high) {
-  const std::string range = "in [" + spell(low) + ", " + spell(high) + "]";
+  const std::string range = "in [" + spell_number(low) + ", " + spell_number(high) + "]";
   return CLI::Validator(
       [=](std::string& given) {
-        const std::optional<double> value = parse<double>(given);
+        const std::optional<double> value = parse_number<double>(given);
         const bool fits = value && std::isfinite(*value) && low <= *value && *value <= high;
         return fits ? std::string() : "expected a number " + range + " but got '" + given + "'";
       },
@@ -191,7 +177,7 @@ CLI::Validator integer_between(int64_t low, int64_t high) {
   const std::string range = "in [" + std::to_string(low) + ", " + std::to_string(high) + "]";
   return CLI::Validator(
       [=](std::string& given) {
-        const std::optional<int64_t> value = parse<int64_t>(given);
+        const std::optional<int64_t> value = parse_number<int64_t>(given);
         const bool fits = value && low <= *value && *value <= high;
         return fits ? std::string()
                     : "expected a whole number " + range + " but got '" + given + "'";

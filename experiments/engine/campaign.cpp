@@ -4,7 +4,6 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <mutex>
 #include <set>
@@ -15,6 +14,7 @@
 #include <malloc.h>
 #endif
 
+#include "aimle/base/numbers.h"
 #include "experiments/engine/run.h"
 #include "experiments/engine/summary.h"
 #include "experiments/run/failure.h"
@@ -49,13 +49,12 @@ std::vector<std::string> split(const std::string& text, char at) {
 }
 
 int64_t parse_seed(const std::string& text, const std::string& whole) {
-  int64_t value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) {
+  const auto value = parse_number<int64_t>(text);
+  if (!value || *value < 0) {
     throw Failure("--seeds: expected numbers and ranges such as 0-9 or 1,4,6-8 but got '" + whole +
                   "'");
   }
-  return value;
+  return *value;
 }
 
 /// Every combination of the axes' values.

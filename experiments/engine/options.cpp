@@ -1,29 +1,15 @@
 #include "experiments/engine/options.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
 #include "aimle/base/nearest.h"
+#include "aimle/base/numbers.h"
 #include "experiments/run/failure.h"
 
 namespace aimle::experiments {
 namespace {
-
-template <class T>
-std::optional<T> number(const std::string& text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-std::string spell(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
-}
 
 std::string joined(const std::vector<std::string>& names) {
   std::string text;
@@ -36,8 +22,9 @@ std::string allowed(const Option& option) {
   if (option.value.is_boolean()) return "true or false";
   if (option.value.is_string()) return "a text";
   std::string text = option.value.is_number_integer() ? "a whole number" : "a number";
-  if (option.low > -1e300) text += " >= " + spell(option.low);
-  if (option.high < 1e300) text += (option.low > -1e300 ? " and <= " : " <= ") + spell(option.high);
+  if (option.low > -1e300) text += " >= " + spell_number(option.low);
+  if (option.high < 1e300)
+    text += (option.low > -1e300 ? " and <= " : " <= ") + spell_number(option.high);
   return text;
 }
 
@@ -65,10 +52,10 @@ Json Option::parse(const std::string& text) const {
     refuse(*this, text);
   }
   if (value.is_number_integer()) {
-    if (const auto parsed = number<int64_t>(text)) return check(Json(*parsed));
+    if (const auto parsed = parse_number<int64_t>(text)) return check(Json(*parsed));
     refuse(*this, text);
   }
-  const auto parsed = number<double>(text);
+  const auto parsed = parse_number<double>(text);
   if (!parsed || !std::isfinite(*parsed)) refuse(*this, text);
   return check(Json(*parsed));
 }

@@ -1,10 +1,10 @@
 #include "experiments/l2x/word_vectors.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "aimle/base/check.h"
+#include "aimle/base/numbers.h"
 #include "experiments/data/file_error.h"
 #include "experiments/data/gzip.h"
 #include "experiments/run/atomic_file.h"
@@ -28,13 +28,12 @@ void parse_numbers(const data::LineReader& reader, std::string_view rest,
                    std::vector<float>& numbers) {
   numbers.clear();
   for (std::string_view field = next_field(rest); !field.empty(); field = next_field(rest)) {
-    float value = 0;
-    const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-    if (error != std::errc() || end != field.data() + field.size() || !std::isfinite(value)) {
+    const auto value = parse_number<float>(field);
+    if (!value || !std::isfinite(*value)) {
       data::fail_line(reader.path(), reader.number(), "expected a finite number but got '", field,
                       "'");
     }
-    numbers.push_back(value);
+    numbers.push_back(*value);
   }
 }
 

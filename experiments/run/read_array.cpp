@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "aimle/base/numbers.h"
 #include "experiments/run/failure.h"
 
 namespace aimle::experiments {
@@ -122,13 +123,12 @@ Array read_csv(std::string_view content, const fs::path& path) {
       line.remove_prefix(more ? comma + 1 : line.size());
       const size_t first = std::min(field.find_first_not_of(" \t\r+"), field.size());
       field = field.substr(first, field.find_last_not_of(" \t\r") + 1 - first);
-      double value = 0.0;
-      const auto [stop, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-      if (field.empty() || error != std::errc() || stop != field.data() + field.size()) {
+      const auto value = parse_number<double>(field);
+      if (!value) {
         fail(path, "line " + std::to_string(number) + " has '" + std::string(field.substr(0, 40)) +
                        "' where a number is expected");
       }
-      array.values.push_back(value);
+      array.values.push_back(*value);
     }
     if (array.rows > 0 && columns != array.columns) {
       fail(path, "line " + std::to_string(number) + " has " + std::to_string(columns) +

@@ -4,6 +4,7 @@
 #include "aimle/cuda/grid_path.h"
 #include "aimle/cuda/spanning_tree.h"
 #include "tests/cuda/lockstep.h"
+#include "tests/cuda/row_in_memory.h"
 #include "tests/map/conformance.h"
 #include "tests/map/grid_path_instances.h"
 #include "tests/map/spanning_tree_instances.h"
@@ -29,18 +30,6 @@ void solve_row_in_lockstep(int threads, uint64_t seed, int64_t size, T* z, Statu
   *status = outcomes[0];
   if (*status != Status::kOk) std::fill_n(z, size, std::numeric_limits<T>::quiet_NaN());
 }
-
-/// A row as GridPath reads it.
-template <class T>
-struct RowInMemory {
-  const T* scores;
-  int64_t n;
-
-  template <class Body>
-  void for_each(int rank, int threads, const Body& body) const {
-    for (int64_t j = rank; j < n; j += threads) body(j, scores[j]);
-  }
-};
 
 template <class T, bool kDirected, class Word, class Group, class Chosen>
 Status solve_one(const SpanningTree& solver, Group& group, const Instance<T>& row, bool registers,

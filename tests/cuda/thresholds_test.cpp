@@ -5,6 +5,7 @@
 
 #include "aimle/estimate/threshold_finder.h"
 #include "tests/cuda/lockstep.h"
+#include "tests/cuda/row_in_memory.h"
 #include "tests/map/argmax_instances.h"
 #include "tests/map/conformance.h"
 #include "tests/map/spanning_tree_instances.h"
@@ -14,17 +15,6 @@ namespace aimle::conformance {
 namespace {
 
 using cuda::Lockstep;
-
-template <class T>
-struct RowInMemory {
-  const T* scores;
-  int64_t n;
-
-  template <class Body>
-  void for_each(int rank, int threads, const Body& body) const {
-    for (int64_t j = rank; j < n; j += threads) body(j, scores[j]);
-  }
-};
 
 /// Partners by entry, from the device's by edge or for the whole row.
 template <class T, class S>

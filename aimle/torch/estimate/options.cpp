@@ -2,10 +2,10 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 
 #include "aimle/base/nearest.h"
+#include "aimle/base/numbers.h"
 #include "aimle/torch/estimator.h"
 #include "aimle/torch/setting_names.h"
 
@@ -19,10 +19,10 @@ template <class... Parts>
 }
 
 template <class Number>
-bool parse_number(std::string_view text, Number& number) {
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && stop == end;
+bool read_number(std::string_view text, Number& number) {
+  const auto found = parse_number<Number>(text);
+  if (found) number = *found;
+  return found.has_value();
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -36,11 +36,11 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 }
 
 void read(const SettingInfo& info, const std::string& text, int64_t& value) {
-  if (!parse_number(text, value)) refuse(info.name, text, info.takes);
+  if (!read_number(text, value)) refuse(info.name, text, info.takes);
 }
 
 void read(const SettingInfo& info, const std::string& text, double& value) {
-  if (!parse_number(text, value)) refuse(info.name, text, info.takes);
+  if (!read_number(text, value)) refuse(info.name, text, info.takes);
 }
 
 void read(const SettingInfo& info, const std::string& text, bool& value) {
@@ -52,8 +52,8 @@ void read(const SettingInfo&, const std::string& text, std::string& value) { val
 
 void read(const SettingInfo& info, const std::string& text, std::pair<double, double>& value) {
   const std::vector<std::string_view> parts = split(text, ':');
-  const bool good = parts.size() == 2 && parse_number(parts[0], value.first) &&
-                    parse_number(parts[1], value.second);
+  const bool good = parts.size() == 2 && read_number(parts[0], value.first) &&
+                    read_number(parts[1], value.second);
   if (!good) refuse(info.name, text, info.takes);
 }
 
@@ -66,8 +66,8 @@ void read(const SettingInfo& info, const std::string& text, NoiseSpec& value) {
   value.kind = known->second;
   const bool gamma = value.kind == NoiseKind::kSumOfGamma;
   const bool good = gamma ? (parts.size() == 2 || parts.size() == 3) &&
-                                parse_number(parts[1], value.k) &&
-                                (parts.size() == 2 || parse_number(parts[2], value.iterations))
+                                read_number(parts[1], value.k) &&
+                                (parts.size() == 2 || read_number(parts[2], value.iterations))
                           : parts.size() == 1;
   if (!good) refuse(info.name, text, info.takes);
 }

@@ -1,0 +1,30 @@
+// Numbers from text and to it, alike wherever a user writes one: an option, a setting, a field.
+#pragma once
+
+#include <charconv>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace aimle {
+
+/// The number that all of the text is; none if it is anything else: empty, with spaces or more
+/// behind it, out of range.
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+/// 0.5 -> "0.5", 1e12 -> "1e+12"
+inline std::string spell_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+}  // namespace aimle

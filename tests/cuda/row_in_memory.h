@@ -1,0 +1,19 @@
+// A row as the group algorithms read it: every thread its own share.
+#pragma once
+
+#include <cstdint>
+
+namespace aimle::conformance {
+
+template <class T>
+struct RowInMemory {
+  const T* scores;
+  int64_t n;
+
+  template <class Body>
+  void for_each(int rank, int threads, const Body& body) const {
+    for (int64_t j = rank; j < n; j += threads) body(j, scores[j]);
+  }
+};
+
+}  // namespace aimle::conformance
