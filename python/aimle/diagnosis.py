@@ -398,10 +398,20 @@ def _model_gradient(solver, noise, tau: float, theta: Tensor, loss: Loss, sample
 
 def _name(row: dict[str, Any]) -> str:
     shown = row["estimator"]
-    return f"{shown}, lambda={row['lambda']:g}" if row.get("fixed_lambda") else shown
+    return f"{shown}:lambda={row['lambda']:g}" if row.get("fixed_lambda") else shown
+
+
+def _has_no_limit(row: dict[str, Any]) -> bool:
+    return row["estimator"].partition(":")[0] in _NO_LIMIT
+
+
+def _is_soft(row: dict[str, Any]) -> bool:
+    name, _, settings = row["estimator"].partition(":")
+    return name in _SOFT and "hard=true" not in settings
 
 
 def _recommend(group: list[dict[str, Any]]) -> dict[str, Any]:
+    """The rule of `aimle diagnose`, to the letter of its reason."""
     best = chosen = group[0]
     for other in group:
         noise = 2 * math.hypot(best["cosine_se"], other["cosine_se"])
@@ -417,23 +427,25 @@ def _recommend(group: list[dict[str, Any]]) -> dict[str, Any]:
             f"; {_name(best)} has {best['cosine']:.3f}, no more than the noise of this test, and "
             f"takes {best['microseconds'] / chosen['microseconds']:.1f} times as long"
         )
-    if chosen["estimator"] in _SOFT:
-        hard = next((row for row in group if row["estimator"] not in _SOFT), None)
-        reason += "; its samples are soft"
-        if hard is not None:
-            reason += f"; best with hard samples: {_name(hard)}, cosine {hard['cosine']:.3f}"
     if chosen["bias"] < 0.1:
         reason += "; hardly any bias"
     else:
         reason += f"; biased by {100 * chosen['bias']:.0f} % of the gradient's length"
-    if chosen["estimator"] in _NO_LIMIT:
+    if chosen["fixed_lambda"]:
+        reason += "; lambda is in units of this loss: it does not carry over"
+    if _has_no_limit(chosen):
         reason += "; more samples do not mend that"
-        other = next((row for row in group if row["estimator"] not in _NO_LIMIT), None)
+        other = next((row for row in group if not _has_no_limit(row)), None)
         if other is not None:
             reason += (
                 f", and a high cosine alone may train badly; best of the others: {_name(other)}, "
                 f"cosine {other['cosine']:.3f}"
             )
+    if _is_soft(chosen):
+        hard = next((row for row in group if not _is_soft(row)), None)
+        reason += "; its samples are soft"
+        if hard is not None:
+            reason += f"; best with hard samples: {_name(hard)}, cosine {hard['cosine']:.3f}"
     return {
         "samples": chosen["samples"],
         "estimator": chosen["estimator"],

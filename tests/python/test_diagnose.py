@@ -23,6 +23,13 @@ def by_name(rows: list[dict], samples: int) -> dict[str, dict]:
     return {row["estimator"]: row for row in rows if row["samples"] == samples}
 
 
+def by_the_package(rows: list[dict]) -> list[dict]:
+    """What the package recommends where the program measured these rows."""
+    found = library.Diagnosis("", [], "exact", 0.0, 20, rows)
+    fields = ("samples", "estimator", "lambda", "reason")
+    return [{name: advice[name] for name in fields} for advice in found.recommendations]
+
+
 # ---- the program -------------------------------------------------------------------------------
 
 
@@ -34,6 +41,7 @@ def run(folder: Path, *options: object, **more) -> dict:
     assert all(set(row) == ROW for row in found["results"])
     assert "estimator" in result.stdout
     assert len(found["recommendations"]) == len({row["samples"] for row in found["results"]})
+    assert found["recommendations"] == by_the_package(found["results"])
     return found
 
 
