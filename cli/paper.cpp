@@ -180,12 +180,11 @@ void take_over(Json& state, const fs::path& file) {
 /// Runs one command as if it had been typed.
 void run_command(const Json& command, const Request& request) {
   auto arguments = command["arguments"].get<Arguments>();
-  const bool trains = arguments.front() == "train";
   const fs::path out = request.common.out / command["folder"].get<std::string>();
   arguments.insert(arguments.end(),
                    {"--out", out.string(), "--threads", std::to_string(request.common.threads)});
   if (request.common.quiet) arguments.push_back("--quiet");
-  if (request.resume) arguments.push_back(trains ? "--resume" : "--force");
+  if (request.resume) arguments.push_back("--resume");
   if (!request.resume && request.common.force) arguments.push_back("--force");
   CLI::App app("", "aimle");
   set_up(app);

@@ -1,12 +1,17 @@
 // The folder of a gradient study: results.jsonl, summary.csv, what it was asked (study.json), and
 // the figures and report.html that the Python package draws from them.
+//
+// The files are saved as the study goes, each whole, so that a process that was killed loses the
+// last seconds only: `--resume` reads them back and does the rest.
 #pragma once
 
 #include <chrono>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace aimle::cli {
 
@@ -15,11 +20,15 @@ class StudyFolder {
   StudyFolder(std::filesystem::path folder, const std::string& study,
               nlohmann::ordered_json settings);
 
+  /// The lines of results.jsonl that an earlier call has left; none if there is no such file.
+  /// Throws Failure if it was asked something else.
+  std::vector<nlohmann::json> resume();
+
   /// Writes every file whole, whatever happens meanwhile.
   void save(const std::map<std::string, std::string>& files, bool complete);
 
-  /// It is some seconds since the last time.
-  bool is_due() const { return Clock::now() - saved_ > std::chrono::seconds(3); }
+  /// Nothing was saved yet, or some seconds ago.
+  bool is_due() const { return !saved_ || Clock::now() - *saved_ > std::chrono::seconds(3); }
 
   /// The end: throws Stopped, naming the files, if the study was cut short; else draws, and prints
   /// the names of the files.
@@ -29,8 +38,9 @@ class StudyFolder {
   using Clock = std::chrono::steady_clock;
   std::filesystem::path folder_;
   nlohmann::ordered_json about_;
+  double seconds_before_ = 0.0;  // of the call that is resumed
   Clock::time_point start_;
-  Clock::time_point saved_;
+  std::optional<Clock::time_point> saved_;
 };
 
 }  // namespace aimle::cli

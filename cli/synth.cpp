@@ -28,6 +28,7 @@ struct SynthOptions {
   int64_t warmup = 1500;
   int64_t warmup_samples = 100;
   bool is_signed = false;
+  bool resume = false;
 };
 
 struct OptimiseOptions {
@@ -64,6 +65,7 @@ void add_synth_options(CLI::App& command, SynthOptions& options) {
       ->delimiter(',');
   command.add_flag("--signed", options.is_signed,
                    "b ~ N(0, I) as in the paper's text; the authors' code takes |b|");
+  command.add_flag("--resume", options.resume, "Continue the study in the folder");
 }
 
 void add_warmup_options(CLI::App& command, SynthOptions& options) {
@@ -200,13 +202,30 @@ nlohmann::ordered_json settings_of(const SynthOptions& options) {
           {"signed", options.is_signed}};
 }
 
+/// Obeys the common options; the number of threads.
+int64_t prepare(const SynthOptions& options) {
+  CommonOptions common = options.common;
+  common.force = common.force || options.resume;
+  return apply(common);
+}
+
+template <class Row>
+std::vector<Row> earlier_rows(StudyFolder& folder, bool resume,
+                              Row (*read)(const nlohmann::json&)) {
+  std::vector<Row> rows;
+  if (!resume) return rows;
+  for (const nlohmann::json& line : folder.resume()) rows.push_back(read(line));
+  return rows;
+}
+
 void run_and_report(const std::string& name, const SynthOptions& options, const Study& study) {
   if (study.cells.empty()) {
     throw Failure("nothing to measure: every estimator needs more samples than given");
   }
-  const int64_t threads = apply(options.common);
+  const int64_t threads = prepare(options);
   StudyFolder folder(options.common.out, name, settings_of(options));
-  const auto total = static_cast<int64_t>(study.cells.size() * study.sizes.size()) * study.seeds;
+  const std::vector<Row> earlier = earlier_rows(folder, options.resume, &read_row);
+  const int64_t total = count_measurements(study);
   const auto save = [&](const std::vector<Row>& rows, bool complete) {
     folder.save({{"results.jsonl", as_jsonl(rows)}, {"summary.csv", as_summary(rows)}}, complete);
   };
@@ -214,9 +233,9 @@ void run_and_report(const std::string& name, const SynthOptions& options, const 
   const InterruptHandler handler;
   std::vector<Row> rows;
   {
-    Progress progress("synth " + name, total);
+    Progress progress("synth " + name, total - static_cast<int64_t>(earlier.size()));
     rows = run_study(
-        study, threads,
+        study, threads, earlier,
         [&](const std::vector<Row>& so_far) {
           if (folder.is_due()) save(so_far, false);
         },
@@ -238,24 +257,32 @@ void optimise(const SynthOptions& options, const OptimiseOptions& own) {
                             .learning_rates = own.learning_rates,
                             .samples = options.samples,
                             .contestants = contestants(options, structure(options), {})};
-  const int64_t threads = apply(options.common);
+  const int64_t threads = prepare(options);
   nlohmann::ordered_json settings = settings_of(options);
   settings["steps"] = own.steps;
   settings["momentum"] = own.momentum;
   settings["learning_rates"] = own.learning_rates;
   StudyFolder folder(options.common.out, "optimise", std::move(settings));
+  const auto earlier = earlier_rows(folder, options.resume, &read_training_row);
+  const int64_t total = count_descents(study);
+  const auto save = [&](const std::vector<TrainingRow>& rows, bool complete) {
+    folder.save({{"results.jsonl", as_jsonl(study, rows)},
+                 {"summary.csv", as_summary(study, rows)},
+                 {"training.csv", as_training_table(study, rows)}},
+                complete);
+  };
 
   const InterruptHandler handler;
   std::vector<TrainingRow> rows;
   {
-    Progress progress("synth optimise", count_descents(study));
-    rows = run_training(study, threads, [&](const std::string& note) { progress.step(note); });
+    Progress progress("synth optimise", total - static_cast<int64_t>(earlier.size()));
+    rows = run_training(study, threads, earlier, [&](const std::string& note, const auto& so_far) {
+      progress.step(note);
+      if (folder.is_due()) save(so_far(), false);
+    });
   }
-  folder.save({{"results.jsonl", as_jsonl(study, rows)},
-               {"summary.csv", as_summary(study, rows)},
-               {"training.csv", as_training_table(study, rows)}},
-              interrupt_signal() == 0);
-  folder.finish(static_cast<int64_t>(rows.size()), count_descents(study));
+  save(rows, interrupt_signal() == 0);
+  folder.finish(static_cast<int64_t>(rows.size()), total);
 }
 
 /// What the studies are about: the numbers of one problem, for anyone who wants to check them.

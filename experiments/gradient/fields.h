@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <initializer_list>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -15,6 +16,10 @@ inline constexpr const char* kSummaryColumns =
 inline nlohmann::ordered_json json_number(double value) {
   if (std::isfinite(value)) return value;
   return nullptr;
+}
+
+inline double read_number(const nlohmann::json& value) {
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
 
 inline std::string csv_number(double value) {

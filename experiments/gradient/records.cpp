@@ -38,6 +38,22 @@ std::string as_jsonl(const std::vector<Row>& rows) {
   return text;
 }
 
+Row read_row(const nlohmann::json& line) {
+  Row row{.estimator = line.at("estimator"),
+          .n = line.at("n"),
+          .k = line.at("k"),
+          .samples = line.at("samples"),
+          .seed = line.at("seed"),
+          .measured = {.cosine = read_number(line.at("cosine")),
+                       .zeros = read_number(line.at("zeros")),
+                       .norm_ratio = read_number(line.at("norm_ratio")),
+                       .relative_error = read_number(line.at("relative_error")),
+                       .alpha = read_number(line.at("alpha")),
+                       .lambda = read_number(line.at("lambda"))}};
+  if (line.at("fixed_lambda").get<bool>()) row.lambda = row.measured.lambda;
+  return row;
+}
+
 std::string as_summary(const std::vector<Row>& rows) {
   std::string text = kSummaryColumns;
   for (auto first = rows.begin(); first != rows.end();) {

@@ -54,12 +54,19 @@ class WarmStates {
 
 }  // namespace
 
-std::vector<Row> run_study(const Study& study, int64_t threads,
+int64_t count_measurements(const Study& study) {
+  return static_cast<int64_t>(study.cells.size() * study.sizes.size()) * study.seeds;
+}
+
+std::vector<Row> run_study(const Study& study, int64_t threads, const std::vector<Row>& earlier,
                            const std::function<void(const std::vector<Row>&)>& finished,
                            const std::function<void(const std::string&)>& step) {
   const std::vector<Task> tasks = tasks_of(study);
   const size_t seeds = static_cast<size_t>(study.seeds);
   std::vector<std::optional<Row>> slots(study.sizes.size() * study.cells.size() * seeds);
+  const auto slot_of = [&](size_t size, size_t cell, int64_t seed) -> std::optional<Row>& {
+    return slots[(size * study.cells.size() + cell) * seeds + static_cast<size_t>(seed)];
+  };
   std::mutex mutex;
   const auto collect = [&] {
     std::vector<Row> rows;
@@ -69,14 +76,34 @@ std::vector<Row> run_study(const Study& study, int64_t threads,
     return rows;
   };
 
+  for (const Row& row : earlier) {
+    for (size_t size = 0; size < study.sizes.size(); ++size) {
+      for (size_t cell = 0; cell < study.cells.size(); ++cell) {
+        const auto& [contestant, samples] = study.cells[cell];
+        if (row.n == study.sizes[size] && row.estimator == contestant.label &&
+            row.samples == samples && row.lambda == contestant.lambda() && row.seed < study.seeds) {
+          slot_of(size, cell, row.seed) = row;
+        }
+      }
+    }
+  }
+
   run_tasks(static_cast<int64_t>(tasks.size()), threads, [&](int64_t i) {
     const auto [size, seed] = tasks[static_cast<size_t>(i)];
+    const auto is_done = [&, size = size, seed = seed](size_t cell) {
+      const std::scoped_lock lock(mutex);
+      return slot_of(size, cell, seed).has_value();
+    };
+    size_t done = 0;
+    for (size_t cell = 0; cell < study.cells.size(); ++cell) done += is_done(cell) ? 1 : 0;
+    if (done == study.cells.size()) return;
     const int64_t n = study.sizes[size];
     const Problem problem =
         synthetic_problem(n, study.k, static_cast<uint32_t>(seed), study.is_signed);
     WarmStates warm(study, problem, static_cast<uint64_t>(seed));
     for (size_t cell = 0; cell < study.cells.size(); ++cell) {
       if (interrupt_signal() != 0) return;
+      if (is_done(cell)) continue;
       const auto& [contestant, samples] = study.cells[cell];
       const auto estimator = contestant.build(problem.solver, samples);
       warm.carry_to(contestant, *estimator);
@@ -91,8 +118,7 @@ std::vector<Row> run_study(const Study& study, int64_t threads,
               .measured = measure(*estimator, problem, key)};
       const std::scoped_lock lock(mutex);
       step(contestant.label + ", n = " + std::to_string(n) + ", S = " + std::to_string(samples));
-      slots[(size * study.cells.size() + cell) * seeds + static_cast<size_t>(seed)] =
-          std::move(row);
+      slot_of(size, cell, seed) = std::move(row);
     }
     const std::scoped_lock lock(mutex);
     finished(collect());

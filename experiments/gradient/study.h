@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,15 +48,20 @@ struct Row {
   Measurement measured;
 };
 
-/// The rows in the order of sizes, cells, seeds. `finished` sees those there are whenever a problem
-/// is done, and `step` every measurement; neither is called by two threads at once. After an
-/// interrupt: the rows measured so far.
-std::vector<Row> run_study(const Study& study, int64_t threads,
+/// The number of measurements.
+int64_t count_measurements(const Study& study);
+
+/// The rows in the order of sizes, cells, seeds; those of `earlier` are taken over. `finished` sees
+/// those there are whenever a problem is done, and `step` every measurement; neither is called by
+/// two threads at once. After an interrupt: the rows measured so far.
+std::vector<Row> run_study(const Study& study, int64_t threads, const std::vector<Row>& earlier,
                            const std::function<void(const std::vector<Row>&)>& finished,
                            const std::function<void(const std::string&)>& step);
 
 /// results.jsonl and summary.csv of a study.
 std::string as_jsonl(const std::vector<Row>& rows);
+/// A line of results.jsonl read back: it is written as it was.
+Row read_row(const nlohmann::json& line);
 std::string as_summary(const std::vector<Row>& rows);
 
 }  // namespace aimle::experiments

@@ -21,6 +21,11 @@ struct Entry {
   double learning_rate = 0.0;
 
   std::string label() const { return contestant ? contestant->label : kTrueGradient; }
+  std::optional<double> lambda() const { return contestant ? contestant->lambda() : std::nullopt; }
+  bool made(const TrainingRow& row) const {
+    return row.estimator == label() && row.samples == samples && row.lambda == lambda() &&
+           row.learning_rate == learning_rate;
+  }
 };
 
 std::vector<Entry> entries_of(const TrainingStudy& study) {
@@ -39,7 +44,7 @@ TrainingRow descend(const TrainingStudy& study, const Entry& entry, const Proble
                     int64_t seed) {
   TrainingRow row{.estimator = entry.label(),
                   .samples = entry.samples,
-                  .lambda = entry.contestant ? entry.contestant->lambda() : std::nullopt,
+                  .lambda = entry.lambda(),
                   .learning_rate = entry.learning_rate,
                   .seed = seed};
   const auto estimator =
@@ -85,27 +90,44 @@ int64_t count_descents(const TrainingStudy& study) {
 }
 
 std::vector<TrainingRow> run_training(const TrainingStudy& study, int64_t threads,
-                                      const std::function<void(const std::string&)>& step) {
+                                      const std::vector<TrainingRow>& earlier,
+                                      const AfterDescent& after) {
   const std::vector<Entry> entries = entries_of(study);
   const auto seeds = static_cast<size_t>(study.seeds);
   std::vector<std::optional<TrainingRow>> slots(entries.size() * seeds);
+  const auto slot_of = [&](size_t entry, int64_t seed) -> std::optional<TrainingRow>& {
+    return slots[entry * seeds + static_cast<size_t>(seed)];
+  };
+  const auto collect = [&] {
+    std::vector<TrainingRow> rows;
+    for (const auto& slot : slots) {
+      if (slot) rows.push_back(*slot);
+    }
+    return rows;
+  };
+  for (const TrainingRow& row : earlier) {
+    for (size_t i = 0; i < entries.size(); ++i) {
+      if (entries[i].made(row) && row.seed < study.seeds) slot_of(i, row.seed) = row;
+    }
+  }
   std::mutex mutex;
+  const auto is_done = [&](size_t entry, int64_t seed) {
+    const std::scoped_lock lock(mutex);
+    return slot_of(entry, seed).has_value();
+  };
   run_tasks(study.seeds, threads, [&](int64_t seed) {
     const Problem problem =
         synthetic_problem(study.n, study.k, static_cast<uint32_t>(seed), study.is_signed);
     for (size_t i = 0; i < entries.size(); ++i) {
       if (interrupt_signal() != 0) return;
+      if (is_done(i, seed)) continue;
       TrainingRow row = descend(study, entries[i], problem, seed);
       const std::scoped_lock lock(mutex);
-      slots[i * seeds + static_cast<size_t>(seed)] = std::move(row);
-      step(entries[i].label());
+      slot_of(i, seed) = std::move(row);
+      after(entries[i].label(), collect);
     }
   });
-  std::vector<TrainingRow> rows;
-  for (auto& slot : slots) {
-    if (slot) rows.push_back(std::move(*slot));
-  }
-  return rows;
+  return collect();
 }
 
 }  // namespace aimle::experiments

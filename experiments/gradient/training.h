@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,12 +50,20 @@ struct TrainingRow {
 /// The number of descents.
 int64_t count_descents(const TrainingStudy& study);
 
-/// Rows by contestant, samples, learning rate, seed; `step` is called after every descent, by one
-/// thread at a time. After an interrupt: the rows there are.
+/// Called after every descent, by one thread at a time, with its contestant, and with what gives
+/// the rows there are when asked.
+using AfterDescent = std::function<void(const std::string& contestant,
+                                        const std::function<std::vector<TrainingRow>()>& rows)>;
+
+/// Rows by contestant, samples, learning rate, seed; those of `earlier` are taken over. After an
+/// interrupt: the rows there are.
 std::vector<TrainingRow> run_training(const TrainingStudy& study, int64_t threads,
-                                      const std::function<void(const std::string&)>& step);
+                                      const std::vector<TrainingRow>& earlier,
+                                      const AfterDescent& after);
 
 std::string as_jsonl(const TrainingStudy& study, const std::vector<TrainingRow>& rows);
+/// A line of results.jsonl read back: it is written as it was.
+TrainingRow read_training_row(const nlohmann::json& line);
 /// Every learning rate: training.csv.
 std::string as_training_table(const TrainingStudy& study, const std::vector<TrainingRow>& rows);
 /// The columns of summary.csv, at each contestant's best learning rate: the least average gap.

@@ -68,6 +68,21 @@ std::string as_jsonl(const TrainingStudy& study, const std::vector<TrainingRow>&
   return text;
 }
 
+TrainingRow read_training_row(const nlohmann::json& line) {
+  TrainingRow row{.estimator = line.at("estimator"),
+                  .samples = line.at("samples"),
+                  .learning_rate = line.at("learning_rate"),
+                  .seed = line.at("seed"),
+                  .average_gap = read_number(line.at("average_gap")),
+                  .cosine = read_number(line.at("cosine")),
+                  .zeros = read_number(line.at("zeros"))};
+  if (!line.at("lambda").is_null()) row.lambda = line.at("lambda").get<double>();
+  if (!line.at("alpha").is_null()) row.alpha = line.at("alpha").get<double>();
+  for (const nlohmann::json& gap : line.at("gaps")) row.gaps.push_back(read_number(gap));
+  row.gaps.at(row.gaps.size() - 1) = read_number(line.at("gap"));  // the others are rounded
+  return row;
+}
+
 std::string as_training_table(const TrainingStudy& study, const std::vector<TrainingRow>& rows) {
   std::string text =
       "estimator,n,k,samples,lambda,learning_rate,gap_mean,gap_se,average_gap_mean,average_gap_se,"

@@ -108,7 +108,7 @@ Study reduced(const std::vector<std::string>& names, int64_t samples, int64_t se
 
 std::vector<Row> run(const Study& study, int64_t threads) {
   return run_study(
-      study, threads, [](const auto&) {}, [](const auto&) {});
+      study, threads, {}, [](const auto&) {}, [](const auto&) {});
 }
 
 // Means over 32 seeds of the authors' procedure, simulated independently with its own noise: twice

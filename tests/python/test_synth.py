@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from program import PROGRAM, aimle, names, need_program
+from program import PROGRAM, aimle, fails, names, need_program
 
 import aimle as library
 
@@ -113,6 +114,43 @@ def test_a_signal_keeps_what_was_done(kind: signal.Signals, code: int, tmp_path:
     assert f"the {len(rows)} of " in last
     assert json.loads((tmp_path / "out/study.json").read_text())["complete"] is False
     assert names(tmp_path / "out") == {"results.jsonl", "summary.csv", "study.json"}
+
+
+STUDIES_TO_KILL = {
+    "optimise": ("--n", 8, "--k", 3, "--seeds", 6, "--steps", 40, "--samples", "2,10"),
+    "samples": ("--n", "6,12", "--seeds", 12, "--samples", "2,2000", "--warmup", 30),
+}
+
+
+@pytest.mark.parametrize("study", STUDIES_TO_KILL)
+def test_a_killed_study_goes_on(study: str, tmp_path: Path):
+    """The same files as without the kill, and what was done is not done again."""
+    command = ["synth", study, *STUDIES_TO_KILL[study], "--quiet", "--threads", 2, "--out"]
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    process = subprocess.Popen([str(part) for part in [PROGRAM, *command, killed]])
+    deadline = time.monotonic() + 60
+    while not (killed / "study.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL, "it was over before it could be killed"
+    assert json.loads((killed / "study.json").read_text())["complete"] is False
+    lines = (killed / "results.jsonl").read_text().splitlines()
+    forged = tmp_path / "forged"
+    shutil.copytree(killed, forged)
+    first = json.loads(lines[0]) | {"cosine": 0.125}
+    (forged / "results.jsonl").write_text("\n".join([json.dumps(first), *lines[1:]]) + "\n")
+
+    assert aimle(*command, killed, "--resume").returncode == 0
+    assert aimle(*command, whole).returncode == 0
+    for name in names(whole) - {"study.json"}:
+        assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
+    assert json.loads((killed / "study.json").read_text())["complete"] is True
+
+    assert aimle(*command, forged, "--resume").returncode == 0
+    rows = [json.loads(line) for line in (forged / "results.jsonl").open()]
+    assert [row for row in rows if row["cosine"] == 0.125] == [first]
+    other = [*command, forged, "--resume", "--signed"]
+    fails(*other, code=1, says=f"--resume: signed is false in {forged}, not true")
 
 
 def test_every_study_has_a_page(tmp_path: Path):
