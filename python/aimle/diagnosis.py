@@ -41,7 +41,8 @@ _YOURS = "your layer"
 # The same gradient, or the same bias, however many samples are taken. Such a one may point well and
 # train badly: docs/choosing.md has both.
 _NO_LIMIT = ("ste", "identity", "dbb")
-_SOFT = ("gumbel_softmax", "softsub", "sst", "l2x")  # z between 0 and 1, which not every loss takes
+# z between 0 and 1, which not every loss takes
+_SOFT = ("gumbel_softmax", "softsub", "sst", "l2x", "dpo")
 
 
 @dataclass
