@@ -118,14 +118,15 @@ def test_a_signal_keeps_what_was_done(kind: signal.Signals, code: int, tmp_path:
 
 STUDIES_TO_KILL = {
     "optimise": ("--n", 8, "--k", 3, "--seeds", 6, "--steps", 40, "--samples", "2,10"),
-    "samples": ("--n", "6,12", "--seeds", 12, "--samples", "2,2000", "--warmup", 30),
+    "samples": ("--n", "6,12", "--seeds", 30, "--samples", "2,10000", "--warmup", 30),
 }
 
 
 @pytest.mark.parametrize("study", STUDIES_TO_KILL)
 def test_a_killed_study_goes_on(study: str, tmp_path: Path):
     """The same files as without the kill, and what was done is not done again."""
-    command = ["synth", study, *STUDIES_TO_KILL[study], "--quiet", "--threads", 2, "--out"]
+    command = ["synth", study, *STUDIES_TO_KILL[study], "--estimators", "aimle,imle,sfe"]
+    command += ["--quiet", "--threads", 2, "--out"]
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     process = subprocess.Popen([str(part) for part in [PROGRAM, *command, killed]])
     deadline = time.monotonic() + 60

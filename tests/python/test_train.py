@@ -99,13 +99,13 @@ def test_checkpoints_are_plain_weights(finished: tuple[str, Path]) -> None:
     assert checkpoint["state"]["estimator.updates"].item() == 3 * 18  # 360 examples of 400
 
 
-def test_killed_twenty_times_it_ends_the_same(program: Path, finished, tmp_path: Path) -> None:
+def test_killed_again_and_again_it_ends_the_same(program: Path, finished, tmp_path: Path) -> None:
     experiment, whole = finished
     seed = random.randrange(1 << 30)
     moments = random.Random(seed)
     out = tmp_path / "run"
     options = ["--resume", "--quiet", "--checkpoint_steps", "1"]
-    for _ in range(20):
+    for kills in range(20):
         before = _stamp(out)
         running = subprocess.Popen(command(program, out, *options, experiment=experiment))
         patience = moments.choice([moments.uniform(0, 0.5), 60.0, 60.0])
@@ -114,7 +114,9 @@ def test_killed_twenty_times_it_ends_the_same(program: Path, finished, tmp_path:
             time.sleep(0.002)
         time.sleep(moments.uniform(0, 0.03))
         running.kill()
-        assert running.wait() == -signal.SIGKILL, f"it ended before it was killed (seed {seed})"
+        if running.wait() != -signal.SIGKILL:  # a fast machine was done before
+            assert kills >= 5, f"seed {seed}"
+            break
     train(program, out, *options, experiment=experiment)
     assert metrics(out) == metrics(whole), f"seed {seed}"
     for name in ("checkpoint.pt", "best.pt"):
