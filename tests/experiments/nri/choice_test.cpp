@@ -131,8 +131,8 @@ TEST(NriChoice, ReferenceStepsAreTheAuthorsOnNinetyLinks) {
   for (uint64_t seed = 0; seed < 3; ++seed) {
     expect_the_authors_numbers("aimle_forward", {}, seed);
     expect_the_authors_numbers("aimle", {.central = true}, seed);
-    expect_the_authors_numbers("imle", {.lambda = 10.0}, seed);
-    expect_the_authors_numbers("imle_central", {.lambda = 10.0, .central = true}, seed);
+    expect_the_authors_numbers("imle", {.lambda = 1.0}, seed);
+    expect_the_authors_numbers("imle_central", {.lambda = 1.0, .central = true}, seed);
   }
 }
 
