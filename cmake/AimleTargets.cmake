@@ -22,6 +22,14 @@ function(aimle_configure target)
   endif()
 endfunction()
 
+# For targets that spend no time in their own code but much in the compiler: they call libtorch, or
+# read options.
+function(aimle_glue target)
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
+endfunction()
+
 # Sources compiled for an instruction set; they are entered only after isa() has looked at the
 # processor. What errno and the flags of floating-point exceptions would be does not matter there,
 # and keeping them right would forbid vectors.
