@@ -1,6 +1,8 @@
 """The wheel works in another environment with the same torch, and refuses a wrong one clearly."""
 
 import json
+import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -30,7 +32,11 @@ def run(*command: object, check: bool = True, **options: object) -> subprocess.C
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    run(*pip, "wheel", ROOT, "--no-build-isolation", "--no-deps", "--wheel-dir", folder)
+    # By the same name of the compiler, ccache gives back what the release build has compiled.
+    cache = (ROOT / "build/release/CMakeCache.txt").read_text()
+    compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.+)$", cache, re.MULTILINE)[1]
+    build = ["wheel", ROOT, "--no-build-isolation", "--no-deps", "--wheel-dir", folder]
+    run(*pip, *build, env=os.environ | {"CXX": compiler})
     (wheel,) = folder.glob("*.whl")
     return wheel
 
