@@ -30,6 +30,7 @@ from torch import Tensor, nn
 
 import aimle
 from aimle import _library, exact
+from aimle._advice import name_of, recommend
 from aimle._settings import check_int, check_tensor
 from aimle.estimate.perturbed import _perturbed_solutions, _score
 from aimle.noise import Gumbel, Logistic, Normal
@@ -38,11 +39,6 @@ from aimle.solvers import Argmax, GridPath, Solver, SpanningTree, TopK, check_so
 _FEW = 20_000  # structures to be listed
 _BLOCKS = 20  # of a long run
 _YOURS = "your layer"
-# The same gradient, or the same bias, however many samples are taken. Such a one may point well and
-# train badly: docs/choosing.md has both.
-_NO_LIMIT = ("ste", "identity", "dbb")
-# z between 0 and 1, which not every loss takes
-_SOFT = ("gumbel_softmax", "softsub", "sst", "l2x", "dpo")
 
 
 @dataclass
@@ -59,7 +55,7 @@ class Diagnosis:
     @property
     def recommendations(self) -> list[dict[str, Any]]:
         """For each S the highest cosine, or what is as good within its error and much simpler."""
-        return [_recommend(group) for _, group in self._ranked()]
+        return [recommend(group) for _, group in self._ranked()]
 
     def save(self, folder: str | Path) -> Path:
         """Writes diagnosis.json and, with matplotlib, report.html; its path."""
@@ -93,14 +89,14 @@ class Diagnosis:
                 f"{'variance':>9} {'zeros':>6} {'us/call':>9}"
             )
             lines += [
-                f"{_name(row):34} {row['cosine']:8.3f} {row['norm_ratio']:7.2f} "
+                f"{name_of(row):34} {row['cosine']:8.3f} {row['norm_ratio']:7.2f} "
                 f"{row['bias']:8.3f} {row['variance']:9.3g} {row['zeros']:6.2f} "
                 f"{row['microseconds']:9.0f}"
                 for row in group
             ]
         lines.append("")
         lines += [
-            f"S = {advice['samples']}: {_name(advice)} ({advice['reason']})"
+            f"S = {advice['samples']}: {name_of(advice)} ({advice['reason']})"
             for advice in self.recommendations
         ]
         return "\n".join(lines)
@@ -392,65 +388,3 @@ def _model_gradient(solver, noise, tau: float, theta: Tensor, loss: Loss, sample
     score = _score(noise, eps.double()) / tau
     weights = centred.reshape(*centred.shape, *([1] * dims))
     return (-1.0 if sense == "min" else 1.0) * (weights * score).mean(0)
-
-
-# ---- advice ------------------------------------------------------------------------------------
-
-
-def _name(row: dict[str, Any]) -> str:
-    shown = row["estimator"]
-    return f"{shown}:lambda={row['lambda']:g}" if row.get("fixed_lambda") else shown
-
-
-def _has_no_limit(row: dict[str, Any]) -> bool:
-    return row["estimator"].partition(":")[0] in _NO_LIMIT
-
-
-def _is_soft(row: dict[str, Any]) -> bool:
-    name, _, settings = row["estimator"].partition(":")
-    return name in _SOFT and "hard=true" not in settings
-
-
-def _recommend(group: list[dict[str, Any]]) -> dict[str, Any]:
-    """The rule of `aimle diagnose`, to the letter of its reason."""
-    best = chosen = group[0]
-    for other in group:
-        noise = 2 * math.hypot(best["cosine_se"], other["cosine_se"])
-        simpler = chosen["fixed_lambda"] and not other["fixed_lambda"]
-        harder = other["fixed_lambda"] and not chosen["fixed_lambda"]
-        faster = other["microseconds"] < 0.8 * chosen["microseconds"]
-        as_good = other["cosine"] >= best["cosine"] - noise
-        if as_good and (simpler or (faster and not harder)):
-            chosen = other
-    reason = f"cosine {chosen['cosine']:.3f} at {chosen['microseconds']:.0f} us a call"
-    if chosen is not best:
-        reason += (
-            f"; {_name(best)} has {best['cosine']:.3f}, no more than the noise of this test, and "
-            f"takes {best['microseconds'] / chosen['microseconds']:.1f} times as long"
-        )
-    if chosen["bias"] < 0.1:
-        reason += "; hardly any bias"
-    else:
-        reason += f"; biased by {100 * chosen['bias']:.0f} % of the gradient's length"
-    if chosen["fixed_lambda"]:
-        reason += "; lambda is in units of this loss: it does not carry over"
-    if _has_no_limit(chosen):
-        reason += "; more samples do not mend that"
-        other = next((row for row in group if not _has_no_limit(row)), None)
-        if other is not None:
-            reason += (
-                f", and a high cosine alone may train badly; best of the others: {_name(other)}, "
-                f"cosine {other['cosine']:.3f}"
-            )
-    if _is_soft(chosen):
-        hard = next((row for row in group if not _is_soft(row)), None)
-        reason += "; its samples are soft"
-        if hard is not None:
-            reason += f"; best with hard samples: {_name(hard)}, cosine {hard['cosine']:.3f}"
-    return {
-        "samples": chosen["samples"],
-        "estimator": chosen["estimator"],
-        "lambda": chosen["lambda"] if chosen["fixed_lambda"] else None,
-        "fixed_lambda": chosen["fixed_lambda"],
-        "reason": reason,
-    }
