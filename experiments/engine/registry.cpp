@@ -88,10 +88,15 @@ Settings default_settings(const Experiment& experiment) {
       if (option.name == name) option.value = option.check(value);
     }
   }
-  const bool by_steps = std::any_of(experiment.options.begin(), experiment.options.end(),
-                                    [](const Option& own) { return own.name == "epoch_steps"; });
-  if (by_steps) options.front().help = "Rounds of --epoch_steps steps, each with its validation";
-  options.insert(options.end(), experiment.options.begin(), experiment.options.end());
+  for (const Option& own : experiment.options) {
+    const auto common = std::find_if(options.begin(), options.end(),
+                                     [&](const Option& option) { return option.name == own.name; });
+    if (common == options.end()) {
+      options.push_back(own);
+    } else {
+      *common = own;
+    }
+  }
   return Settings(std::move(options));
 }
 
