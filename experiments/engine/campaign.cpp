@@ -15,6 +15,7 @@
 #endif
 
 #include "aimle/base/numbers.h"
+#include "experiments/engine/own_stream.h"
 #include "experiments/engine/run.h"
 #include "experiments/engine/summary.h"
 #include "experiments/run/failure.h"
@@ -27,6 +28,9 @@ namespace aimle::experiments {
 namespace {
 
 namespace fs = std::filesystem;
+
+// More than so many runs at once do not fill a GPU any better, and each wants its memory.
+constexpr int64_t kRunsOnGpu = 8;
 
 /// A step frees its large tensors and the next one wants them again. glibc would give each back to
 /// the system, which has to clear every page anew: a sixth of the time of a step of nri.
@@ -138,12 +142,18 @@ void check_device(const Settings& settings) {
   }
 }
 
+/// The same for all runs of a command.
+at::Device device_of(const std::vector<Run>& runs) {
+  return at::Device(runs.front().settings.get<std::string>("device"));
+}
+
 int64_t threads_in_all(const Campaign& campaign, const std::vector<Run>& runs) {
   if (campaign.threads > 0) return campaign.threads;
   if (campaign.resume && runs.size() == 1 && fs::exists(runs.front().folder.config())) {
     return read_config(runs.front().folder.config()).value("threads", int64_t{1});
   }
-  return std::max<int64_t>(1, std::thread::hardware_concurrency());
+  const int64_t cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
+  return runs.size() > 1 && device_of(runs).is_cuda() ? std::min(cores, kRunsOnGpu) : cores;
 }
 
 /// Before anything is computed; nothing is written yet.
@@ -189,13 +199,13 @@ std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::ve
   std::vector<std::vector<Json>> results(runs.size());
   const auto train_one = [&](int64_t i) {
     const Run& run = runs[static_cast<size_t>(i)];
+    const OwnStream stream(device_of(runs));
     results[static_cast<size_t>(i)] = train(run, begin(run), progress);
   };
   if (runs.size() == 1) {
     train_one(0);
   } else {
-    const bool on_gpu = runs.front().settings.get<std::string>("device") == "cuda";
-    run_tasks(static_cast<int64_t>(runs.size()), on_gpu ? 1 : threads, train_one);
+    run_tasks(static_cast<int64_t>(runs.size()), threads, train_one);
   }
   if (const int signal = interrupt_signal()) {
     throw Stopped(signal, "stopped; continue with --resume --out " + campaign.out.string());

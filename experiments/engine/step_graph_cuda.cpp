@@ -1,7 +1,6 @@
 #include <ATen/cuda/CUDAGraph.h>
-#include <c10/core/Event.h>
-#include <c10/core/StreamGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <mutex>
 
 #include "experiments/engine/step_graph.h"
 
@@ -11,12 +10,8 @@ namespace {
 // Libraries allocate and choose their kernels in the first calls, which must not be recorded.
 constexpr int64_t kStepsBeforeRecording = 3;
 
-/// Makes `later` wait for what was given to `earlier`.
-void wait_for(const c10::Stream& earlier, const c10::Stream& later) {
-  c10::Event event(earlier.device_type());
-  event.record(earlier);
-  event.block(later);
-}
+/// Of all runs side by side, one records at a time.
+std::mutex recording_now;
 
 }  // namespace
 
@@ -36,36 +31,21 @@ struct StepGraph::Recording {
     batch.step = from.step;
   }
 
-  /// Runs `work` on a stream of its own, in the order of the present one.
-  template <class Work>
-  void aside(Work work) {
-    const c10::impl::VirtualGuardImpl devices(c10::DeviceType::CUDA);
-    const c10::Device device = batch.rows.device();
-    const c10::Stream present = devices.getStream(device);
-    const c10::Stream side = devices.getStreamFromGlobalPool(device);
-    wait_for(present, side);
-    {
-      const c10::StreamGuard guard(side);
-      work();
-    }
-    wait_for(side, present);
-  }
-
   void record() {
+    const std::scoped_lock lock(recording_now);
     auto recorded = std::make_unique<at::cuda::CUDAGraph>();
-    aside([&] {
-      recorded->capture_begin();
+    // Other threads go on with their own runs meanwhile, allocating as they please.
+    recorded->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    try {
+      step(batch);
+    } catch (...) {
       try {
-        step(batch);
-      } catch (...) {
-        try {
-          recorded->capture_end();
-        } catch (...) {  // what broke the recording is the better message
-        }
-        throw;
+        recorded->capture_end();
+      } catch (...) {  // what broke the recording is the better message
       }
-      recorded->capture_end();
-    });
+      throw;
+    }
+    recorded->capture_end();
     graph = std::move(recorded);
   }
 };
@@ -88,7 +68,7 @@ void StepGraph::run(const Batch& batch) {
   own.fill(batch);
   if (own.unrecorded < kStepsBeforeRecording) {
     ++own.unrecorded;
-    own.aside([&] { own.step(own.batch); });
+    own.step(own.batch);
     return;
   }
   if (own.graph == nullptr) own.record();
