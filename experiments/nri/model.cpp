@@ -74,11 +74,16 @@ BlockImpl::BlockImpl(int64_t inputs, int64_t hidden)
   init_encoder(second_);
 }
 
-at::Tensor BlockImpl::forward(const at::Tensor& x) { return after_first(first_(x)); }
+// Layers get matrices: for more dimensions torch adds the bias in a pass of its own.
+at::Tensor BlockImpl::forward(const at::Tensor& x) {
+  const at::Tensor y = after_first(first_(x.flatten(0, -2)));
+  std::vector<int64_t> sizes = x.sizes().vec();
+  sizes.back() = y.size(-1);
+  return y.view(sizes);
+}
 
 at::Tensor BlockImpl::after_first(const at::Tensor& x) {
-  const at::Tensor y = at::elu(second_(at::elu(x)));
-  return norm_(y.view({-1, y.size(-1)})).view(y.sizes());
+  return norm_(at::elu(second_(at::elu(x).flatten(0, -2)))).view(x.sizes());
 }
 
 at::Tensor BlockImpl::part(const at::Tensor& x, int64_t first) const {

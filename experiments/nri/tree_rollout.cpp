@@ -8,9 +8,9 @@
 namespace aimle::experiments::nri {
 namespace {
 
-using Types = std::array<at::Tensor, 2>;  // something of pairs without a link, and of those with
-
-at::Tensor rows_of(const at::Tensor& x) { return x.view({-1, x.size(-1)}); }
+// Columns of positions before those of messages in what a node sees: two and two blank ones, so
+// that rows stay aligned for the GPU's matrix units.
+constexpr int64_t kOwn = 4;
 
 /// relu(x weight' + bias), into out.
 void layer(at::Tensor out, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
@@ -22,40 +22,62 @@ void through_relu(at::Tensor gradient, const at::Tensor& y) {
   at::threshold_backward_out(gradient, gradient, y, 0);
 }
 
-/// The links of a batch in order of their type.
+/// The links of a batch in order of their type: pairs without a link, and then those with.
 struct Order {
-  at::Tensor place;             // [R]: where a link went
-  at::Tensor sorted;            // [R]: which link came there
-  at::Tensor receivers;         // [R]: of the sorted links, as rows of [N n]
-  at::Tensor ends;              // [2 R]: sender and receiver of the sorted links
-  at::Tensor bags;              // [N n]: first link of every receiver
-  std::array<int64_t, 2> rows;  // without and with a link
-  std::array<int64_t, 2> first;
+  at::Tensor place;      // [R]: where a link went
+  at::Tensor receivers;  // [R]: of the sorted links, as rows of [N n]
+  at::Tensor ends;       // [2 R]: sender and receiver of the sorted links
+  at::Tensor chosen;     // [R]: where a link's message is in [type, sorted link]
+  at::Tensor bags;       // [N n]: first link of every receiver
+  int64_t all = 0;       // R
+  int64_t unlinked = 0;
 
   Order(const at::Tensor& links, int64_t n, const at::Tensor& sender) {
-    const int64_t graphs = links.size(0), all = graphs * n * (n - 1);
-    rows[1] = graphs * 2 * (n - 1);
-    rows[0] = all - rows[1];
-    first = {0, rows[0]};
-    const at::Tensor linked = links.detach().reshape({-1}).gt(0.5);
-    const at::Tensor before = linked.cumsum(0);
-    TORCH_CHECK(!links.is_cpu() || before[all - 1].item<int64_t>() == rows[1],
-                "[nri::tree_rollout] expected links to be trees: ", rows[1], " ones but got ",
+    const int64_t graphs = links.size(0), linked = graphs * 2 * (n - 1);
+    all = graphs * n * (n - 1);
+    unlinked = all - linked;
+    const at::Tensor type = links.detach().reshape({-1}).gt(0.5).to(at::kLong);
+    const at::Tensor before = type.cumsum(0);
+    TORCH_CHECK(!links.is_cpu() || before[all - 1].item<int64_t>() == linked,
+                "[nri::tree_rollout] expected links to be trees: ", linked, " ones but got ",
                 before[all - 1].item<int64_t>());
     const at::Tensor each = at::arange(all, before.options());
-    place = at::where(linked, before + (all - 1) - before[all - 1], each - before);
-    sorted = at::empty_like(place).scatter_(0, place, each);
+    place = at::where(type.gt(0), before + (unlinked - 1), each - before);
+    chosen = place + type * all;
+    const at::Tensor sorted = at::empty_like(place).scatter_(0, place, each);
     receivers = sorted.div(n - 1, "floor");
     const at::Tensor from =
         sender.argmax(1).repeat({graphs}) + each.div(n * (n - 1), "floor") * n;  // as rows of [N n]
     ends = at::stack({from.index_select(0, sorted), receivers}, 1).view({-1});
     bags = at::arange(0, all, n - 1, before.options());
   }
-
-  at::Tensor of_type(const at::Tensor& x, int type) const {
-    return x.narrow(0, first[type], rows[type]);
-  }
 };
+
+/// The sorted links of one type.
+at::Tensor of_type(const at::Tensor& x, int64_t dim, int type, int64_t unlinked) {
+  return type == 0 ? x.narrow(dim, 0, unlinked) : x.narrow(dim, unlinked, x.size(dim) - unlinked);
+}
+
+/// [steps, R, h] -> [2, h]. Sums of so long columns are slow on a GPU, thin products on a CPU.
+at::Tensor sums_of_types(const at::Tensor& x, int64_t unlinked) {
+  if (x.is_cpu()) {
+    const auto sum = [&](int type) { return of_type(x, 1, type, unlinked).sum(1).sum(0); };
+    return at::stack({sum(0), sum(1)});
+  }
+  const at::Tensor is_type = at::zeros({2, x.size(0), x.size(1)}, x.options());
+  for (int type = 0; type < 2; ++type) of_type(is_type[type], 1, type, unlinked).fill_(1);
+  return at::mm(is_type.view({2, -1}), x.view({-1, x.size(2)}));
+}
+
+at::Tensor with_blanks(const at::Tensor& out0) {
+  return at::cat({out0.narrow(1, 0, 2), at::zeros({out0.size(0), kOwn - 2}, out0.options()),
+                  out0.narrow(1, 2, out0.size(1) - 2)},
+                 1);
+}
+
+at::Tensor without_blanks(const at::Tensor& out0) {
+  return at::cat({out0.narrow(1, 0, 2), out0.narrow(1, kOwn, out0.size(1) - kOwn)}, 1);
+}
 
 class TreeRollout : public torch::autograd::Function<TreeRollout> {
  public:
@@ -68,46 +90,35 @@ class TreeRollout : public torch::autograd::Function<TreeRollout> {
                             const at::Tensor& out1_bias, const at::Tensor& out2,
                             const at::Tensor& out2_bias) {
     const int64_t n = start.size(1), nodes = start.size(0) * n, h = message1.size(-1);
+    const bool asks_links = differentiate && links.requires_grad();
     const Order order(links, n, sender);
     const auto space = [&](int64_t rows, int64_t columns) {
       return at::empty({steps, rows, columns}, start.options());
     };
-    const bool asks_links = differentiate && links.requires_grad();
-    const int64_t all = order.rows[0] + order.rows[1];
-    const at::Tensor messages = space(all, h), seen = space(nodes, 2 + h);
+    const at::Tensor pairs = space(order.all, 4), hidden = space(order.all, 2 * h);
+    const at::Tensor messages = space(2 * order.all, h), seen = space(nodes, kOwn + h);
     const at::Tensor first = space(nodes, h), second = space(nodes, h), predicted = space(nodes, 2);
-    Types pairs, hidden, differences;
-    for (int type = 0; type < 2; ++type) {
-      pairs[type] = space(order.rows[type], 4);
-      hidden[type] = space(order.rows[type], h);
-      if (asks_links) differences[type] = space(order.rows[type], h);
-    }
+    const at::Tensor blank = at::zeros({nodes, kOwn - 2}, start.options());
+    const at::Tensor seen_weight = with_blanks(out0);
     at::Tensor now = start.reshape({nodes, 2});
     for (int64_t t = 0; t < steps; ++t) {
-      const at::Tensor met = now.index_select(0, order.ends).view({all, 4});
+      at::Tensor met = pairs[t].view({-1, 2});
+      at::index_select_out(met, now, 0, order.ends);
+      layer(hidden[t], pairs[t], message0.view({2 * h, 4}), message0_bias.view({2 * h}));
       for (int type = 0; type < 2; ++type) {
-        const int other = 1 - type;
-        const at::Tensor own = order.of_type(met, type);
-        const at::Tensor message = order.of_type(messages[t], type);
-        pairs[type][t].copy_(own);
-        layer(hidden[type][t], own, message0[type], message0_bias[type]);
-        layer(message, hidden[type][t], message1[type], message1_bias[type]);
-        if (!asks_links) continue;
-        const at::Tensor at_other =
-            at::_addmm_activation(message0_bias[other], own, message0[other].t());
-        at::Tensor difference = differences[type][t];
-        layer(difference, at_other, message1[other], message1_bias[other]);
-        if (type == 1) {
-          at::sub_out(difference, message, difference);
-        } else {
-          difference.sub_(message);
+        at::Tensor in = hidden[t].narrow(1, type * h, h);
+        at::Tensor out = messages[t].narrow(0, type * order.all, order.all);
+        if (!asks_links) {
+          in = of_type(in, 0, type, order.unlinked);
+          out = of_type(out, 0, type, order.unlinked);
         }
+        layer(out, in, message1[type], message1_bias[type]);
       }
       const at::Tensor agg = std::get<0>(at::_embedding_bag_forward_only(
-          messages[t], order.place, order.bags, /*scale_grad_by_freq=*/false, /*mode=sum*/ 0));
+          messages[t], order.chosen, order.bags, /*scale_grad_by_freq=*/false, /*mode=sum*/ 0));
       at::Tensor joined = seen[t];
-      at::cat_out(joined, {now, agg}, 1);
-      layer(first[t], joined, out0, out0_bias);
+      at::cat_out(joined, {now, blank, agg}, 1);
+      layer(first[t], joined, seen_weight, out0_bias);
       layer(second[t], first[t], out1, out1_bias);
       at::Tensor next = predicted[t];
       at::addmm_out(next, out2_bias, second[t], out2.t());
@@ -115,14 +126,10 @@ class TreeRollout : public torch::autograd::Function<TreeRollout> {
     }
     if (differentiate) {
       ctx->save_for_backward({sender, message0, message1, out0, out1, out2});
-      ctx->saved_data["kept"] =
-          std::vector<at::Tensor>{order.place, order.receivers, messages, seen,      first,
-                                  second,      pairs[0],        pairs[1], hidden[0], hidden[1]};
-      if (asks_links) {
-        ctx->saved_data["differences"] =
-            std::vector<at::Tensor>(differences.begin(), differences.end());
-      }
+      ctx->saved_data["kept"] = std::vector<at::Tensor>{
+          order.place, order.receivers, messages, seen, first, second, pairs, hidden};
       ctx->saved_data["links"] = links.sizes().vec();
+      ctx->saved_data["asks_links"] = asks_links;
     }
     return predicted.view({steps, start.size(0), n, 2});
   }
@@ -131,29 +138,36 @@ class TreeRollout : public torch::autograd::Function<TreeRollout> {
                                                  torch::autograd::variable_list gradients) {
     const auto saved = ctx->get_saved_variables();
     const at::Tensor &sender = saved[0], &message0 = saved[1], &message1 = saved[2];
-    const at::Tensor &out0 = saved[3], &out1 = saved[4], &out2 = saved[5];
+    const at::Tensor &out1 = saved[4], &out2 = saved[5];
+    const at::Tensor seen_weight = with_blanks(saved[3]);
     const auto kept = ctx->saved_data["kept"].toTensorVector();
     const at::Tensor &place = kept[0], &receivers = kept[1], &messages = kept[2], &seen = kept[3];
-    const at::Tensor &first = kept[4], &second = kept[5];
-    const Types pairs = {kept[6], kept[7]}, hidden = {kept[8], kept[9]};
-    const bool asks_links = ctx->saved_data.count("differences") > 0;
-    std::vector<at::Tensor> differences;
-    if (asks_links) differences = ctx->saved_data["differences"].toTensorVector();
+    const at::Tensor &first = kept[4], &second = kept[5], &pairs = kept[6], &hidden = kept[7];
 
-    const int64_t steps = messages.size(0), nodes = first.size(1), h = first.size(2);
-    const int64_t n = sender.size(1), graphs = nodes / n;
-    const std::array<int64_t, 2> rows = {hidden[0].size(1), hidden[1].size(1)};
+    const int64_t steps = seen.size(0), nodes = first.size(1), h = first.size(2);
+    const int64_t n = sender.size(1), graphs = nodes / n, all = place.size(0);
+    const int64_t unlinked = all - graphs * 2 * (n - 1);
+    const auto each_type = [&](const at::Tensor& x, int type) {
+      return of_type(x, 0, type, unlinked);
+    };
     const at::Tensor given = gradients[0].contiguous().view({steps, nodes, 2});
-    const at::Tensor g = at::empty_like(given);
+    const at::Tensor g = at::empty_like(given), d_seen = at::empty_like(seen);
     const at::Tensor d_second = at::empty_like(second), d_first = at::empty_like(first);
-    Types d_message, d_hidden, d_links;
-    for (int type = 0; type < 2; ++type) {
-      d_message[type] = at::empty_like(hidden[type]);
-      d_hidden[type] = at::empty_like(hidden[type]);
-    }
+    const at::Tensor d_message = at::empty({steps, all, h}, given.options());
+    const at::Tensor d_hidden = at::empty_like(d_message);
+    // From the ends of sorted links to nodes: [coordinate, (end, sorted link)] is brought into the
+    // order [coordinate, graph, (end, link)], which the matrix sums up over the ends of every node.
+    const at::Tensor at_pairs = at::empty({4, all}, given.options());
+    const at::Tensor from_pairs =
+        message0.view({2, h, 2, 2}).permute({0, 3, 2, 1}).reshape({2, 4, h});
+    const at::Tensor by_graph = place.view({graphs, -1});
+    const at::Tensor both_ends = at::stack({by_graph, by_graph + all}, 1).view({-1});
+    const at::Tensor receiver =
+        at::eye(n, given.options()).unsqueeze(1).expand({n, n - 1, n}).reshape({-1, n});
+    const at::Tensor incidence = at::cat({sender, receiver});
     at::Tensor carried;
     for (int64_t t = steps - 1; t >= 0; --t) {
-      at::Tensor now = g[t], at_second = d_second[t], at_first = d_first[t];
+      at::Tensor now = g[t], at_second = d_second[t], at_first = d_first[t], at_seen = d_seen[t];
       if (carried.defined()) {
         at::add_out(now, given[t], carried);
       } else {
@@ -163,56 +177,52 @@ class TreeRollout : public torch::autograd::Function<TreeRollout> {
       through_relu(at_second, second[t]);
       at::mm_out(at_first, at_second, out1);
       through_relu(at_first, first[t]);
-      const at::Tensor at_seen = at::mm(at_first, out0);
-      const at::Tensor at_agg = at_seen.narrow(1, 2, h);
-      std::vector<at::Tensor> at_pairs;
+      at::mm_out(at_seen, at_first, seen_weight);
+      at::Tensor at_messages = d_message[t];
+      at::index_select_out(at_messages, at_seen.narrow(1, kOwn, h), 0, receivers);
       for (int type = 0; type < 2; ++type) {
-        const int64_t start = type * rows[0];
-        at::Tensor at_message = d_message[type][t], at_hidden = d_hidden[type][t];
-        at::index_select_out(at_message, at_agg, 0, receivers.narrow(0, start, rows[type]));
-        if (asks_links) {
-          const at::Tensor change = at::linalg_vecdot(at_message, differences[type][t]);
-          d_links[type] = d_links[type].defined() ? d_links[type].add_(change) : change;
-        }
-        through_relu(at_message, messages[t].narrow(0, start, rows[type]));
+        const at::Tensor at_message = each_type(at_messages, type);
+        at::Tensor at_hidden = each_type(d_hidden[t], type);
+        through_relu(at_message, each_type(messages[t].narrow(0, type * all, all), type));
         at::mm_out(at_hidden, at_message, message1[type]);
-        through_relu(at_hidden, hidden[type][t]);
-        if (t > 0) at_pairs.push_back(at::mm(message0[type].t(), at_hidden.t()));  // [4, rows]
+        through_relu(at_hidden, each_type(hidden[t].narrow(1, type * h, h), type));
+        if (t == 0) continue;
+        at::Tensor at_pair = of_type(at_pairs, 1, type, unlinked);
+        at::mm_out(at_pair, from_pairs[type], at_hidden.t());
       }
       if (t == 0) break;
-      // [end of the link, coordinate, graph, link] in the order of links
-      const at::Tensor at_ends =
-          at::cat(at_pairs, 1).index_select(1, place).view({2, 2, graphs, -1});
-      const at::Tensor at_nodes = at::matmul(at_ends[0], sender) +
-                                  at_ends[1].view({2, graphs, n, n - 1}).sum(-1);  // [2, N, n]
+      const at::Tensor at_ends = at_pairs.view({2, -1}).index_select(1, both_ends);
+      const at::Tensor at_nodes = at::mm(at_ends.view({2 * graphs, -1}), incidence);
       carried = (now + at_seen.narrow(1, 0, 2)).add_(at_nodes.view({2, nodes}).t());
     }
 
-    Types w0, b0, w1, b1;
+    std::array<at::Tensor, 2> w0, w1;
     for (int type = 0; type < 2; ++type) {
-      const at::Tensor at_hidden = rows_of(d_hidden[type]), at_message = rows_of(d_message[type]);
-      w0[type] = at::mm(rows_of(pairs[type]).t(), at_hidden).t();
-      b0[type] = at_hidden.sum(0);
-      w1[type] = at::mm(at_message.t(), rows_of(hidden[type]));
-      b1[type] = at_message.sum(0);
+      const auto rows = [&](const at::Tensor& x) { return of_type(x, 1, type, unlinked); };
+      w0[type] = at::bmm(rows(pairs).transpose(1, 2), rows(d_hidden)).sum(0).t();
+      w1[type] =
+          at::bmm(rows(d_message).transpose(1, 2), rows(hidden.narrow(2, type * h, h))).sum(0);
     }
+    const auto rows_of = [](const at::Tensor& x) { return x.view({-1, x.size(-1)}); };
     at::Tensor at_links;
-    if (asks_links) {
-      at_links = at::cat({d_links[0], d_links[1]})
+    if (ctx->saved_data["asks_links"].toBool()) {
+      // What the sum would gain if the link's other message came in its place.
+      at::Tensor change = messages.narrow(1, all, all) - messages.narrow(1, 0, all);
+      change.mul_(d_seen.narrow(2, kOwn, h).index_select(1, receivers));
+      at_links = change.sum(at::IntArrayRef{0, 2})
                      .index_select(0, place)
                      .view(ctx->saved_data["links"].toIntVector());
     }
-    const auto both = [](const Types& x) { return at::stack({x[0], x[1]}); };
     return {{},
             at_links,
             {},
             {},
             {},
-            both(w0),
-            both(b0),
-            both(w1),
-            both(b1),
-            at::mm(rows_of(d_first).t(), rows_of(seen)),
+            at::stack({w0[0], w0[1]}),
+            sums_of_types(d_hidden, unlinked),
+            at::stack({w1[0], w1[1]}),
+            sums_of_types(d_message, unlinked),
+            without_blanks(at::mm(rows_of(d_first).t(), rows_of(seen))),
             rows_of(d_first).sum(0),
             at::mm(rows_of(d_second).t(), rows_of(first)),
             rows_of(d_second).sum(0),

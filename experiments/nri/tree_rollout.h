@@ -6,7 +6,8 @@
 // links are put in order once, those without a link before those with one: each type's rows are
 // then a slice, the backward pass multiplies half as many rows as with both messages weighed by
 // 1 - z and z, and evaluation, where nobody asks for the gradient of z, computes half as many.
-// Weights' gradients are one product each over all steps of the rollout.
+// What does not hang on the step before (the gradients of weights and of z) is done for all steps
+// of the rollout at once: on a GPU the number of kernels is what such a model waits for.
 //
 // Sums over senders go by a list of rows, not by atomics: the same numbers every time.
 #pragma once
