@@ -37,7 +37,8 @@ class Explainer {
     model_->to(device_);
     const EstimatorInfo& method = estimator_info(settings.get<std::string>("method"));
     // Methods for one of n train on one word's worth of weight, and are tested on k words.
-    const SolverSpec solver = method.applies_to(topk(k_)) ? topk(k_) : argmax();
+    takes_k_ = method.applies_to(topk(k_));
+    const SolverSpec solver = takes_k_ ? topk(k_) : argmax();
     estimator_ = make_estimator(settings, solver, chosen_estimator_options(settings), device_);
     adam_ = std::make_unique<Adam>(parameters_of(*model_),
                                    AdamOptions{.lr = settings.get<double>("lr"), .eps = 1e-7});
@@ -52,7 +53,8 @@ class Explainer {
 
   Scalars step(const Batch& batch) {
     const Words words = gather(data_->train, batch.rows);
-    const LayerCall call = {.mask = words.mask, .k = words.k, .key = batch.key};
+    const LayerCall call = {
+        .mask = words.mask, .k = takes_k_ ? words.k : std::nullopt, .key = batch.key};
     const at::Tensor theta = model_->selector(words.vectors, words.mask, subkey(batch.key, 1));
     const at::Tensor z = (*estimator_)(theta, call);  // [B, S, L]
     const at::Tensor rating = model_->predictor(words.vectors, z, words.count);
@@ -171,6 +173,7 @@ class Explainer {
   at::Device device_;
   int64_t k_;
   bool masked_;
+  bool takes_k_ = true;  // whether the method chooses k words, not one
   L2xModel model_;
   std::unique_ptr<Estimator> estimator_;
   std::unique_ptr<Adam> adam_;

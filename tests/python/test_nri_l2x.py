@@ -99,6 +99,16 @@ def test_l2x_with_every_kind_of_method(program: Path, method: str, tmp_path: Pat
     assert 0 < lines[-1]["test_loss"] < 100
 
 
+@pytest.mark.parametrize("method", ["aimle", "gumbel_softmax", "l2x", "softsub", "exact"])
+def test_l2x_with_reviews_of_fewer_than_k_words(program: Path, method: str, tmp_path: Path) -> None:
+    tiny = L2X.replace("--examples 1000", "--examples 60").replace("--epochs 2", "--epochs 1")
+    lines = train(program, "l2x", f"--method {method} {tiny.replace('--k 4', '--k 80')}", tmp_path)
+    assert 0 < lines[-1]["test_loss"] < 100
+    reviews = json.loads((tmp_path / "exhibits.json").read_text())
+    assert any(len(review["words"]) < 80 for review in reviews)
+    assert all(len(r["chosen"]) == min(80, len(r["words"])) for r in reviews)
+
+
 def test_l2x_as_the_authors_did(program: Path, tmp_path: Path) -> None:
     tiny = L2X.replace("--examples 1000", "--examples 60").replace("--epochs 2", "--epochs 1")
     lines = train(program, "l2x", f"--preset reference --length 160 {tiny}", tmp_path)
