@@ -102,12 +102,18 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
     for run in runs:
         settings = _settings(run)
         method = str(settings.get("method", ""))
-        parts = [f"{name}={settings.get(name)}" for name in differing]
+        parts = [f"{n}={settings[n]}" for n in differing if settings.get(n, "") != ""]
         key = json.dumps(settings, sort_keys=True)
         folder = run.folder.parent if run.folder.name.startswith("seed-") else run.folder
         label = ", ".join([method, *parts]) if len(parts) <= 2 else f"{method}, {folder}"
         groups.setdefault(key, Group(label)).runs.append(run)
     return list(groups.values())
+
+
+def _is_wide(groups: list[Group], metric: str) -> bool:
+    """Whether a linear axis would show the largest values alone."""
+    values = [value for group in groups for value in group.curve(metric)[1]]
+    return min(values) > 0 and max(values) > 20 * sorted(values)[len(values) // 2]
 
 
 def _plot(page: Page, groups: list[Group], metrics: Sequence[str], caption: str) -> None:
@@ -125,10 +131,13 @@ def _plot(page: Page, groups: list[Group], metrics: Sequence[str], caption: str)
                 epochs, mean, deviation = group.curve(metric)
                 if not epochs:
                     continue
-                colour = f"C{number % 10}"
-                axes.plot(epochs, mean, color=colour, label=group.label, marker=".")
+                colour, dashes = f"C{number % 10}", ["-", "--", ":"][number // 10 % 3]
+                marker = "." if len(epochs) <= 30 else ""
+                axes.plot(epochs, mean, dashes, color=colour, label=group.label, marker=marker)
                 figures.band(axes, epochs, mean, deviation, colour)
             axes.set(title=metric, xlabel="epoch")
+            if _is_wide(groups, metric):
+                axes.set_yscale("log")
             axes.xaxis.get_major_locator().set_params(integer=True)
         if len(groups) > 1:
             handles, labels = grid[0][0].get_legend_handles_labels()
