@@ -1,10 +1,12 @@
 // The difference of two solutions, summed over the samples of an example and divided: the gradient.
 //
-// A thread per entry of theta goes through the example's samples in order, as the host does, so
-// that sums of fractions round alike; counts are integers, and any order serves.
+// A thread per four entries of theta goes through the example's samples in order, as the host does,
+// so that sums of fractions round alike; counts are integers, and any order serves.
 //
 // Solutions come as bits (BitPair) or as numbers (NumberPair); both answer
-//   double change(row, j)                    z_left - z_right, NaN where a solution is missing
+//   void changes(row, q, d)                  d: z_left - z_right of entries 4q ... 4q + 3, NaN
+//   where
+//                                            a solution is missing; anything beyond the row's end
 //   long long nonzeros(row, n, lane, lanes)  this lane's share of the changed entries; < 0: NaN
 #pragma once
 
@@ -26,25 +28,39 @@ struct BitPair {
   const uint8_t* right;
   const uint8_t* left_status;  // null: all are solutions
   const uint8_t* right_status;
-  int64_t stride;  // bytes per row
+  int64_t left_stride;  // bytes per row
+  int64_t right_stride;
 
   __device__ bool missing(int64_t row) const {
     const int left_code = left_status == nullptr ? 0 : left_status[row];
     return (left_code | right_status[row]) != 0;
   }
-  __device__ int integer_change(int64_t row, int64_t j) const {
-    const int64_t at = row * stride + j / 8;
-    const int bit = static_cast<int>(j % 8);
-    return ((left[at] >> bit) & 1) - ((right[at] >> bit) & 1);
+  /// Entries 4q ... 4q + 3 as the lowest bit of a byte each.
+  __device__ static uint32_t four(const uint8_t* bits, int64_t stride, int64_t row, int64_t q) {
+    const uint32_t nibble = (bits[row * stride + q / 2] >> (4 * (q % 2))) & 0xfu;
+    return (nibble * 0x00204081u) & 0x01010101u;
   }
-  __device__ double change(int64_t row, int64_t j) const {
-    return missing(row) ? static_cast<double>(NAN) : static_cast<double>(integer_change(row, j));
+  __device__ uint32_t left_four(int64_t row, int64_t q) const {
+    return four(left, left_stride, row, q);
   }
-  __device__ long long nonzeros(int64_t row, int64_t, int lane, int lanes) const {
+  __device__ uint32_t right_four(int64_t row, int64_t q) const {
+    return four(right, right_stride, row, q);
+  }
+  __device__ void changes(int64_t row, int64_t q, double (&d)[4]) const {
+    const bool lost = missing(row);
+    const uint32_t l = left_four(row, q), r = right_four(row, q);
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+      const int change = static_cast<int>(l >> (8 * c) & 1) - static_cast<int>(r >> (8 * c) & 1);
+      d[c] = lost ? static_cast<double>(NAN) : static_cast<double>(change);
+    }
+  }
+  __device__ long long nonzeros(int64_t row, int64_t n, int lane, int lanes) const {
     if (missing(row)) return -1;
+    const uint8_t *l = left + row * left_stride, *r = right + row * right_stride;
     long long count = 0;
-    for (int64_t i = row * stride + lane; i < (row + 1) * stride; i += lanes) {
-      count += __popc(static_cast<unsigned>(left[i] ^ right[i]));
+    for (int64_t i = lane; 8 * i < n; i += lanes) {
+      count += __popc(static_cast<unsigned>(l[i] ^ r[i]));
     }
     return count;
   }
@@ -60,6 +76,10 @@ struct NumberPair {
 
   __device__ double change(int64_t row, int64_t j) const {
     return static_cast<double>(left[row * n + j] - right[row * n + j]);
+  }
+  __device__ void changes(int64_t row, int64_t q, double (&d)[4]) const {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) d[c] = 4 * q + c < n ? change(row, 4 * q + c) : 0.0;
   }
   __device__ long long nonzeros(int64_t row, int64_t, int lane, int lanes) const {
     long long count = 0;
@@ -83,80 +103,140 @@ struct DivideRule {
   double sign;
 };
 
-/// The changes of entry j of example b over its samples, each divided by its step size if it has
-/// one of its own; NaN if a step size or a solution is missing.
+inline DivideRule divide_rule(const EstimatorSettings& settings) {
+  const auto* target = std::get_if<AdaptiveTarget>(&settings.target);
+  const auto samples = static_cast<double>(settings.samples);
+  return {.samples = settings.samples,
+          .gradients = gradient_rows(settings),
+          .own_lambda = target != nullptr && target->scope == AdaptiveTarget::Scope::kSample,
+          .factor = settings.difference == Difference::kCentral ? 2.0 : 1.0,
+          .root = target != nullptr && target->reference ? std::sqrt(samples) : 1.0,
+          .mean = settings.output == Output::kMean ? samples : 1.0,
+          .sign = settings.sense == Sense::kMin ? -1.0 : 1.0};
+}
+
+/// The changes of entries 4q ... 4q + 3 over the rows of an example, each divided by its step size
+/// if it has one of its own; NaN if a step size or a solution is missing.
 template <class Pair>
-__device__ __forceinline__ double sum_of_changes(const Pair& pair, const DivideRule& rule,
-                                                 const double* steps, int64_t b, int64_t j) {
+__device__ __forceinline__ void sum_of_changes(const Pair& pair, const DivideRule& rule,
+                                               const double* steps, int64_t first_row, int64_t q,
+                                               double (&sum)[4]) {
   const int64_t samples = rule.samples;
   const auto step_of = [&](int64_t s) { return steps[rule.gradients == 1 ? 0 : s]; };
   if constexpr (Pair::kIntegers) {
     if (!rule.own_lambda) {  // exact in any order, and without branches all loads are under way
-      long long sum = 0;
+      constexpr int64_t kFit = 255;  // counts that fit a byte
+      long long total[4] = {};
       bool lost = false;
+      for (int64_t begin = 0; begin < samples; begin += kFit) {
+        const int64_t end = samples - begin < kFit ? samples : begin + kFit;
+        uint32_t left = 0, right = 0;
 #pragma unroll 5
-      for (int64_t s = 0; s < samples; ++s) {
-        lost |= isnan(step_of(s)) | pair.missing(b * samples + s);
-        sum += pair.integer_change(b * samples + s, j);
+        for (int64_t s = begin; s < end; ++s) {
+          lost |= isnan(step_of(s)) | pair.missing(first_row + s);
+          left += pair.left_four(first_row + s, q);
+          right += pair.right_four(first_row + s, q);
+        }
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+          total[c] += static_cast<int>(left >> (8 * c) & 0xff);
+          total[c] -= static_cast<int>(right >> (8 * c) & 0xff);
+        }
       }
-      return lost ? static_cast<double>(NAN) : static_cast<double>(sum);
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        sum[c] = lost ? static_cast<double>(NAN) : static_cast<double>(total[c]);
+      }
+      return;
     }
   }
-  double sum = 0.0;
+#pragma unroll
+  for (int c = 0; c < 4; ++c) sum[c] = 0.0;
   for (int64_t s = 0; s < samples; ++s) {
     const double step = step_of(s);
-    if (isnan(step)) {  // whatever the solver made of it
-      sum = step;
-      continue;
-    }
-    const double change = pair.change(b * samples + s, j);
-    if (!rule.own_lambda) {
-      sum += change;
-    } else if (change != 0.0) {
-      sum += change / step;
+    double change[4];
+    pair.changes(first_row + s, q, change);
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+      if (isnan(step)) {  // whatever the solver made of it
+        sum[c] = step;
+      } else if (!rule.own_lambda) {
+        sum[c] += change[c];
+      } else if (change[c] != 0.0) {
+        sum[c] += change[c] / step;
+      }
     }
   }
-  return sum;
 }
 
-template <class T, class Pair>
-__global__ void __launch_bounds__(kAccumulateThreads)
-    accumulate_kernel(const __grid_constant__ DeviceExamples<T> examples,
-                      const __grid_constant__ Pair pair, const __grid_constant__ DivideRule rule,
-                      const __grid_constant__ ReportTask task, const double* lambda,
-                      const uint8_t* counted, T* dtheta, Changes* changes, unsigned* done) {
-  const int64_t n = examples.n, samples = rule.samples, gradients = rule.gradients;
-  const int64_t threads = static_cast<int64_t>(gridDim.x) * kAccumulateThreads;
-  const int64_t thread = static_cast<int64_t>(blockIdx.x) * kAccumulateThreads + threadIdx.x;
-  Changes seen;
-
-  for (int64_t e = thread; e < examples.count * n; e += threads) {
-    const Split at = split(e, n);
-    const int64_t b = at.quotient, j = at.rest;
-    const double* steps = lambda + b * (gradients + 2);
-    const double sum = sum_of_changes(pair, rule, steps, b, j);
-    double divisor = rule.factor * steps[gradients];
-    divisor /= rule.root;
-    divisor *= rule.mean;
-    const bool free =
-        (examples.mask == nullptr || examples.mask[e]) && !is_infinite(examples.theta[e]);
-    // At lambda = 0 both solutions are the same; a NaN still passes.
-    const double g = !free ? 0.0 : divisor > 0.0 ? rule.sign * sum / divisor : sum * 0.0;
-    dtheta[e] = static_cast<T>(g);
-    seen.zeros += free && g == 0.0;
-    seen.entries += free;
+/// Four entries at `to`, those that exist.
+template <class T>
+__device__ __forceinline__ void store_quad(T* to, int64_t count, bool aligned, const T (&x)[4]) {
+  if (aligned) {
+    if constexpr (sizeof(T) == 4) {
+      *reinterpret_cast<float4*>(to) = make_float4(x[0], x[1], x[2], x[3]);
+    } else {
+      reinterpret_cast<double2*>(to)[0] = make_double2(x[0], x[1]);
+      reinterpret_cast<double2*>(to)[1] = make_double2(x[2], x[3]);
+    }
+    return;
   }
+#pragma unroll
+  for (int c = 0; c < 4; ++c) {
+    if (c < count) to[c] = x[c];
+  }
+}
 
+/// The gradients of `examples`, whose rows are those of `pair` and whose step sizes those of
+/// `lambda` [count, gradients + 2], by all threads together.
+template <class T, class Pair>
+__device__ __forceinline__ void divide_changes(const DeviceExamples<T>& examples, const Pair& pair,
+                                               const DivideRule& rule, const double* lambda,
+                                               T* dtheta, int64_t thread, int64_t threads,
+                                               Changes& seen) {
+  const int64_t n = examples.n, quads = (n + 3) / 4;
+  const bool aligned = quads_aligned(examples.theta, n) && quads_aligned(dtheta, n);
+  for (int64_t e = thread; e < examples.count * quads; e += threads) {
+    const Split at = split(e, quads);
+    const int64_t b = at.quotient, q = at.rest, first = b * n + 4 * q;
+    const double* steps = lambda + b * (rule.gradients + 2);
+    T theta[4];
+    load_quad(examples.theta + b * n, q, n, aligned, theta);
+    double sum[4];
+    sum_of_changes(pair, rule, steps, b * rule.samples, q, sum);
+    double divisor = rule.factor * steps[rule.gradients];
+    if (rule.root != 1.0) divisor /= rule.root;
+    divisor *= rule.mean;
+    T result[4];
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+      const bool free = 4 * q + c < n && (examples.mask == nullptr || examples.mask[first + c]) &&
+                        !is_infinite(theta[c]);
+      // At lambda = 0 both solutions are the same; a NaN still passes.
+      const double g = !free ? 0.0 : divisor > 0.0 ? rule.sign * sum[c] / divisor : sum[c] * 0.0;
+      result[c] = static_cast<T>(g);
+      seen.zeros += free && g == 0.0;
+      seen.entries += free;
+    }
+    store_quad(dtheta + first, n - 4 * q, aligned, result);
+  }
+}
+
+/// Counts what changed in the rows of `examples`, arguments as above; `counted` [count, gradients].
+template <class T, class Pair>
+__device__ __forceinline__ void count_changes(const DeviceExamples<T>& examples, const Pair& pair,
+                                              const DivideRule& rule, const double* lambda,
+                                              const uint8_t* counted, int64_t thread,
+                                              int64_t threads, Changes& seen) {
   // Short rows a thread each, long ones a warp each.
+  const int64_t n = examples.n, gradients = rule.gradients;
   const int lanes = n <= 64 ? 1 : 32;
   const int lane = static_cast<int>(thread % lanes);
-  for (int64_t row = thread / lanes; row < examples.count * samples; row += threads / lanes) {
-    const Split place = split(row, samples);
+  for (int64_t row = thread / lanes; row < examples.count * rule.samples; row += threads / lanes) {
+    const Split place = split(row, rule.samples);
     const int64_t g = gradients == 1 ? 0 : place.rest;
-    if (!counted[place.quotient * gradients + g] ||
-        isnan(lambda[place.quotient * (gradients + 2) + g])) {
-      continue;
-    }
+    const bool counts = counted[place.quotient * gradients + g] != 0;
+    if (!counts | isnan(lambda[place.quotient * (gradients + 2) + g])) continue;
     long long nonzeros = pair.nonzeros(row, n, lane, lanes);
     if (lanes == 32) {
       nonzeros = Group<32>::any(nonzeros < 0)
@@ -168,53 +248,58 @@ __global__ void __launch_bounds__(kAccumulateThreads)
     seen.changed += nonzeros > 0;
     seen.samples += 1;
   }
-
-  if (!task.wanted) return;
-  sum_lambda_chunks(task, thread / 32, threads / 32);
-  const Changes total = block_total<kAccumulateThreads>(seen);
-  __shared__ bool last;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    changes[blockIdx.x] = total;
-    __threadfence();
-    last = atomicAdd(done, 1u) == gridDim.x - 1;
-  }
-  __syncthreads();
-  if (!last) return;
-  __threadfence();
-  make_report<kAccumulateThreads>(task);
 }
 
-/// Writes dtheta, the statistics and the state. `done` [1] is a zero on the device.
+template <class T, class Pair>
+__global__ void __launch_bounds__(kAccumulateThreads)
+    accumulate_kernel(const __grid_constant__ DeviceExamples<T> examples,
+                      const __grid_constant__ Pair pair, const __grid_constant__ DivideRule rule,
+                      const __grid_constant__ ReportTask task, const double* lambda,
+                      const uint8_t* counted, T* dtheta, Changes* changes, unsigned* done) {
+  const int64_t threads = static_cast<int64_t>(gridDim.x) * kAccumulateThreads;
+  const int64_t thread = static_cast<int64_t>(blockIdx.x) * kAccumulateThreads + threadIdx.x;
+  // From the end, where there is the least to do.
+  if (task.wanted) sum_lambda_chunks(task, (threads - 1 - thread) / 32, threads / 32);
+  Changes seen;
+  divide_changes(examples, pair, rule, lambda, dtheta, thread, threads, seen);
+  count_changes(examples, pair, rule, lambda, counted, thread, threads, seen);
+  if (!task.wanted) return;
+  seen = block_total<kAccumulateThreads>(seen);
+  if (threadIdx.x == 0) changes[blockIdx.x] = seen;
+  if (is_last_block(done)) make_report<kAccumulateThreads>(task);
+}
+
+inline unsigned accumulate_blocks(int64_t count, int64_t n, int64_t samples) {
+  // One more, for the step sizes.
+  return 1 +
+         blocks_for(count * std::max((n + 3) / 4, samples), kAccumulateThreads, kAccumulateBlocks);
+}
+
+/// Bytes of device memory that accumulate wants.
+inline int64_t accumulate_bytes(int64_t count, int64_t n, int64_t samples) {
+  return align_up(accumulate_blocks(count, n, samples) * static_cast<int64_t>(sizeof(Changes))) +
+         report_bytes(count);
+}
+
+/// Writes dtheta, the statistics and the state. `done` [1] is a zero on the device, `room` has
+/// accumulate_bytes.
 template <class T, class Pair>
 void accumulate(const EstimatorSettings& settings, const DeviceExamples<T>& examples,
                 const Pair& pair, const double* lambda, const uint8_t* counted, T* dtheta,
-                const DeviceState& state, unsigned* done, const Context& context) {
-  const auto* target = std::get_if<AdaptiveTarget>(&settings.target);
-  const auto samples = static_cast<double>(settings.samples);
+                const DeviceState& state, unsigned* done, void* room, const Context& context) {
   const int64_t gradients = gradient_rows(settings);
-  const DivideRule rule{
-      .samples = settings.samples,
-      .gradients = gradients,
-      .own_lambda = target != nullptr && target->scope == AdaptiveTarget::Scope::kSample,
-      .factor = settings.difference == Difference::kCentral ? 2.0 : 1.0,
-      .root = target != nullptr && target->reference ? std::sqrt(samples) : 1.0,
-      .mean = settings.output == Output::kMean ? samples : 1.0,
-      .sign = settings.sense == Sense::kMin ? -1.0 : 1.0};
-  const int64_t work = std::max(examples.count * examples.n, examples.count * settings.samples);
-  const unsigned blocks = blocks_for(work, kAccumulateThreads, kAccumulateBlocks);
-  const int64_t changes_bytes = align_up(blocks * static_cast<int64_t>(sizeof(Changes)));
-  auto* room = context.array<uint8_t>(changes_bytes + report_bytes(examples.count));
-  auto* changes = reinterpret_cast<Changes*>(room);
+  const unsigned blocks = accumulate_blocks(examples.count, examples.n, settings.samples);
+  auto* changes = static_cast<Changes*>(room);
   const DeviceReport seen{.examples = examples.count,
                           .reported = lambda + gradients + 1,
                           .stride = gradients + 2,
                           .changes = changes,
                           .blocks = blocks};
-  const ReportTask task = report_task(settings, seen, state, room + changes_bytes);
+  const ReportTask task =
+      report_task(settings, seen, state,
+                  static_cast<char*>(room) + align_up(blocks * int64_t{sizeof(Changes)}));
   launch("difference", accumulate_kernel<T, Pair>, blocks, kAccumulateThreads, 0, context, examples,
-         pair, rule, task, lambda, counted, dtheta, changes, done);
+         pair, divide_rule(settings), task, lambda, counted, dtheta, changes, done);
 }
 
 }  // namespace aimle::cuda

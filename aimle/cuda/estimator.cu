@@ -3,6 +3,7 @@
 #include "aimle/cuda/accumulate.cuh"
 #include "aimle/cuda/step_sizes.h"
 #include "aimle/cuda/threshold_backward.h"
+#include "aimle/cuda/whole_examples.h"
 
 namespace aimle::cuda {
 namespace {
@@ -74,6 +75,41 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+/// Backward in one kernel and a report; false, and nothing done, where that does not fit.
+template <class T, class SourceFor>
+bool backward_of_whole_examples(const EstimatorSettings& settings, const Solver& solver,
+                                const DeviceExamples<T>& examples, const DeviceBackward<T>& pass,
+                                bool kept, const SourceFor& source_for, const DeviceState& state,
+                                const Context& context) {
+  if (std::holds_alternative<GridPath>(solver)) return false;
+  const int64_t changes_bytes = kWholeBlocks * int64_t{sizeof(Changes)};
+  const int64_t reported_bytes = align_up(examples.count * int64_t{sizeof(double)});
+  auto* room =
+      context.array<uint8_t>(16 + changes_bytes + reported_bytes + report_bytes(examples.count));
+  WholeExamples<T> work{.settings = settings,
+                        .alpha = state.alpha,
+                        .left = kept ? pass.bits : nullptr,
+                        .dtheta = pass.dtheta,
+                        .status = pass.status,
+                        .reported = reinterpret_cast<double*>(room + 16 + changes_bytes),
+                        .changes = reinterpret_cast<Changes*>(room + 16),
+                        .done = reinterpret_cast<unsigned*>(room)};
+  const int64_t blocks = std::visit(
+      [&]<class S>(const S& concrete) {
+        work.rows = source_for(S::kSense, nullptr);
+        return whole_examples(concrete, work, context);
+      },
+      solver);
+  if (blocks == 0) return false;
+  const DeviceReport seen{.examples = examples.count,
+                          .reported = work.reported,
+                          .changes = work.changes,
+                          .blocks = blocks,
+                          .done = work.done};
+  report(settings, seen, state, room + 16 + changes_bytes + reported_bytes, context);
+  return true;
+}
+
 }  // namespace
 
 template <class T>
@@ -113,36 +149,45 @@ void backward(const EstimatorSettings& settings, const Solver& solver,
   const bool kept = keeps_solution(settings) && pass.bits != nullptr;
   const int sides = kept ? 1 : 2;
 
+  const auto source_for = [&](Sense solver_sense, const double* lambda) {
+    RowSource<T> source = stepped_rows<T>(settings, solver_sense, examples, pass.dy, lambda);
+    source.sides = sides;
+    source.side_scale[0] = kept ? -1 : left_scale(settings);
+    source.side_scale[1] = -1;
+    return source;
+  };
+  if (backward_of_whole_examples(settings, solver, examples, pass, kept, source_for, state,
+                                 context)) {
+    return;
+  }
+
   // One allocation: the doubles first.
-  const int64_t lambda_bytes =
-      align_up(examples.count * (gradients + 2) * static_cast<int64_t>(sizeof(double)));
+  const int64_t accumulated = align_up(accumulate_bytes(examples.count, n, settings.samples));
+  const int64_t lambda_bytes = align_up(examples.count * (gradients + 2) * int64_t{sizeof(double)});
   const int64_t counted_bytes = align_up(examples.count * gradients);
   const int64_t bits_bytes = align_up(sides * rows * stride);
-  auto* room =
-      context.array<uint8_t>(16 + lambda_bytes + counted_bytes + bits_bytes + sides * rows);
-  auto* done = reinterpret_cast<unsigned*>(room);
-  room += 16;
-  auto* lambda = reinterpret_cast<double*>(room);
-  uint8_t* counted = room + lambda_bytes;
+  auto* done = reinterpret_cast<unsigned*>(context.array<uint8_t>(
+      16 + accumulated + lambda_bytes + counted_bytes + bits_bytes + sides * rows));
+  auto* sums = reinterpret_cast<uint8_t*>(done) + 16;
+  auto* lambda = reinterpret_cast<double*>(sums + accumulated);
+  uint8_t* counted = sums + accumulated + lambda_bytes;
   uint8_t* bits = counted + counted_bytes;
   uint8_t* status = pass.status != nullptr ? pass.status : bits + bits_bytes;
 
   step_sizes(settings, examples, pass.dy, state.alpha, lambda, counted, done, context);
   std::visit(
       [&]<class S>(const S& concrete) {
-        RowSource<T> source = stepped_rows<T>(settings, S::kSense, examples, pass.dy, lambda);
-        source.sides = sides;
-        source.side_scale[0] = kept ? -1 : left_scale(settings);
-        source.side_scale[1] = -1;
-        map_rows(concrete, source, RowSink<T>{.bits = bits, .status = status}, context);
+        map_rows(concrete, source_for(S::kSense, lambda),
+                 RowSink<T>{.bits = bits, .status = status}, context);
       },
       solver);
   const BitPair pair{.left = kept ? pass.bits : bits,
                      .right = kept ? bits : bits + rows * stride,
                      .left_status = kept ? nullptr : status,
                      .right_status = kept ? status : status + rows,
-                     .stride = stride};
-  accumulate(settings, examples, pair, lambda, counted, pass.dtheta, state, done, context);
+                     .left_stride = stride,
+                     .right_stride = stride};
+  accumulate(settings, examples, pair, lambda, counted, pass.dtheta, state, done, sums, context);
 }
 
 template <class T>
@@ -169,9 +214,11 @@ void difference(const EstimatorSettings& settings, const DeviceExamples<T>& exam
                 T* dtheta, const DeviceState& state, const Context& context) {
   if (examples.count == 0) return;
   const NumberPair<T> pair{.left = z_left, .right = z_right, .n = examples.n};
-  auto* done = context.array<unsigned>(1);
+  auto* room =
+      context.array<uint8_t>(16 + accumulate_bytes(examples.count, examples.n, settings.samples));
+  auto* done = reinterpret_cast<unsigned*>(room);
   check(cudaMemsetAsync(done, 0, sizeof(unsigned), stream_of(context)), "difference");
-  accumulate(settings, examples, pair, lambda, counted, dtheta, state, done, context);
+  accumulate(settings, examples, pair, lambda, counted, dtheta, state, done, room + 16, context);
 }
 
 template <class T>

@@ -4,8 +4,9 @@
 //   step_sizes     lambda per example, from the norms of theta and dy
 //   map_rows       both solutions of every row, one bit per entry
 //   accumulate     the difference of the bits, summed over samples and divided: the gradient
-//   report         statistics, and the controller's update of alpha, by one block
-// and all of it can be captured in a graph. alpha and the key are read on the device, at run time.
+//   report         statistics, and the controller's update of alpha, by the last block
+// Where a block can hold whole examples, the first three are one kernel (whole_examples.h). All of
+// it can be captured in a graph. alpha and the key are read on the device, at run time.
 #pragma once
 
 #include "aimle/cuda/rows.h"
@@ -80,10 +81,12 @@ struct DeviceReport {
   const Changes* changes = nullptr;  // [blocks]
   int64_t blocks = 0;
   const double* capped = nullptr;  // [2]: capped share and mass, or null: zeros
+  unsigned* done = nullptr;        // a zero, so that several blocks can share the work, or null
 };
 
-/// Writes the statistics and lets the controller move.
+/// Writes the statistics and lets the controller move. `room`: report_bytes (report.cuh) of device
+/// memory, or null: allocated.
 void report(const EstimatorSettings& settings, const DeviceReport& seen, const DeviceState& state,
-            const Context& context);
+            void* room, const Context& context);
 
 }  // namespace aimle::cuda

@@ -5,22 +5,26 @@
 namespace aimle::cuda {
 namespace {
 
-constexpr int kThreads = 1024;
+constexpr int kThreads = 512;
+constexpr int64_t kBlocks = 132;
 
 __global__ void __launch_bounds__(kThreads) report_kernel(const __grid_constant__ ReportTask task) {
-  sum_lambda_chunks(task, threadIdx.x / 32, kThreads / 32);
-  __syncthreads();
-  make_report<kThreads>(task);
+  constexpr int kWarps = kThreads / 32;
+  sum_lambda_chunks(task, static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32,
+                    static_cast<int64_t>(gridDim.x) * kWarps);
+  if (is_last_block(task.seen.done)) make_report<kThreads>(task);
 }
 
 }  // namespace
 
 void report(const EstimatorSettings& settings, const DeviceReport& seen, const DeviceState& state,
-            const Context& context) {
+            void* room, const Context& context) {
   if (!report_task(settings, seen, state, nullptr).wanted) return;
-  const ReportTask task =
-      report_task(settings, seen, state, context.allocate(report_bytes(seen.examples)));
-  launch("report", report_kernel, 1, kThreads, 0, context, task);
+  if (room == nullptr) room = context.allocate(report_bytes(seen.examples));
+  const ReportTask task = report_task(settings, seen, state, room);
+  const unsigned blocks =
+      seen.done == nullptr ? 1 : blocks_for(task.chunks, 2 * kThreads / 32, kBlocks);
+  launch("report", report_kernel, blocks, kThreads, 0, context, task);
 }
 
 }  // namespace aimle::cuda

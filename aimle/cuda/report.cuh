@@ -52,29 +52,37 @@ inline ReportTask report_task(const EstimatorSettings& settings, const DeviceRep
       .scratch = reinterpret_cast<double*>(chunk + chunks)};
 }
 
-/// Adds the changes of a block's threads; valid in thread 0.
+/// Adds the changes of a block's threads; every thread gets them.
 template <int kThreads>
-__device__ Changes block_total(Changes mine) {
-  __shared__ Changes partial[kThreads / 32];
-  const auto fold = [](Changes& x) {
+__device__ Changes block_total(const Changes& mine) {
+  constexpr int kWarps = kThreads / 32, kCounts = 5;
+  __shared__ long long partial[kCounts][kWarps];
+  __shared__ long long total[kCounts];
+  long long counts[kCounts] = {mine.nonzeros, mine.samples, mine.changed, mine.zeros, mine.entries};
 #pragma unroll
-    for (int half = 16; half > 0; half /= 2) {
-      x.add({.nonzeros = __shfl_down_sync(kAllLanes, x.nonzeros, half),
-             .samples = __shfl_down_sync(kAllLanes, x.samples, half),
-             .changed = __shfl_down_sync(kAllLanes, x.changed, half),
-             .zeros = __shfl_down_sync(kAllLanes, x.zeros, half),
-             .entries = __shfl_down_sync(kAllLanes, x.entries, half)});
-    }
-  };
-  fold(mine);
-  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = mine;
-  __syncthreads();
-  if (threadIdx.x < 32) {
-    mine = threadIdx.x < kThreads / 32 ? partial[threadIdx.x] : Changes{};
-    fold(mine);
+  for (int half = 16; half > 0; half /= 2) {
+#pragma unroll
+    for (int c = 0; c < kCounts; ++c) counts[c] += __shfl_xor_sync(kAllLanes, counts[c], half);
+  }
+  if (threadIdx.x % 32 == 0) {
+#pragma unroll
+    for (int c = 0; c < kCounts; ++c) partial[c][threadIdx.x / 32] = counts[c];
   }
   __syncthreads();
-  return mine;
+  if (threadIdx.x < kCounts) {
+    long long sum = 0;
+#pragma unroll
+    for (int warp = 0; warp < kWarps; ++warp) sum += partial[threadIdx.x][warp];
+    total[threadIdx.x] = sum;
+  }
+  __syncthreads();
+  const Changes result{.nonzeros = total[0],
+                       .samples = total[1],
+                       .changed = total[2],
+                       .zeros = total[3],
+                       .entries = total[4]};
+  __syncthreads();
+  return result;
 }
 
 /// Chunks first, first + stride, ... of the step sizes; every warp its own.
@@ -86,14 +94,16 @@ __device__ inline void sum_lambda_chunks(const ReportTask& task, int64_t first, 
     const int64_t rest = seen.examples - begin;
     double least = infinity, largest = -infinity;
     int count = 0;
-    const double sum = warp_fixed_sum(rest < kSumChunk ? rest : kSumChunk, [&](int64_t j) {
-      const double lambda = __ldcg(seen.reported + (begin + j) * seen.stride);
-      if (isnan(lambda)) return 0.0;
-      least = lambda < least ? lambda : least;
-      largest = lambda > largest ? lambda : largest;
-      ++count;
-      return lambda;
-    });
+    const double sum = warp_fixed_sum<16>(
+        rest < kSumChunk ? rest : kSumChunk,
+        [&](int64_t j) { return __ldcg(seen.reported + (begin + j) * seen.stride); },
+        [&](double lambda) {
+          const bool has_one = !isnan(lambda);
+          least = has_one && lambda < least ? lambda : least;
+          largest = has_one && lambda > largest ? lambda : largest;
+          count += has_one;
+          return has_one ? lambda : 0.0;
+        });
     least = Group<32>::min(least);
     largest = Group<32>::max(largest);
     count = Group<32>::sum(count);
@@ -103,23 +113,22 @@ __device__ inline void sum_lambda_chunks(const ReportTask& task, int64_t first, 
   }
 }
 
-/// Lambda over the examples that had one, from the chunks.
-template <int kThreads>
-__device__ void report_lambda(const ReportTask& task, BackwardReport& report) {
-  using Block = Group<kThreads>;
+/// Lambda over the examples that had one, from the chunks; `Threads` together, and total(n, term)
+/// is their fixed_total.
+template <class Threads, class Total>
+__device__ void report_lambda(const ReportTask& task, Total total, BackwardReport& report) {
   const double infinity = static_cast<double>(INFINITY);
   double least = infinity, largest = -infinity, count = 0.0;
-  for (int64_t c = threadIdx.x; c < task.chunks; c += kThreads) {
+  for (int64_t c = Threads::rank(); c < task.chunks; c += Threads::size()) {
     const LambdaChunk& chunk = task.chunk[c];
     least = min(least, __ldcg(&chunk.least));
     largest = max(largest, __ldcg(&chunk.largest));
     count += __ldcg(&chunk.count);
   }
-  least = Block::min(least);
-  largest = Block::max(largest);
-  count = Block::reduce(count, [](double x, double y) { return x + y; });  // integers: exact
-  const double sum = block_fixed_total(
-      task.chunks, [&](int64_t c) { return __ldcg(&task.chunk[c].sum); }, task.scratch);
+  least = Threads::min(least);
+  largest = Threads::max(largest);
+  count = Threads::reduce(count, [](double x, double y) { return x + y; });  // integers: exact
+  const double sum = total(task.chunks, [&](int64_t c) { return __ldcg(&task.chunk[c].sum); });
   const double nan = static_cast<double>(NAN);
   report.lambda_min = count > 0.0 ? least : nan;
   report.lambda_max = count > 0.0 ? largest : nan;
@@ -130,7 +139,15 @@ __device__ void report_lambda(const ReportTask& task, BackwardReport& report) {
 /// step sizes have been summed.
 template <int kThreads>
 __device__ void make_report(const ReportTask& task) {
-  __shared__ Changes total;
+  const DeviceState& state = task.state;
+  const bool moves = task.adaptive && state.adapt;
+  ControllerState controller;
+  if (moves && threadIdx.x == 0) {  // now, so that nobody waits for it later
+    controller = {.alpha = *state.alpha,
+                  .gbar = *state.gbar,
+                  .updates = *state.updates,
+                  .velocity = state.velocity == nullptr ? 0.0 : *state.velocity};
+  }
   Changes mine;
   for (int64_t i = threadIdx.x; i < task.seen.blocks; i += kThreads) {
     const auto* from = reinterpret_cast<const long long*>(task.seen.changes + i);
@@ -140,15 +157,19 @@ __device__ void make_report(const ReportTask& task) {
               .zeros = __ldcg(from + 3),
               .entries = __ldcg(from + 4)});
   }
-  mine = block_total<kThreads>(mine);
-  if (threadIdx.x == 0) total = mine;
-  __syncthreads();
   BackwardReport report;
-  report.changes = total;
-  if (total.samples == 0) return;
-  const DeviceState& state = task.state;
+  report.changes = block_total<kThreads>(mine);
+  if (report.changes.samples == 0) return;
   if (state.stats != nullptr) {
-    report_lambda<kThreads>(task, report);
+    if (task.chunks <= kSumChunk) {  // one chunk of chunks: a warp has them all
+      if (threadIdx.x >= 32) return;
+      report_lambda<Group<32>>(
+          task, [](int64_t n, auto term) { return warp_fixed_sum(n, term); }, report);
+    } else {
+      report_lambda<Group<kThreads>>(
+          task, [&](int64_t n, auto term) { return block_fixed_total(n, term, task.scratch); },
+          report);
+    }
     if (task.seen.capped != nullptr) {
       report.capped_share = task.seen.capped[0];
       report.capped_mass = task.seen.capped[1];
@@ -156,16 +177,24 @@ __device__ void make_report(const ReportTask& task) {
   }
   if (threadIdx.x != 0) return;
   if (state.stats != nullptr) write_stats(report, state.stats);
-  if (!task.adaptive || !state.adapt) return;
-  ControllerState controller{.alpha = *state.alpha,
-                             .gbar = *state.gbar,
-                             .updates = *state.updates,
-                             .velocity = state.velocity == nullptr ? 0.0 : *state.velocity};
+  if (!moves) return;
   update(task.target, report.changes, controller);
   *state.alpha = controller.alpha;
   *state.gbar = controller.gbar;
   *state.updates = controller.updates;
   if (state.velocity != nullptr) *state.velocity = controller.velocity;
+}
+
+/// Is this block the last of the grid to get here? A block together; what the others wrote before
+/// can then be read. `done` is a zero at first, or null where there is one block.
+__device__ inline bool is_last_block(unsigned* done) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) last = done == nullptr || atomicAdd(done, 1u) == gridDim.x - 1;
+  __syncthreads();
+  __threadfence();
+  return last;
 }
 
 }  // namespace aimle::cuda

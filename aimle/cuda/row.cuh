@@ -101,22 +101,19 @@ template <class T>
 class Row {
  public:
   __device__ Row(const RowSource<T>& source, int64_t r) : source_(source) {
-    const DeviceExamples<T>& examples = source.examples;
-    const int64_t per_side = examples.count * source.samples;
+    const int64_t per_side = source.examples.count * source.samples;
     const int side = r >= per_side;
     const Split place = split(r - side * per_side, source.samples);
-    b_ = place.quotient;
-    s_ = place.rest;
-    theta_ = examples.theta + b_ * examples.n;
-    aligned_ = quads_aligned(examples.theta, examples.n);
-    tau_ = static_cast<T>(source.tau);
-    if (source.noise.kind != NoiseKind::kNone) key_ = load_key(examples.key);
-    if (source.dy == nullptr) return;
-    const int64_t g = source.gradients == 1 ? 0 : s_;
-    d_ = source.dy + (b_ * source.gradients + g) * examples.n;
-    aligned_ = aligned_ && quads_aligned(source.dy, examples.n);
-    const int scale = source.side_scale[side];
-    if (scale != 0) lambda_ = scale * source.lambda[b_ * (source.gradients + 2) + g];
+    const double* steps = source.lambda == nullptr
+                              ? nullptr
+                              : source.lambda + place.quotient * (source.gradients + 2);
+    begin(side, place.quotient, place.rest, steps);
+  }
+
+  /// Sample s of example b, whose step sizes are `steps` [gradients].
+  __device__ Row(const RowSource<T>& source, int side, int64_t b, int64_t s, const double* steps)
+      : source_(source) {
+    begin(side, b, s, steps);
   }
 
   __device__ int64_t n() const { return source_.examples.n; }
@@ -174,6 +171,22 @@ class Row {
   }
 
  private:
+  __device__ __forceinline__ void begin(int side, int64_t b, int64_t s, const double* steps) {
+    const DeviceExamples<T>& examples = source_.examples;
+    b_ = b;
+    s_ = s;
+    theta_ = examples.theta + b_ * examples.n;
+    aligned_ = quads_aligned(examples.theta, examples.n);
+    tau_ = static_cast<T>(source_.tau);
+    if (source_.noise.kind != NoiseKind::kNone) key_ = load_key(examples.key);
+    if (source_.dy == nullptr) return;
+    const int64_t g = source_.gradients == 1 ? 0 : s_;
+    d_ = source_.dy + (b_ * source_.gradients + g) * examples.n;
+    aligned_ = aligned_ && quads_aligned(source_.dy, examples.n);
+    const int scale = source_.side_scale[side];
+    if (scale != 0) lambda_ = scale * steps[g];
+  }
+
   /// Scores without noise.
   template <bool kStepped>
   __device__ __forceinline__ void load(int64_t q, bool aligned, T (&x)[4]) const {

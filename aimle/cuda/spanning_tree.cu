@@ -2,6 +2,7 @@
 
 #include "aimle/cuda/direct_output.cuh"
 #include "aimle/cuda/map_rows.cuh"
+#include "aimle/cuda/whole_examples.cuh"
 
 namespace aimle::cuda {
 namespace {
@@ -11,6 +12,7 @@ template <bool kDirected, int kThreads, int kRowsPerBlock>
 struct TreePolicy {
   static constexpr int kRowThreads = kThreads;
   static constexpr int kBlockThreads = kThreads * kRowsPerBlock;
+  static constexpr int kMinBlocks = kThreads == 32 ? 5 : 1;
   static constexpr const char* kName = "spanning_tree";
 
   int vertices;
@@ -149,9 +151,22 @@ void map_rows(const SpanningTree& solver, const RowSource<T>& source, const RowS
   }
 }
 
-template void map_rows(const SpanningTree&, const RowSource<float>&, const RowSink<float>&,
-                       const Context&);
-template void map_rows(const SpanningTree&, const RowSource<double>&, const RowSink<double>&,
-                       const Context&);
+template <class T>
+int64_t whole_examples(const SpanningTree& solver, const WholeExamples<T>& work,
+                       const Context& context) {
+  const auto vertices = static_cast<int>(solver.vertices);
+  if (vertices > 32) return 0;
+  return solver.layout == SpanningTree::Layout::kDirected
+             ? whole_examples_by(TreePolicy<true, 32, 4>{vertices}, work, context)
+             : whole_examples_by(TreePolicy<false, 32, 4>{vertices}, work, context);
+}
+
+#define AIMLE_INSTANTIATE(T)                                                          \
+  template void map_rows(const SpanningTree&, const RowSource<T>&, const RowSink<T>&, \
+                         const Context&);                                             \
+  template int64_t whole_examples(const SpanningTree&, const WholeExamples<T>&, const Context&);
+
+AIMLE_INSTANTIATE(float)
+AIMLE_INSTANTIATE(double)
 
 }  // namespace aimle::cuda

@@ -10,31 +10,31 @@ namespace aimle::cuda {
 
 static_assert(kSumLanes == 32);
 
-/// fixed_sum by the calling warp; every lane gets it.
-template <class Term>
-__device__ __forceinline__ double warp_fixed_sum(int64_t n, Term term) {
+/// fixed_sum of use(load(j)) by the calling warp; every lane gets it. Loads come before uses,
+/// kAtOnce at a time, so that a lane waits for memory once for all of them.
+template <int kAtOnce = 8, class Load, class Use>
+__device__ __forceinline__ double warp_fixed_sum(int64_t n, Load load, Use use) {
   double partial = 0.0;
-#pragma unroll 8
-  for (int64_t j = threadIdx.x % 32; j < n; j += 32) partial += term(j);
+  for (int64_t first = threadIdx.x % 32; first < n; first += 32 * kAtOnce) {
+    decltype(load(first)) loaded[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (first + 32 * i < n) loaded[i] = load(first + 32 * i);
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (first + 32 * i < n) partial += use(loaded[i]);
+    }
+  }
 #pragma unroll
   for (int half = 16; half > 0; half /= 2) {
     partial += __shfl_down_sync(kAllLanes, partial, half);
   }
   return __shfl_sync(kAllLanes, partial, 0);
 }
-
-/// fixed_sum by one thread.
-template <class Term>
-__device__ double thread_fixed_sum(int64_t n, Term term) {
-  if (n == 1) return term(0);
-  if (n <= 4) return (term(0) + (n > 2 ? term(2) : 0.0)) + (term(1) + (n > 3 ? term(3) : 0.0));
-  double partial[kSumLanes];
-  for (int lane = 0; lane < kSumLanes; ++lane) partial[lane] = lane < n ? term(lane) : 0.0;
-  for (int64_t j = kSumLanes; j < n; ++j) partial[j % kSumLanes] += term(j);
-  for (int half = kSumLanes / 2; half > 0; half /= 2) {
-    for (int lane = 0; lane < half; ++lane) partial[lane] += partial[lane + half];
-  }
-  return partial[0];
+template <int kAtOnce = 8, class Term>
+__device__ __forceinline__ double warp_fixed_sum(int64_t n, Term term) {
+  return warp_fixed_sum<kAtOnce>(n, term, [](double x) { return x; });
 }
 
 /// Doubles of device memory that block_fixed_total wants for n terms.

@@ -349,7 +349,7 @@ void threshold_backward(const EstimatorSettings& settings, const Solver& solver,
           .changes = changes,
           .blocks = examples.count,
           .capped = totals},
-         state, context);
+         state, nullptr, context);
 }
 
 template void threshold_backward(const EstimatorSettings&, const Solver&,

@@ -1,6 +1,7 @@
 #include "aimle/cuda/topk.cuh"
 
 #include "aimle/cuda/topk_large.h"
+#include "aimle/cuda/whole_examples.cuh"
 
 namespace aimle::cuda {
 namespace {
@@ -17,24 +18,40 @@ void map_long_rows(int64_t k, const RowSource<T>& source, const RowSink<T>& sink
   map_large_topk(k, source, sink, context);
 }
 
+/// Calls body with the policy for rows of n entries that a thread or a warp can solve; false for
+/// longer ones.
+template <class Body>
+bool with_short_policy(int64_t n, int64_t k, Body body) {
+  if (n > 1024) return false;
+  if (n <= 8) return body(ThreadTopK<8>{k}), true;
+  if (n <= 12) return body(ThreadTopK<12>{k}), true;
+  if (n <= 16) return body(ThreadTopK<16>{k}), true;
+  if (n <= 20) return body(ThreadTopK<20>{k}), true;
+  if (n <= 24) return body(ThreadTopK<24>{k}), true;
+  if (n <= 32) return body(ThreadTopK<32>{k}), true;
+  if (n <= 128) return body(WarpTopK<1>{k}), true;
+  if (n <= 256) return body(WarpTopK<2>{k}), true;
+  if (n <= 512) return body(WarpTopK<4>{k}), true;
+  return body(WarpTopK<8>{k}), true;
+}
+
 }  // namespace
 
 template <class T>
 void map_rows(const TopK& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context) {
   if (source.rows() == 0) return;
-  const int64_t n = solver.n, k = solver.k;
-  if (n <= 8) return map_rows_by(ThreadTopK<8>{k}, source, sink, context);
-  if (n <= 12) return map_rows_by(ThreadTopK<12>{k}, source, sink, context);
-  if (n <= 16) return map_rows_by(ThreadTopK<16>{k}, source, sink, context);
-  if (n <= 20) return map_rows_by(ThreadTopK<20>{k}, source, sink, context);
-  if (n <= 24) return map_rows_by(ThreadTopK<24>{k}, source, sink, context);
-  if (n <= 32) return map_rows_by(ThreadTopK<32>{k}, source, sink, context);
-  if (n <= 128) return map_rows_by(WarpTopK<1>{k}, source, sink, context);
-  if (n <= 256) return map_rows_by(WarpTopK<2>{k}, source, sink, context);
-  if (n <= 512) return map_rows_by(WarpTopK<4>{k}, source, sink, context);
-  if (n <= 1024) return map_rows_by(WarpTopK<8>{k}, source, sink, context);
-  map_long_rows(k, source, sink, context);
+  const bool is_short = with_short_policy(
+      solver.n, solver.k, [&](const auto& policy) { map_rows_by(policy, source, sink, context); });
+  if (!is_short) map_long_rows(solver.k, source, sink, context);
+}
+
+template <class T>
+int64_t whole_examples(const TopK& solver, const WholeExamples<T>& work, const Context& context) {
+  int64_t blocks = 0;
+  with_short_policy(solver.n, solver.k,
+                    [&](const auto& policy) { blocks = whole_examples_by(policy, work, context); });
+  return blocks;
 }
 
 /// The largest is the first of one: same rules, same statuses.
@@ -44,12 +61,18 @@ void map_rows(const Argmax& solver, const RowSource<T>& source, const RowSink<T>
   map_rows(TopK{.n = solver.n, .k = 1}, source, sink, context);
 }
 
-template void map_rows(const TopK&, const RowSource<float>&, const RowSink<float>&, const Context&);
-template void map_rows(const TopK&, const RowSource<double>&, const RowSink<double>&,
-                       const Context&);
-template void map_rows(const Argmax&, const RowSource<float>&, const RowSink<float>&,
-                       const Context&);
-template void map_rows(const Argmax&, const RowSource<double>&, const RowSink<double>&,
-                       const Context&);
+template <class T>
+int64_t whole_examples(const Argmax& solver, const WholeExamples<T>& work, const Context& context) {
+  return whole_examples(TopK{.n = solver.n, .k = 1}, work, context);
+}
+
+#define AIMLE_INSTANTIATE(Solver, T)                                                             \
+  template void map_rows(const Solver&, const RowSource<T>&, const RowSink<T>&, const Context&); \
+  template int64_t whole_examples(const Solver&, const WholeExamples<T>&, const Context&);
+
+AIMLE_INSTANTIATE(TopK, float)
+AIMLE_INSTANTIATE(TopK, double)
+AIMLE_INSTANTIATE(Argmax, float)
+AIMLE_INSTANTIATE(Argmax, double)
 
 }  // namespace aimle::cuda

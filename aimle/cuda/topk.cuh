@@ -44,6 +44,7 @@ struct ThreadTopK {
   static constexpr int kRowThreads = 1;
   static constexpr int kBlockThreads = 128;
   static constexpr int kMinBlocks = kSize <= 20 ? 6 : 4;
+  static constexpr int kQuads = kSize / 4;
   static constexpr const char* kName = "topk";
 
   int64_t k;
@@ -59,7 +60,7 @@ struct ThreadTopK {
     const int64_t wanted = row.k(k);
     if (wanted < 0 || wanted > n) return Status::kBadK;
     T x[kSize];
-    row.template quads<kSize / 4>(0, 1, x);
+    row.template quads<kQuads>(0, 1, x);
     constexpr T kMasked = -static_cast<T>(INFINITY);
     if (row.has_mask()) {
 #pragma unroll

@@ -1,0 +1,235 @@
+// The step sizes of an example, by the threads of a block: norms first, then the rule. The formulas
+// are those of aimle/estimate/step_size.h.
+#pragma once
+
+#include "aimle/cuda/row.cuh"
+#include "aimle/cuda/step_sizes.h"
+#include "aimle/cuda/sums.cuh"
+
+namespace aimle::cuda {
+
+/// The target, without what the device has no use for.
+struct StepRule {
+  bool adaptive = false;
+  double fixed = 0.0;
+  AdaptiveTarget::Scope scope = AdaptiveTarget::Scope::kExample;
+  AdaptiveTarget::Scale scale = AdaptiveTarget::Scale::kTheta;
+  bool zeros_count = false;
+  double sigma = 0.0;
+
+  /// Is one step size shared by the whole batch?
+  __host__ __device__ bool of_batch() const {
+    return adaptive && scope == AdaptiveTarget::Scope::kBatch;
+  }
+};
+
+inline StepRule step_rule(const EstimatorSettings& settings) {
+  if (const auto* fixed = std::get_if<FixedTarget>(&settings.target)) {
+    return {.fixed = fixed->lambda};
+  }
+  const auto& target = std::get<AdaptiveTarget>(settings.target);
+  return {.adaptive = true,
+          .scope = target.scope,
+          .scale = target.scale,
+          .zeros_count = target.reference && target.scope == AdaptiveTarget::Scope::kBatch,
+          .sigma = settings.noise_stddev * settings.target_temperature};
+}
+
+// ---- Norms
+// ----------------------------------------------------------------------------------------
+
+/// The norm of a row over the entries of theta that can move, and how many they are.
+struct RowNorm {
+  double norm;
+  double entries;
+};
+
+/// The norm of row x of example b, by the calling warp.
+template <class T>
+__device__ __forceinline__ RowNorm norm_by_warp(const DeviceExamples<T>& examples, int64_t b,
+                                                const T* x) {
+  const T* theta = examples.theta + b * examples.n;
+  const bool* mask = examples.mask == nullptr ? nullptr : examples.mask + b * examples.n;
+  long long entries = 0;
+  const double squares = warp_fixed_sum(
+      examples.n,
+      [&](int64_t j) {
+        const T value = x[j], score = theta[j];
+        const bool free = (mask == nullptr || mask[j]) && !is_infinite(score);
+        entries += free;
+        return free ? static_cast<double>(value) : 0.0;
+      },
+      [](double v) { return v * v; });
+  entries = Group<32>::reduce(entries, [](long long a, long long b) { return a + b; });
+  return {__dsqrt_rn(squares), static_cast<double>(entries)};
+}
+
+/// The norm of row x of n <= 4 kQuads <= 32 entries, by one thread. The order is that of
+/// fixed_sum.h: terms 16 apart are added first, then 8, 4, 2 and 1.
+template <int kQuads, class T>
+__device__ __forceinline__ RowNorm norm_by_thread(const T* x, const T* theta, const bool* mask,
+                                                  int64_t n, bool aligned) {
+  static_assert(kQuads <= 8);  // every partial sum has one term at most
+  T values[kQuads][4] = {}, scores[kQuads][4] = {};
+#pragma unroll
+  for (int q = 0; q < kQuads; ++q) {
+    if (4 * q < n) {
+      load_quad(x, q, n, aligned, values[q]);
+      load_quad(theta, q, n, aligned, scores[q]);
+    }
+  }
+  int entries = 0;
+  double quarter[4];
+#pragma unroll
+  for (int c = 0; c < 4; ++c) {
+    const auto square = [&](auto quad) {
+      constexpr int q = quad.value;
+      if constexpr (q < kQuads) {
+        const int j = 4 * q + c;
+        const bool free = j < n && (mask == nullptr || mask[j]) && !is_infinite(scores[q][c]);
+        entries += free;
+        const double v = free ? static_cast<double>(values[q][c]) : 0.0;
+        return v * v;
+      } else {
+        return 0.0;
+      }
+    };
+    const auto pair = [&](auto quad) {
+      return square(quad) + square(std::integral_constant<int, quad.value + 4>{});
+    };
+    using std::integral_constant;
+    const double even = pair(integral_constant<int, 0>{}) + pair(integral_constant<int, 2>{});
+    const double odd = pair(integral_constant<int, 1>{}) + pair(integral_constant<int, 3>{});
+    quarter[c] = even + odd;
+  }
+  const double squares = (quarter[0] + quarter[2]) + (quarter[1] + quarter[3]);
+  return {__dsqrt_rn(squares), static_cast<double>(entries)};
+}
+
+/// The norms of `count` examples from `first` on: [count, rows + 1], those of dy's rows, then
+/// theta's. A block together, a thread for a row of n <= 4 kQuads entries, or, if kQuads is 0, a
+/// warp for a row of any length. Ends without a sync.
+template <int kQuads, class T>
+__device__ __forceinline__ void norms_by_block(const DeviceExamples<T>& examples, int64_t first,
+                                               int count, const T* dy, int rows, RowNorm* norms) {
+  const int64_t n = examples.n;
+  const bool aligned = quads_aligned(examples.theta, n) && quads_aligned(dy, n);
+  constexpr int kLanes = kQuads > 0 ? 1 : 32;
+  const int rank = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+  for (int i = rank / kLanes; i < count * (rows + 1); i += threads / kLanes) {
+    const int64_t b = first + i / (rows + 1);
+    const int row = i % (rows + 1);
+    const T* theta = examples.theta + b * n;
+    const T* x = row == rows ? theta : dy + (b * rows + row) * n;
+    if constexpr (kQuads > 0) {
+      const bool* mask = examples.mask == nullptr ? nullptr : examples.mask + b * n;
+      norms[i] = norm_by_thread<kQuads>(x, theta, mask, n, aligned);
+    } else {
+      const RowNorm norm = norm_by_warp(examples, b, x);
+      if (rank % 32 == 0) norms[i] = norm;
+    }
+  }
+}
+
+// ---- The rule
+// -------------------------------------------------------------------------------------
+
+/// How the threads that share an example work together: a warp, or one thread alone.
+struct AsWarp {
+  __device__ static int64_t first() { return threadIdx.x % 32; }
+  static constexpr int64_t kStride = 32;
+  /// Of numbers >= 0, whose bits are ordered as they are.
+  __device__ static double max(double x) {
+    return __longlong_as_double(static_cast<long long>(
+        Group<32>::max(static_cast<unsigned long long>(__double_as_longlong(x)))));
+  }
+  __device__ static int sum(int x) { return Group<32>::sum(x); }
+  template <class Term>
+  __device__ static double fixed_sum(int64_t n, Term term) {
+    return warp_fixed_sum<1>(n, term);
+  }
+};
+/// At most kRows rows.
+struct AsThread {
+  static constexpr int64_t kRows = 4;
+  __device__ static int64_t first() { return 0; }
+  static constexpr int64_t kStride = 1;
+  __device__ static double max(double x) { return x; }
+  __device__ static int sum(int x) { return x; }
+  template <class Term>
+  __device__ static double fixed_sum(int64_t n, Term term) {
+    if (n == 1) return term(0);
+    return (term(0) + (n > 2 ? term(2) : 0.0)) + (term(1) + (n > 3 ? term(3) : 0.0));
+  }
+};
+
+/// From the norms d(s) to `row` [rows + 2], the step sizes, and `counted` [rows]. d may read row.
+template <class As, class Norm>
+__device__ __forceinline__ void set_steps(const StepRule& rule, const RowNorm& theta, int64_t rows,
+                                          double alpha, double batch_lambda, Norm d, double* row,
+                                          uint8_t* counted) {
+  const double nan = __longlong_as_double(0x7ff8000000000000ll);
+  const auto norm = [&](int64_t s) { return isfinite(theta.norm) ? d(s) : nan; };
+  const auto counts = [&](double d) { return isfinite(d) && (d > 0.0 || rule.zeros_count); };
+  double largest = 0.0;
+  int any = 0;
+  for (int64_t s = As::first(); s < rows; s += As::kStride) {
+    const double length = norm(s);
+    const bool is_counted = counts(length);
+    counted[s] = is_counted;
+    any += is_counted;
+    if (is_counted && length > largest) largest = length;
+  }
+  any = As::sum(any);
+
+  double shared = rule.fixed, size = 0.0;
+  if (rule.of_batch()) {
+    shared = batch_lambda;
+  } else if (rule.adaptive) {
+    largest = As::max(largest);
+    size = rule.scale == AdaptiveTarget::Scale::kTheta ? theta.norm
+                                                       : rule.sigma * __dsqrt_rn(theta.entries);
+    const auto in_mean = [&](double d) { return counts(d) && d >= kSmallGradient * largest; };
+    int used = 0;
+    for (int64_t s = As::first(); s < rows; s += As::kStride) used += in_mean(norm(s));
+    used = As::sum(used);
+    const double sum = As::fixed_sum(rows, [&](int64_t s) {
+      const double length = norm(s);
+      return in_mean(length) ? size / length : 0.0;
+    });
+    shared = used > 0 ? alpha * (sum / static_cast<double>(used)) : 0.0;
+  }
+  const bool own = rule.adaptive && rule.scope == AdaptiveTarget::Scope::kSample;
+  for (int64_t s = As::first(); s < rows; s += As::kStride) {
+    const double length = norm(s);
+    double step = isfinite(length) ? shared : nan;
+    if (own && isfinite(length)) step = counts(length) ? alpha * (size / length) : 0.0;
+    if (own && !isfinite(step)) step = nan;
+    row[s] = step;
+  }
+  if (As::first() == 0) {
+    row[rows] = own ? 1.0 : shared;  // own: each sample's difference is divided by its own
+    row[rows + 1] = any > 0 ? shared : nan;
+  }
+}
+
+/// From norms_by_block to the step sizes of `count` examples, lambda [count, rows + 2] and counted
+/// [count, rows]: a thread for an example of few rows, else a warp. A block together, after a sync.
+__device__ __forceinline__ void steps_by_block(const StepRule& rule, double alpha, int count,
+                                               int rows, const RowNorm* norms, double* lambda,
+                                               uint8_t* counted) {
+  const auto set = [&](auto as, int i) {
+    const RowNorm* mine = norms + i * (rows + 1);
+    set_steps<decltype(as)>(
+        rule, mine[rows], rows, alpha, 0.0, [=](int64_t s) { return mine[s].norm; },
+        lambda + static_cast<int64_t>(i) * (rows + 2), counted + static_cast<int64_t>(i) * rows);
+  };
+  const auto rank = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+  if (rows <= AsThread::kRows) {
+    for (int i = rank; i < count; i += threads) set(AsThread{}, i);
+  } else {
+    for (int i = rank / 32; i < count; i += threads / 32) set(AsWarp{}, i);
+  }
+}
+
+}  // namespace aimle::cuda

@@ -1,0 +1,42 @@
+// Backward of whole examples by one block: their step sizes, the solutions of all their rows, and
+// the difference of these, without a trip through memory between them.
+//
+// For rows that a thread or a warp solves, and examples of so few rows that blocks are not kept
+// long; what does not fit goes through the stages of estimator.h one after the other.
+#pragma once
+
+#include "aimle/cuda/rows.h"
+#include "aimle/estimate/estimator.h"
+
+namespace aimle::cuda {
+
+template <class T>
+struct WholeExamples {
+  const EstimatorSettings& settings;
+  RowSource<T> rows;              // lambda is not read
+  const double* alpha = nullptr;  // read for adaptive targets
+  const uint8_t* left = nullptr;  // [B, S, bytes_per_row(n)]: the left solutions, or null: solved
+  T* dtheta = nullptr;            // [B, n], written
+  uint8_t* status = nullptr;      // [rows.sides, B, S] or null
+  double* reported = nullptr;     // [B], written: lambda of every example, NaN: none
+  Changes* changes = nullptr;     // [kWholeBlocks], written
+  unsigned* done = nullptr;       // [1], becomes zero
+};
+
+inline constexpr int64_t kWholeBlocks = 8192;
+
+/// How many entries of `changes` were written, one per block; 0: it does not fit, nothing was done.
+template <class T>
+int64_t whole_examples(const Argmax& solver, const WholeExamples<T>& work, const Context& context);
+template <class T>
+int64_t whole_examples(const TopK& solver, const WholeExamples<T>& work, const Context& context);
+template <class T>
+int64_t whole_examples(const SpanningTree& solver, const WholeExamples<T>& work,
+                       const Context& context);
+/// A grid takes a block: no.
+template <class T>
+int64_t whole_examples(const GridPath&, const WholeExamples<T>&, const Context&) {
+  return 0;
+}
+
+}  // namespace aimle::cuda
