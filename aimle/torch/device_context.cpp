@@ -1,6 +1,5 @@
 #include "aimle/torch/device_context.h"
 
-#include <ATen/ops/empty.h>
 #include <c10/core/Stream.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -19,13 +18,13 @@ void* stream_of(c10::Device device) {
 }  // namespace
 
 void* DeviceContext::Room::operator()(size_t bytes) {
-  tensors.push_back(at::empty({static_cast<int64_t>(bytes)}, options));
-  return tensors.back().mutable_data_ptr();
+  blocks.push_back(allocator->allocate(bytes));
+  return blocks.back().get();
 }
 
 DeviceContext::DeviceContext(const at::Tensor& like)
     : guard_(checked_device(like)),
-      room_{.options = like.options().dtype(at::kByte)},
+      room_{.allocator = c10::GetAllocator(like.device().type())},
       context_{.stream = stream_of(like.device()), .allocate = room_} {}
 
 }  // namespace aimle::ops

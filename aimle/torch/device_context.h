@@ -1,9 +1,12 @@
 // A tensor's device made current, its stream, and room on it for a call's kernels.
 //
+// Room comes from PyTorch's allocator, for the current stream, without a tensor around it.
+//
 // Uses c10's interface for any device, so that it compiles against a torch without CUDA as well.
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Allocator.h>
 #include <c10/core/DeviceGuard.h>
 
 #include <vector>
@@ -23,8 +26,8 @@ class DeviceContext {
 
  private:
   struct Room {
-    at::TensorOptions options;
-    std::vector<at::Tensor> tensors;
+    c10::Allocator* allocator;
+    std::vector<c10::DataPtr> blocks;
     void* operator()(size_t bytes);
   };
 

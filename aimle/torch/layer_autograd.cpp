@@ -80,11 +80,14 @@ struct PerturbedMap : torch::autograd::Function<PerturbedMap> {
     variable_list result(4);
     if (!dy.defined()) return result;
     torch::jit::Stack stack;
-    torch::jit::push(stack, dy.detach(), saved[5], saved[0].detach(), saved[1], or_none(saved[2]),
-                     or_none(saved[3]), or_none(saved[4]));
+    torch::jit::push(stack, dy, saved[5], saved[0], saved[1], or_none(saved[2]), or_none(saved[3]),
+                     or_none(saved[4]));
     push_settings(stack, ctx->saved_data["state and settings"].toTupleRef().elements());
     static const c10::OperatorHandle op = find("aimle::perturbed_map_backward");
-    op.callBoxed(stack);
+    {
+      const at::AutoDispatchBelowADInplaceOrView guard;
+      op.callBoxed(stack);
+    }
     result[0] = stack[0].toTensor();
     if (at::GradMode::is_enabled()) result[0] = OnlyOnce::apply(result[0], saved[0]);
     return result;

@@ -106,6 +106,8 @@ class SumOfGamma(Noise):
         for name, high in (("k", 1_000_000), ("nb_iterations", 1000)):
             value = check_int("SumOfGamma", name, getattr(self, name), 1, high)
             object.__setattr__(self, name, value)
+        variance = sum(1.0 / i**2 for i in range(1, self.nb_iterations + 1)) / self.k
+        object.__setattr__(self, "_stddev", math.sqrt(variance))  # every call of a layer asks
 
     def table(self, device: torch.device | str | None = None) -> Tensor:
         """The quantile table that sampling reads, float32."""
@@ -113,7 +115,7 @@ class SumOfGamma(Noise):
 
     @property
     def stddev(self) -> float:
-        return math.sqrt(sum(1.0 / i**2 for i in range(1, self.nb_iterations + 1)) / self.k)
+        return self._stddev
 
     def sample(
         self, key: Tensor, batch: Sequence[int], samples: int, instance: Sequence[int]
