@@ -266,7 +266,8 @@ __global__ void __launch_bounds__(kAccumulateThreads)
   if (!task.wanted) return;
   seen = block_total<kAccumulateThreads>(seen);
   if (threadIdx.x == 0) changes[blockIdx.x] = seen;
-  if (is_last_block(done)) make_report<kAccumulateThreads>(task);
+  if (!is_last_block(done)) return;
+  make_report<kAccumulateThreads>(task, share_of_changes<kAccumulateThreads>(task));
 }
 
 inline unsigned accumulate_blocks(int64_t count, int64_t n, int64_t samples) {

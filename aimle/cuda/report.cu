@@ -10,9 +10,16 @@ constexpr int64_t kBlocks = 132;
 
 __global__ void __launch_bounds__(kThreads) report_kernel(const __grid_constant__ ReportTask task) {
   constexpr int kWarps = kThreads / 32;
+  // Before the step sizes, so that both are on their way at once.
+  const Changes share = gridDim.x == 1 ? share_of_changes<kThreads>(task) : Changes{};
   sum_lambda_chunks(task, static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32,
                     static_cast<int64_t>(gridDim.x) * kWarps);
-  if (is_last_block(task.seen.done)) make_report<kThreads>(task);
+  if (gridDim.x == 1) {
+    __syncthreads();
+    make_report<kThreads>(task, share);
+  } else if (is_last_block(task.seen.done)) {
+    make_report<kThreads>(task, share_of_changes<kThreads>(task));
+  }
 }
 
 }  // namespace

@@ -135,19 +135,9 @@ __device__ void report_lambda(const ReportTask& task, Total total, BackwardRepor
   report.lambda_mean = count > 0.0 ? sum / count : nan;
 }
 
-/// Writes the statistics and lets the controller move; a block of kThreads together. The chunks of
-/// step sizes have been summed.
+/// What the blocks counted, this thread's share.
 template <int kThreads>
-__device__ void make_report(const ReportTask& task) {
-  const DeviceState& state = task.state;
-  const bool moves = task.adaptive && state.adapt;
-  ControllerState controller;
-  if (moves && threadIdx.x == 0) {  // now, so that nobody waits for it later
-    controller = {.alpha = *state.alpha,
-                  .gbar = *state.gbar,
-                  .updates = *state.updates,
-                  .velocity = state.velocity == nullptr ? 0.0 : *state.velocity};
-  }
+__device__ Changes share_of_changes(const ReportTask& task) {
   Changes mine;
   for (int64_t i = threadIdx.x; i < task.seen.blocks; i += kThreads) {
     const auto* from = reinterpret_cast<const long long*>(task.seen.changes + i);
@@ -157,8 +147,24 @@ __device__ void make_report(const ReportTask& task) {
               .zeros = __ldcg(from + 3),
               .entries = __ldcg(from + 4)});
   }
+  return mine;
+}
+
+/// Writes the statistics and lets the controller move, given every thread's share of the changes; a
+/// block of kThreads together. The chunks of step sizes have been summed.
+template <int kThreads>
+__device__ void make_report(const ReportTask& task, const Changes& share) {
+  const DeviceState& state = task.state;
+  const bool moves = task.adaptive && state.adapt;
+  ControllerState controller;
+  if (moves && threadIdx.x == 0) {  // now, so that nobody waits for it later
+    controller = {.alpha = *state.alpha,
+                  .gbar = *state.gbar,
+                  .updates = *state.updates,
+                  .velocity = state.velocity == nullptr ? 0.0 : *state.velocity};
+  }
   BackwardReport report;
-  report.changes = block_total<kThreads>(mine);
+  report.changes = block_total<kThreads>(share);
   if (report.changes.samples == 0) return;
   if (state.stats != nullptr) {
     if (task.chunks <= kSumChunk) {  // one chunk of chunks: a warp has them all
@@ -186,12 +192,12 @@ __device__ void make_report(const ReportTask& task) {
 }
 
 /// Is this block the last of the grid to get here? A block together; what the others wrote before
-/// can then be read. `done` is a zero at first, or null where there is one block.
+/// can then be read. `done` is a zero at first.
 __device__ inline bool is_last_block(unsigned* done) {
   __shared__ bool last;
   __threadfence();
   __syncthreads();
-  if (threadIdx.x == 0) last = done == nullptr || atomicAdd(done, 1u) == gridDim.x - 1;
+  if (threadIdx.x == 0) last = atomicAdd(done, 1u) == gridDim.x - 1;
   __syncthreads();
   __threadfence();
   return last;
