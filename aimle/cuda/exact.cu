@@ -23,7 +23,7 @@ constexpr int64_t kLargeBytes = int64_t{1} << 30;
 template <int kThreads, int kPerBlock, class Body>
 __global__ void __launch_bounds__(kThreads* kPerBlock)
     exact_in_shared(int64_t rows, int doubles, const __grid_constant__ Body body) {
-  extern __shared__ __align__(16) double shared_numbers[];
+  double* shared_numbers = dynamic_shared<double>();
   Group<kThreads> group;
   const int slot = static_cast<int>(threadIdx.x) / kThreads;
   for (int64_t row = int64_t{blockIdx.x} * kPerBlock + slot; row < rows;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "aimle/cuda/rows.h"
+#include "aimle/cuda/start.cuh"
 
 namespace aimle::cuda {
 
@@ -41,8 +42,8 @@ void launch(const char* op, void (*kernel)(Parameters...), unsigned blocks, unsi
                                static_cast<int>(shared)),
           op);
   }
-  kernel<<<blocks, threads, static_cast<size_t>(shared), stream_of(context)>>>(
-      std::forward<Args>(args)...);
+  start(kernel, blocks, threads, static_cast<size_t>(shared), stream_of(context),
+        std::forward<Args>(args)...);
   check(cudaGetLastError(), op);
 }
 

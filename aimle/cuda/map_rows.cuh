@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(Policy::kBlockThreads, min_blocks<Policy>())
                     int64_t rows, int64_t row_bytes) {
   using Unit = UnitOf<Policy>;
   using UnitGroup = Group<Unit::kThreads>;
-  extern __shared__ __align__(16) char shared[];
+  char* shared = dynamic_shared<char>();
   const int64_t n = source.examples.n;
   const int unit = static_cast<int>(threadIdx.x) / Unit::kThreads;
   char* memory = shared + unit * Unit::bytes(n, row_bytes);

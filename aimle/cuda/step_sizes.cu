@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kShortThreads)
                             double* lambda, uint8_t* counted, unsigned* done) {
   if (done != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *done = 0;
   const double alpha = rule.adaptive ? *alpha_at : 0.0;
-  extern __shared__ RowNorm norms[];  // [per_block, rows + 1]
+  RowNorm* norms = dynamic_shared<RowNorm>();  // [per_block, rows + 1]
   for (int64_t first = static_cast<int64_t>(blockIdx.x) * per_block; first < examples.count;
        first += static_cast<int64_t>(gridDim.x) * per_block) {
     const int count =

@@ -253,7 +253,7 @@ __global__ void __launch_bounds__(32 * kWarps)
     threshold_kernel(const __grid_constant__ RowSource<T> source, const __grid_constant__ Rule rule,
                      const T* dy, const uint8_t* bits, char* memory, int64_t bytes, T* dtheta,
                      Changes* changes, Capped* capped) {
-  extern __shared__ __align__(16) char shared[];
+  char* shared = dynamic_shared<char>();
   const int slot = static_cast<int>(threadIdx.x) / 32;
   const int64_t unit = int64_t{blockIdx.x} * kWarps + slot;
   char* own = memory == nullptr ? shared + slot * bytes : memory + unit * bytes;

@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(Policy::kBlockThreads, min_blocks<Policy>())
   using Unit = UnitOf<Policy>;
   using UnitGroup = Group<Unit::kThreads>;
   constexpr int kThreads = Policy::kBlockThreads, kWarps = kThreads / 32, kCounts = 5;
-  extern __shared__ __align__(16) char shared[];
+  char* shared = dynamic_shared<char>();
   const WholeRoom room = whole_room<Policy>(task);
   auto* counts = reinterpret_cast<long long*>(shared + room.counts);
   auto* lambda = reinterpret_cast<double*>(shared + room.lambda);

@@ -1,0 +1,266 @@
+// The kernels of the layer, run on the host (on_host/block.h), against the estimators of the CPU:
+// solutions, gradients, state and statistics, bit for bit, over random settings and batches, odd
+// values included.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "aimle/cuda/estimator.h"
+#include "aimle/estimate/stats.h"
+#include "aimle/noise/sum_of_gamma.h"
+
+namespace aimle {
+namespace {
+
+class Arena {
+ public:
+  void* operator()(size_t bytes) {
+    const size_t rounded = (bytes + 255) / 256 * 256;
+    auto* block = static_cast<char*>(std::aligned_alloc(256, rounded));
+    std::fill(block, block + rounded, static_cast<char>(0xff));
+    blocks_.emplace_back(block, &std::free);
+    return block;
+  }
+
+ private:
+  std::vector<std::unique_ptr<char, void (*)(void*)>> blocks_;
+};
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : generator_(seed) {}
+  int64_t from(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(generator_() % static_cast<uint64_t>(high - low + 1));
+  }
+  bool chance(double share) { return static_cast<double>(from(0, 999'999)) < 1e6 * share; }
+  double normal() { return normal_(generator_); }
+
+ private:
+  std::mt19937_64 generator_;
+  std::normal_distribution<double> normal_;
+};
+
+/// A random call of a layer.
+template <class T>
+struct Call {
+  EstimatorSettings settings;
+  Solver solver;
+  int64_t count, n;
+  std::vector<T> theta, dy;
+  std::vector<uint8_t> mask;  // empty: none
+  std::vector<int64_t> k;     // empty: the solver's
+  Key key;
+  double alpha;
+  bool adapt, with_stats, with_status;
+
+  explicit Call(uint64_t seed) {
+    Random random(seed);
+    choose_solver(random);
+    choose_settings(random);
+    key = {.seed = 77 * seed + 5, .stream = seed};
+    alpha = random.chance(0.2) ? 0.0 : random.chance(0.5) ? 0.5 : 5.0;
+    adapt = random.chance(0.8);
+    with_stats = random.chance(0.8);
+    with_status = random.chance(0.3);
+    count = random.from(1, settings.samples > 100 ? 2 : 12);
+    if (random.chance(0.03) && n <= 12 && settings.samples < 4) count = random.from(1000, 1500);
+    const int64_t rows = count * gradient_rows(settings);
+    const bool grid = std::holds_alternative<GridPath>(solver);
+    theta.resize(static_cast<size_t>(count * n));
+    dy.resize(static_cast<size_t>(rows * n));
+    for (T& x : theta) x = static_cast<T>(grid ? std::abs(random.normal()) + 1 : random.normal());
+    for (T& x : dy) x = static_cast<T>(random.normal());
+    if (random.chance(0.4)) make_odd(random, rows);
+    if (random.chance(0.3)) {
+      mask.resize(theta.size());
+      for (uint8_t& allowed : mask) allowed = !random.chance(0.1);
+    }
+    if (std::holds_alternative<TopK>(solver) && random.chance(0.3)) {
+      for (int64_t b = 0; b < count; ++b) {
+        k.push_back(random.chance(0.05) ? n + 1 : random.from(0, n));
+      }
+    }
+  }
+
+  const bool* mask_or_null() const {
+    return mask.empty() ? nullptr : reinterpret_cast<const bool*>(mask.data());
+  }
+  const int64_t* k_or_null() const { return k.empty() ? nullptr : k.data(); }
+
+  std::string text() const {
+    std::ostringstream out;
+    out << count << " examples of n=" << n << ", " << settings.samples << " samples, solver "
+        << solver.index() << ", noise " << static_cast<int>(settings.noise.kind) << ", difference "
+        << static_cast<int>(settings.difference) << ", target " << settings.target.index();
+    return out.str();
+  }
+
+ private:
+  void choose_solver(Random& random) {
+    const int64_t kind = random.from(0, 9);
+    if (kind <= 4) {
+      n = random.chance(0.7) ? random.from(1, 40) : random.from(33, 700);
+      if (random.chance(0.4)) n = (n + 3) / 4 * 4;
+      solver = TopK{.n = n, .k = random.from(0, n)};
+      if (kind == 0) solver = Argmax{.n = n};
+    } else if (kind <= 7) {
+      SpanningTree tree{.vertices = random.from(2, random.chance(0.8) ? 12 : 35)};
+      if (random.chance(0.5)) tree.layout = SpanningTree::Layout::kDirected;
+      n = tree.size();
+      solver = tree;
+    } else {
+      GridPath grid{.height = random.from(1, 8), .width = random.from(1, 8)};
+      grid.target = grid.height * grid.width - 1;
+      n = grid.height * grid.width;
+      solver = grid;
+    }
+  }
+
+  void choose_settings(Random& random) {
+    static const std::vector<float> table = *quantile_table({.k = 10, .iterations = 10});
+    settings.noise = {.kind = static_cast<NoiseKind>(random.from(0, 4)), .table = table.data()};
+    settings.noise_stddev = 1.3;
+    settings.samples = random.chance(0.3) ? 1 : random.from(1, 12);
+    if (random.chance(0.02)) settings.samples = random.from(250, 600);
+    if (random.chance(0.3)) settings.theta_temperature = 0.7;
+    if (random.chance(0.3)) settings.target_temperature = 0.7;
+    if (random.chance(0.4)) settings.sense = Sense::kMin;
+    if (random.chance(0.3)) settings.output = Output::kMean;
+    settings.difference = random.chance(0.5) ? Difference::kCentral : Difference::kForward;
+    settings.target = FixedTarget{.lambda = random.chance(0.2) ? 0.0 : 3.0};
+    if (random.chance(0.25)) return;
+    AdaptiveTarget target;
+    target.scope = static_cast<AdaptiveTarget::Scope>(random.from(0, random.chance(0.3) ? 2 : 1));
+    target.scale = static_cast<AdaptiveTarget::Scale>(random.from(0, 1));
+    target.reference = random.chance(0.3);
+    if (random.chance(0.3)) {
+      target.rule = AdaptiveTarget::Rule::kMultiplicative;
+      target.alpha_min = 0.1;
+    }
+    if (random.chance(0.3)) target.momentum = 0.5;
+    settings.target = target;
+  }
+
+  /// Infinite and missing scores, gradients that vanish or are not finite.
+  void make_odd(Random& random, int64_t rows) {
+    const T infinity = std::numeric_limits<T>::infinity();
+    const T nan = std::numeric_limits<T>::quiet_NaN();
+    for (T& x : theta) {
+      if (random.chance(0.02)) x = random.chance(0.5) ? infinity : -infinity;
+      if (random.chance(0.004)) x = nan;
+      if (random.chance(0.05)) x = 0;
+    }
+    for (int64_t row = 0; row < rows; ++row) {
+      T* d = dy.data() + row * n;
+      const T scale = random.chance(0.15) ? T(0) : random.chance(0.05) ? T(1e-8) : T(1);
+      for (int64_t j = 0; j < n; ++j) d[j] *= scale;
+      if (random.chance(0.04)) d[random.from(0, n - 1)] = random.chance(0.5) ? infinity : nan;
+    }
+  }
+};
+
+/// Every bit, but that one NaN is as good as another.
+template <class V>
+void expect_same(const std::vector<V>& cpu, const std::vector<V>& kernels, const char* what) {
+  for (size_t i = 0; i < cpu.size(); ++i) {
+    if (cpu[i] != cpu[i] && kernels[i] != kernels[i]) continue;
+    ASSERT_EQ(std::memcmp(&cpu[i], &kernels[i], sizeof(V)), 0)
+        << what << "[" << i << "]: " << +cpu[i] << " on the CPU but " << +kernels[i];
+  }
+}
+
+template <class T>
+void compare(uint64_t seed) {
+  const Call<T> call(seed);
+  SCOPED_TRACE("seed " + std::to_string(seed) + ": " + call.text());
+  const EstimatorSettings& settings = call.settings;
+  const auto z_size = call.dy.size(), size = call.theta.size();
+  const auto rows = static_cast<size_t>(call.count * settings.samples);
+  const auto bits_size = rows * static_cast<size_t>(bytes_per_row(call.n));
+  const bool kept = keeps_solution(settings);
+
+  const Examples<T> examples{.count = call.count,
+                             .n = call.n,
+                             .theta = call.theta.data(),
+                             .mask = call.mask_or_null(),
+                             .k = call.k_or_null(),
+                             .key = call.key};
+  std::vector<T> z(z_size), dtheta(size);
+  std::vector<uint8_t> bits(bits_size);
+  uint8_t* kept_bits = kept ? bits.data() : nullptr;
+  forward(settings, call.solver, examples, ForwardPass<T>{.z = z.data(), .bits = kept_bits},
+          sequential());
+  const BackwardReport seen = backward(
+      settings, call.solver, examples,
+      BackwardPass<T>{
+          .dy = call.dy.data(), .bits = kept_bits, .alpha = call.alpha, .dtheta = dtheta.data()},
+      sequential());
+  const ControllerState start{.alpha = call.alpha, .gbar = 1.0, .updates = 3, .velocity = 0.25};
+  ControllerState state = start;
+  if (const auto* target = std::get_if<AdaptiveTarget>(&settings.target); target && call.adapt) {
+    update(*target, seen.changes, state);
+  }
+  std::vector<double> stats(kLayerStats, -5.0);
+  if (call.with_stats) write_stats(seen, stats.data());
+
+  Arena arena;
+  const cuda::Context context{.allocate = arena};
+  const int64_t key[2] = {static_cast<int64_t>(call.key.seed),
+                          static_cast<int64_t>(call.key.stream)};
+  const cuda::DeviceExamples<T> on_device{.count = call.count,
+                                          .n = call.n,
+                                          .theta = call.theta.data(),
+                                          .mask = call.mask_or_null(),
+                                          .k = call.k_or_null(),
+                                          .key = key};
+  std::vector<T> device_z(z_size, T(-7)), device_dtheta(size, T(-7));
+  std::vector<uint8_t> device_bits(bits_size, 0xee), status(2 * rows, 0xee);
+  uint8_t* device_kept = kept ? device_bits.data() : nullptr;
+  cuda::forward<T>(settings, call.solver, on_device, {.z = device_z.data(), .bits = device_kept},
+                   context);
+  ControllerState moved = start;
+  std::vector<double> device_stats(kLayerStats, -5.0);
+  cuda::backward<T>(settings, call.solver, on_device,
+                    {.dy = call.dy.data(),
+                     .bits = device_kept,
+                     .dtheta = device_dtheta.data(),
+                     .status = call.with_status ? status.data() : nullptr},
+                    {.alpha = &moved.alpha,
+                     .gbar = &moved.gbar,
+                     .updates = &moved.updates,
+                     .velocity = &moved.velocity,
+                     .stats = call.with_stats ? device_stats.data() : nullptr,
+                     .adapt = call.adapt},
+                    context);
+
+  expect_same(z, device_z, "z");
+  if (kept) expect_same(bits, device_bits, "bits");
+  expect_same(dtheta, device_dtheta, "dtheta");
+  EXPECT_EQ(state.alpha, moved.alpha);
+  EXPECT_EQ(state.gbar, moved.gbar);
+  EXPECT_EQ(state.updates, moved.updates);
+  EXPECT_EQ(state.velocity, moved.velocity);
+  expect_same(stats, device_stats, "stats");
+}
+
+TEST(LayerOnHost, GivesTheBitsOfTheCpu) {
+  for (uint64_t seed = 1; seed <= 120 && !testing::Test::HasFailure(); ++seed) {
+    if (seed % 2 == 0) {
+      compare<float>(seed);
+    } else {
+      compare<double>(seed);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace aimle
