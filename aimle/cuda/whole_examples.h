@@ -33,9 +33,9 @@ int64_t whole_examples(const TopK& solver, const WholeExamples<T>& work, const C
 template <class T>
 int64_t whole_examples(const SpanningTree& solver, const WholeExamples<T>& work,
                        const Context& context);
-/// A grid takes a block: no.
-template <class T>
-int64_t whole_examples(const GridPath&, const WholeExamples<T>&, const Context&) {
+/// Any other solver: no.
+template <class S, class T>
+int64_t whole_examples(const S&, const WholeExamples<T>&, const Context&) {
   return 0;
 }
 
