@@ -8,8 +8,8 @@
 
 namespace aimle::experiments {
 
-/// While it lives, what this thread gives to the GPU goes to a stream of its own, after all that was
-/// given to the thread's present one. On a CPU it does nothing.
+/// While it lives, what this thread gives to the GPU goes to a stream of its own, after all that
+/// was given to the thread's present one. On a CPU it does nothing.
 class OwnStream {
  public:
   explicit OwnStream(c10::Device device);

@@ -3,9 +3,9 @@
 //
 // What a recording asks of a step: no value is read on the host, every tensor that it changes keeps
 // its address, and nothing but the batch's tensors differs from step to step. What the host decides
-// (a temperature, a learning rate) is part of the recording: record_again() when it changes. And all
-// steps of a recording run on one stream that is not the default one (own_stream.h): libraries keep
-// work space for each stream, which two streams must not share.
+// (a temperature, a learning rate) is part of the recording: record_again() when it changes. And
+// all steps of a recording run on one stream that is not the default one (own_stream.h): libraries
+// keep work space for each stream, which two streams must not share.
 #pragma once
 
 #include <ATen/core/Tensor.h>
