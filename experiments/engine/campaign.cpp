@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <limits>
@@ -200,7 +201,14 @@ std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::ve
   const auto train_one = [&](int64_t i) {
     const Run& run = runs[static_cast<size_t>(i)];
     const OwnStream stream(device_of(runs));
-    results[static_cast<size_t>(i)] = train(run, begin(run), progress);
+    try {
+      results[static_cast<size_t>(i)] = train(run, begin(run), progress);
+    } catch (const c10::OutOfMemoryError& error) {
+      if (runs.size() == 1 || threads == 1) throw;
+      throw Failure("out of memory with " + std::to_string(threads) +
+                    " runs at once; continue with --resume and fewer --threads: " +
+                    error.what_without_backtrace());
+    }
   };
   if (runs.size() == 1) {
     train_one(0);
