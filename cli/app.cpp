@@ -151,6 +151,19 @@ int64_t apply(const CommonOptions& options) {
   return threads;
 }
 
+CLI::Validator taken_by(std::function<void(const std::string&)> parse) {
+  return CLI::Validator(
+      [parse = std::move(parse)](std::string& given) {
+        try {
+          parse(given);
+          return std::string();
+        } catch (const std::exception& error) {
+          return std::string(error.what());
+        }
+      },
+      "");
+}
+
 CLI::Validator one_of(const std::string& kind, std::vector<std::string> names) {
   std::string listed;
   for (const std::string& name : names) listed += (listed.empty() ? "" : "|") + name;

@@ -34,7 +34,10 @@ void add_common_options(CLI::App& command, CommonOptions& options, const std::st
 /// Obeys --quiet, --threads and --out; called by a command before it works. The number of threads.
 int64_t apply(const CommonOptions& options);
 
-/// For `option->check(...)`: one of the names, or an error that suggests the nearest.
+/// For `option->check(...)`: a value that this function takes; what it throws is said of the
+/// option, and is wrong usage.
+CLI::Validator taken_by(std::function<void(const std::string&)> parse);
+/// One of the names, or an error that suggests the nearest.
 CLI::Validator one_of(const std::string& kind, std::vector<std::string> names);
 /// A finite number within [low, high].
 CLI::Validator number_between(double low, double high);

@@ -5,9 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "aimle/base/nearest.h"
 #include "cli/app.h"
 #include "cli/commands.h"
 #include "cli/paper_entries.h"
+#include "experiments/engine/campaign.h"
 #include "experiments/engine/experiment.h"
 #include "experiments/run/atomic_file.h"
 #include "experiments/run/failure.h"
@@ -46,17 +48,21 @@ std::vector<std::string> names_of_experiments() {
 Setting parse_setting(const std::string& text) {
   const size_t dot = text.find('.'), equals = text.find('=');
   if (dot == std::string::npos || equals == std::string::npos || equals < dot) {
-    throw Failure("--set: expected EXPERIMENT.OPTION=VALUE but got '" + text + "'");
+    throw Failure("expected EXPERIMENT.OPTION=VALUE but got '" + text + "'");
   }
   Setting setting = {text.substr(0, dot), text.substr(dot + 1, equals - dot - 1),
                      text.substr(equals + 1)};
   const std::vector<std::string> known = names_of_experiments();
   if (std::find(known.begin(), known.end(), setting.experiment) == known.end()) {
-    throw Failure("--set: there is no experiment '" + setting.experiment + "' (synth, dvae, l2x, " +
-                  "nri, warcraft)");
+    std::string listed;
+    for (const std::string& name : known) listed += (listed.empty() ? "" : ", ") + name;
+    throw Failure("there is no experiment '" + setting.experiment + "'" +
+                  did_you_mean(setting.experiment, known) + " (" + listed + ")");
   }
-  if (setting.experiment != "synth" && setting.option != "seeds") {
-    // Complains now of what would otherwise fail hours later.
+  // Complains now of what would otherwise fail hours later.
+  if (setting.option == "seeds" && setting.experiment != "synth") {
+    experiments::parse_seeds(setting.value);
+  } else if (setting.experiment != "synth") {
     experiments::default_settings(experiments::experiment(setting.experiment))
         .set(setting.option, setting.value, experiments::Origin::kUser);
   }
@@ -208,7 +214,6 @@ int64_t count(const Json& state, bool complete) {
 }
 
 void reproduce(Request request) {
-  for (const std::string& text : request.settings) parse_setting(text);
   Json state = plan(request);
   const fs::path file = request.common.out / "paper.json";
   if (request.resume) take_over(state, file);
@@ -275,7 +280,8 @@ void add_paper(CLI::App& app) {
       ->add_option("--set", request->settings,
                    "Another value for an option of an experiment's commands: dvae.data=mnist; may "
                    "be given more than once")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check(taken_by(parse_setting));
   command->callback([request] { reproduce(*request); });
 }
 

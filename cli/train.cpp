@@ -16,7 +16,8 @@ using namespace experiments;
 /// What the command line gave; filled by CLI11 while it parses.
 struct Request {
   CommonOptions common;
-  std::string preset, config, seeds, select;
+  std::string preset, config_file, seeds, select;
+  Json config = Json::object();  // the settings in that file, read once: it may be a pipe
   std::vector<std::string> grid;
   bool resume = false;
   std::map<std::string, std::string> values;
@@ -52,25 +53,14 @@ std::string help_of(const Option& option, const Experiment& experiment) {
   return text;
 }
 
-CLI::Validator allowed_by(const Option& option) {
-  return CLI::Validator(
-      [option](std::string& given) {
-        try {
-          option.parse(given);
-          return std::string();
-        } catch (const std::exception& error) {
-          return std::string(error.what());
-        }
-      },
-      "");
-}
-
 void add_settings(CLI::App& command, const Experiment& experiment, Request& request) {
   const Settings defaults = default_settings(experiment);
   for (const Option& option : defaults.options()) {
     CLI::Option* added = command.add_option("--" + option.name, request.values[option.name],
                                             help_of(option, experiment));
-    added->group(option.group)->type_name(type_of(option))->check(allowed_by(option));
+    added->group(option.group)
+        ->type_name(type_of(option))
+        ->check(taken_by([option](const std::string& given) { option.parse(given); }));
     if (const std::string value = spell(option.value); !value.empty()) added->default_str(value);
     request.options[option.name] = added;
   }
@@ -83,17 +73,20 @@ const Preset& find_preset(const Experiment& experiment, const std::string& name)
   throw Failure("the experiment " + experiment.name + " has no preset " + name);
 }
 
+/// The "settings" of a config.json of this experiment.
+Json settings_in(const std::string& file, const Experiment& experiment) {
+  const Json config = read_config(file);
+  if (config["experiment"] != experiment.name) {
+    throw Failure("expected a config.json of the experiment " + experiment.name + " but got '" +
+                  file + "' of " + config["experiment"].get<std::string>());
+  }
+  return config["settings"];
+}
+
 Settings settings_of(const Experiment& experiment, const Request& request) {
   Settings settings = default_settings(experiment);
   if (!request.preset.empty()) settings.apply(find_preset(experiment, request.preset));
-  if (!request.config.empty()) {
-    const Json config = read_config(request.config);
-    if (config["experiment"] != experiment.name) {
-      throw Failure(request.config + " is of the experiment " +
-                    config["experiment"].get<std::string>() + ", not of " + experiment.name);
-    }
-    settings.apply(config["settings"]);
-  }
+  settings.apply(request.config);
   for (const auto& [name, option] : request.options) {
     if (option->count() > 0) settings.set(name, request.values.at(name), Origin::kUser);
   }
@@ -111,7 +104,9 @@ void train(const Experiment& experiment, const Request& request) {
                        .threads = request.common.threads,
                        .command = command_line()};
   if (!request.seeds.empty()) campaign.seeds = parse_seeds(request.seeds);
-  for (const std::string& axis : request.grid) campaign.grid.push_back(parse_grid_axis(axis));
+  for (const std::string& axis : request.grid) {
+    campaign.grid.push_back(parse_grid_axis(axis, campaign.settings));
+  }
   conduct(campaign);
 }
 
@@ -131,12 +126,20 @@ void add_experiment(CLI::App& parent, const Experiment& experiment) {
   }
   command->add_option("--preset", request->preset, "Settings by name: " + meaning)
       ->check(one_of("preset", presets));
-  command->add_option("--config", request->config, "Settings of another run: its config.json");
-  command->add_option("--seeds", request->seeds, "Several seeds side by side: 0-9 or 1,4,6-8");
+  command->add_option("--config", request->config_file, "Settings of another run: its config.json")
+      ->check(taken_by([&experiment, request](const std::string& given) {
+        request->config = settings_in(given, experiment);
+        default_settings(experiment).apply(request->config);
+      }));
+  command->add_option("--seeds", request->seeds, "Several seeds side by side: 0-9 or 1,4,6-8")
+      ->check(taken_by(parse_seeds));
   command
       ->add_option("--grid", request->grid,
                    "Every one of these values: lambda=1,10,100; may be given more than once")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check(taken_by([&experiment](const std::string& given) {
+        parse_grid_axis(given, default_settings(experiment));
+      }));
   command
       ->add_option("--select", request->select,
                    "Metric that chooses the best epoch and the grid's winner")

@@ -56,8 +56,7 @@ std::vector<std::string> split(const std::string& text, char at) {
 int64_t parse_seed(const std::string& text, const std::string& whole) {
   const auto value = parse_number<int64_t>(text);
   if (!value || *value < 0) {
-    throw Failure("--seeds: expected numbers and ranges such as 0-9 or 1,4,6-8 but got '" + whole +
-                  "'");
+    throw Failure("expected numbers and ranges such as 0-9 or 1,4,6-8 but got '" + whole + "'");
   }
   return *value;
 }
@@ -106,9 +105,6 @@ std::vector<Run> plan(const Campaign& campaign) {
     std::string cell;
     for (size_t i = 0; i < values.size(); ++i) {
       const std::string& name = campaign.grid[i].option;
-      if (settings.option(name).of_data || name == "seed") {
-        throw Failure("--grid: " + name + " cannot vary between the runs of one command");
-      }
       settings.set(name, values[i], Origin::kUser);
       cell += (i == 0 ? "" : ",") + name + "=" + values[i];
     }
@@ -239,7 +235,7 @@ std::vector<int64_t> parse_seeds(const std::string& text) {
   return seeds;
 }
 
-GridAxis parse_grid_axis(const std::string& text) {
+GridAxis parse_grid_axis(const std::string& text, const Settings& settings) {
   const size_t equals = text.find('=');
   GridAxis axis;
   if (equals != std::string::npos) {
@@ -248,8 +244,13 @@ GridAxis parse_grid_axis(const std::string& text) {
     axis.values = split(text.substr(equals + 1), ',');
   }
   if (axis.option.empty() || axis.values.empty()) {
-    throw Failure("--grid: expected OPTION=VALUE,VALUE,... but got '" + text + "'");
+    throw Failure("expected OPTION=VALUE,VALUE,... but got '" + text + "'");
   }
+  if (settings.option(axis.option).of_data || axis.option == "seed") {
+    throw Failure(axis.option + " cannot vary between the runs of one command");
+  }
+  Settings tried = settings;
+  for (const std::string& value : axis.values) tried.set(axis.option, value, Origin::kUser);
   return axis;
 }
 

@@ -94,9 +94,16 @@ TEST(Seeds, AreNumbersAndRanges) {
   for (const char* wrong : {"", "a", "3-1", "1-", "-2", "1,,2", "0-99999"}) {
     EXPECT_THROW(parse_seeds(wrong), Failure) << wrong;
   }
-  EXPECT_EQ(parse_grid_axis("theta-noise=1,2").option, "theta_noise");
-  for (const char* wrong : {"", "lambda", "=1", "lambda="}) {
-    EXPECT_THROW(parse_grid_axis(wrong), Failure) << wrong;
+}
+
+TEST(Grid, VariesOptionsOfTheExperiment) {
+  const Settings settings = default_settings(experiment("dvae"));
+  EXPECT_EQ(parse_grid_axis("kl-weight=1,2", settings).option, "kl_weight");
+  EXPECT_EQ(parse_grid_axis("kl_weight=1,2", settings).values,
+            (std::vector<std::string>{"1", "2"}));
+  for (const char* wrong : {"", "lambda", "=1", "lambda=", "lamda=1", "kl_weight=1,x", "epochs=0",
+                            "data=a,b", "device=cpu", "seed=1,2"}) {
+    EXPECT_THROW(parse_grid_axis(wrong, settings), Failure) << wrong;
   }
 }
 

@@ -83,10 +83,14 @@ def test_stops_in_order(tmp_path: Path) -> None:
     ("options", "code", "says"),
     [
         (["--entries", "dvae-k100"], 2, "unknown entry 'dvae-k100'; did you mean 'dvae-k10'?"),
-        (["--set", "dvae.examples"], 1, "expected EXPERIMENT.OPTION=VALUE but got 'dvae.examples'"),
-        (["--set", "davae.examples=5"], 1, "no experiment 'davae'"),
-        (["--set", "dvae.exmples=5"], 1, "exmples"),
-        (["--set", "dvae.examples=-1"], 1, "examples"),
+        (
+            ["--set", "dvae.examples"],
+            *(2, "--set: expected EXPERIMENT.OPTION=VALUE but got 'dvae.examples'"),
+        ),
+        (["--set", "davae.examples=5"], 2, "no experiment 'davae'; did you mean 'dvae'? (synth, "),
+        (["--set", "dvae.exmples=5"], 2, "--set: there is no option 'exmples'; did you mean"),
+        (["--set", "dvae.examples=-1"], 2, "--set: option examples: expected a whole number"),
+        (["--set", "dvae.seeds=3-1"], 2, "--set: expected numbers and ranges such as 0-9"),
         (["--device", "tpu"], 2, "unknown device 'tpu'"),
     ],
 )

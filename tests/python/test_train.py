@@ -260,6 +260,12 @@ def test_settings_by_config_and_preset(program: Path, finished, tmp_path: Path) 
     _, whole = finished
     train(program, tmp_path / "again", "--config", str(whole / "config.json"))
     assert metrics(tmp_path / "again") == metrics(whole)
+    piped = train(
+        *(program, tmp_path / "piped", "--config", "/dev/stdin"),
+        input=(whole / "config.json").read_text(),
+    )
+    assert piped.returncode == 0
+    assert metrics(tmp_path / "piped") == metrics(whole)
     train(program, tmp_path / "paper", "--preset", "reference", "--epochs", "1")
     settings = json.loads((tmp_path / "paper" / "config.json").read_text())["settings"]
     assert settings["reference"] == "true"
@@ -281,15 +287,17 @@ def test_settings_by_config_and_preset(program: Path, finished, tmp_path: Path) 
         (["--method", "reinmax"], 1, "reinmax applies to argmax but got topk"),
         (["--nb_samples", "0"], 1, "expected nb_samples >= 1 but got 0"),
         (["--grid", "k=5,30"], 1, "k=30, size=20"),
-        (["--grid", "noise=gumbel,pink"], 1, "option noise: "),
-        (["--grid", "lamda=3"], 1, "no option 'lamda'; did you mean 'lambda'"),
-        (["--seeds", "3-1"], 1, "--seeds"),
-        (["--grid", "lambda"], 1, "--grid"),
-        (["--grid", "data=a,b"], 1, "data cannot vary"),
+        (["--grid", "noise=gumbel,pink"], 2, "--grid: option noise: "),
+        (["--grid", "lamda=3"], 2, "--grid: there is no option 'lamda'; did you mean 'lambda'"),
+        (["--seeds", "3-1"], 2, "--seeds: expected numbers and ranges such as 0-9 or 1,4,6-8 but"),
+        (["--seeds", ""], 2, "--seeds: expected numbers and ranges"),
+        (["--grid", "lambda"], 2, "--grid: expected OPTION=VALUE,VALUE,... but got 'lambda'"),
+        (["--grid", "lr=0.1", "--grid", "lambda"], 2, "but got 'lambda'"),
+        (["--grid", "data=a,b"], 2, "--grid: data cannot vary"),
         (["--data", "/nowhere"], 1, "there is no folder /nowhere"),
         (["--preset", "papre"], 2, "did you mean 'paper'"),
         (["--epoch", "3"], 2, "did you mean '--epochs'"),
-        (["--config", "/nowhere.json"], 1, "cannot read /nowhere.json"),
+        (["--config", "/nowhere.json"], 2, "--config: cannot read /nowhere.json"),
     ],
 )
 def test_wrong_options_are_named_and_leave_nothing_behind(
@@ -298,6 +306,37 @@ def test_wrong_options_are_named_and_leave_nothing_behind(
     done = train(program, tmp_path / "run", *options, expect=code)
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert message in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "--config: cannot read {file}: "),
+        ("[1]", "--config: {file} is no config.json of a run"),
+        ('{"experiment": "dvae"}', "--config: {file} is no config.json of a run"),
+        (
+            '{"experiment": "l2x", "settings": {}}',
+            "--config: expected a config.json of the experiment dvae but got '{file}' of l2x",
+        ),
+        (
+            '{"experiment": "dvae", "settings": {"lamda": "1"}}',
+            "--config: there is no option 'lamda'; did you mean 'lambda'?",
+        ),
+        (
+            '{"experiment": "dvae", "settings": {"epochs": "x"}}',
+            "--config: option epochs: expected a whole number >= 1",
+        ),
+    ],
+)
+def test_a_config_that_does_not_fit_is_wrong_usage(
+    program: Path, tmp_path: Path, text: str, message: str
+) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(text)
+    done = train(program, tmp_path / "run", "--config", str(file), expect=2)
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert done.stderr.startswith("aimle: " + message.replace("{file}", str(file))), done.stderr
     assert not (tmp_path / "run").exists()
 
 
