@@ -108,6 +108,26 @@ std::string data_of(const Entry& entry, const Request& request) {
   return text;
 }
 
+/// Those of `--set` that concern the entry.
+std::vector<std::string> settings_of(const Entry& entry, const Request& request) {
+  std::vector<std::string> own;
+  for (const std::string& given : request.settings) {
+    if (parse_setting(given).experiment == entry.experiment()) own.push_back(given);
+  }
+  return own;
+}
+
+bool is_wanted(const std::string& name, const std::string& experiment, const Request& request) {
+  const auto& wanted = request.entries;
+  return wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end() ||
+         std::find(wanted.begin(), wanted.end(), experiment) != wanted.end();
+}
+
+bool is_wanted(const Json& entry, const Request& request) {
+  return is_wanted(entry["name"].get<std::string>(), entry["experiment"].get<std::string>(),
+                   request);
+}
+
 std::string as_line(const Arguments& arguments) {
   std::string line = "aimle";
   for (const std::string& argument : arguments) line += " " + argument;
@@ -116,15 +136,13 @@ std::string as_line(const Arguments& arguments) {
 
 /// What is to be done and what is done already: DIR/paper.json, which the report reads.
 Json plan(const Request& request) {
+  const std::string form = request.quick ? "quick" : "full";
   Json entries = Json::array();
   for (const Entry& entry : paper_entries()) {
-    const auto& wanted = request.entries;
-    const bool is_wanted =
-        wanted.empty() || std::find(wanted.begin(), wanted.end(), entry.name) != wanted.end() ||
-        std::find(wanted.begin(), wanted.end(), entry.experiment()) != wanted.end();
+    const bool wanted = is_wanted(entry.name, entry.experiment(), request);
     Json commands = Json::array();
     for (const Command& command : entry.commands) {
-      if (!is_wanted || (request.quick && command.quick.empty())) continue;
+      if (!wanted || (request.quick && command.quick.empty())) continue;
       const Arguments arguments = arguments_of(entry, command, request);
       commands.push_back({{"folder", entry.name + "/" + command.name},
                           {"command", as_line(arguments)},
@@ -137,14 +155,12 @@ Json plan(const Request& request) {
                        {"title", entry.title},
                        {"paper", entry.paper},
                        {"substitute", data_of(entry, request)},
+                       {"form", form},
                        {"reduced", request.quick ? entry.quick : entry.full},
+                       {"settings", settings_of(entry, request)},
                        {"commands", commands}});
   }
-  return {{"form", request.quick ? "quick" : "full"},
-          {"version", AIMLE_VERSION},
-          {"command", command_line()},
-          {"settings", request.settings},
-          {"entries", entries}};
+  return {{"version", AIMLE_VERSION}, {"command", command_line()}, {"entries", entries}};
 }
 
 Json read(const fs::path& file) {
@@ -155,17 +171,16 @@ Json read(const fs::path& file) {
   }
 }
 
-/// Takes over what an earlier call with the same commands has finished.
-void take_over(Json& state, const fs::path& file) {
+/// Takes over what earlier calls have finished, and entries that are not asked for now as they are.
+void take_over(Json& state, const fs::path& file, const Request& request) {
   if (!fs::exists(file)) return;
   const Json before = read(file);
   for (Json& entry : state["entries"]) {
     for (const Json& old_entry : before.at("entries")) {
       if (old_entry.at("name") != entry["name"]) continue;
-      if (entry["commands"].empty()) {  // not asked for now: shown if it is there
-        for (const Json& old : old_entry.at("commands")) {
-          if (old.at("complete").get<bool>()) entry["commands"].push_back(old);
-        }
+      if (!is_wanted(entry, request)) {
+        if (!old_entry.at("commands").empty()) entry.update(old_entry);
+        continue;
       }
       for (Json& command : entry["commands"]) {
         for (const Json& old : old_entry.at("commands")) {
@@ -203,9 +218,11 @@ void run_command(const Json& command, const Request& request) {
   }
 }
 
-int64_t count(const Json& state, bool complete) {
+/// Of the entries that are asked for.
+int64_t count(const Json& state, const Request& request, bool complete) {
   int64_t result = 0;
   for (const Json& entry : state["entries"]) {
+    if (!is_wanted(entry, request)) continue;
     for (const Json& command : entry["commands"]) {
       result += !complete || command["complete"].get<bool>() ? 1 : 0;
     }
@@ -216,19 +233,20 @@ int64_t count(const Json& state, bool complete) {
 void reproduce(Request request) {
   Json state = plan(request);
   const fs::path file = request.common.out / "paper.json";
-  if (request.resume) take_over(state, file);
+  if (request.resume) take_over(state, file, request);
   CommonOptions common = request.common;
   common.force = common.force || request.resume;
   apply(common);
   const auto save = [&] { experiments::write_atomically(file, state.dump(2) + "\n"); };
   save();
 
-  const int64_t total = count(state, false);
+  const int64_t total = count(state, request, false);
   for (Json& entry : state["entries"]) {
+    if (!is_wanted(entry, request)) continue;
     for (Json& command : entry["commands"]) {
       const auto folder = command["folder"].get<std::string>();
-      const std::string number =
-          "[" + std::to_string(count(state, true) + 1) + "/" + std::to_string(total) + "] ";
+      const std::string number = "[" + std::to_string(count(state, request, true) + 1) + "/" +
+                                 std::to_string(total) + "] ";
       if (command["complete"].get<bool>()) continue;
       say(number + folder + ": " + command["command"].get<std::string>());
       const auto start = std::chrono::steady_clock::now();
@@ -244,7 +262,7 @@ void reproduce(Request request) {
         throw experiments::Stopped(
             stopped.signal,
             "stopped in " + (request.common.out / folder).string() + ", where its " +
-                "partial results are; " + std::to_string(count(state, true)) + " of " +
+                "partial results are; " + std::to_string(count(state, request, true)) + " of " +
                 std::to_string(total) + " commands are complete; " + "continue with --resume");
       }
       add_time();

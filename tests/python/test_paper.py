@@ -61,6 +61,45 @@ def test_end_to_end_and_resume(tmp_path: Path) -> None:
     assert "--resume: dvae-k10/aimle is of" in other.stderr
 
 
+def test_the_paper_in_portions(tmp_path: Path) -> None:
+    """Entries of earlier calls keep their commands, settings and sections."""
+    out, digits = tmp_path / "paper", tmp_path / "digits"
+    made = aimle("data", "make", "--out", digits, "--examples", 60, "--test_examples", 20)
+    assert made.returncode == 0, made.stderr
+    common = ["paper", "--threads", "1", "--out", out]
+    aimle(*TINY, "--set", f"dvae.data={digits}", "--out", out)
+    # As if this call had been stopped: its last command is left for later.
+    first = json.loads((out / "paper.json").read_text())
+    unfinished = next(e for e in first["entries"] if e["name"] == "dvae-k10")["commands"][-1]
+    unfinished["complete"] = False
+    (out / "paper.json").write_text(json.dumps(first))
+
+    small = [f"--set=synth.{text}" for text in ("seeds=2", "warmup=0", "samples=10", "n=10")]
+    done = aimle(*common, *small, "--resume", "--entries", "synth-samples", figures=True)
+    assert done.returncode == 0, done.stderr
+    assert "[1/1] synth-samples/samples" in done.stderr
+    assert "dvae" not in done.stderr
+    entries = {e["name"]: e for e in json.loads((out / "paper.json").read_text())["entries"]}
+    before = {e["name"]: e for e in first["entries"]}
+    assert entries["dvae-k10"] == before["dvae-k10"]
+    assert entries["synth-samples"]["form"] == "full"
+    assert not entries["dvae-k1"]["commands"]
+
+    page = (out / "report.html").read_text()
+    for shown in (
+        f"Differs: Data: the files in <code>{digits}</code>.",
+        "Changed by the user: <code>dvae.examples=60</code>",
+        "Changed by the user: <code>synth.seeds=2</code>",
+        '<td class="text">3 of 4 commands</td><td class="text">quick</td>',
+        '<td class="text">1 of 1 commands</td><td class="text">full</td>',
+        "Not complete: <code>dvae-k10/others</code>.",
+        "full and quick form",
+    ):
+        assert shown in page, shown
+    ours = training.find_runs(out / "dvae-k10/aimle")[0].best()["test_loss"]
+    assert f"{ours:.4g}" in page
+
+
 def test_stops_in_order(tmp_path: Path) -> None:
     out = tmp_path / "paper"
     command = [str(PROGRAM), *TINY, "--set", "dvae.epochs=100000", "--out", str(out)]

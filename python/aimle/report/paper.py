@@ -95,6 +95,8 @@ def _section(page: Page, number: int, entry: Row, folder: Path, published: Row) 
     page.heading(f"{number}. {entry['title']}")
     page.paragraph(entry["paper"])
     page.paragraph(f"Differs: {entry['substitute']} {entry['reduced']}")
+    for setting in entry["settings"] if entry["commands"] else []:
+        page.paragraph(f"Changed by the user: `{setting}`.")
     for command in entry["commands"]:
         if not command["complete"]:
             page.paragraph(f"Not complete: `{command['folder']}`.")
@@ -120,8 +122,9 @@ def _contents(page: Page, entries: Sequence[Row]) -> None:
         done = sum(command["complete"] for command in commands)
         state = "not run" if not commands else f"{done} of {len(commands)} commands"
         seconds = sum(command["seconds"] for command in commands)
-        rows.append([f"{number}. {entry['title']}", state, f"{seconds:.0f} s", entry["reduced"]])
-    page.table(["table or figure", "ours", "took", "reductions"], rows)
+        what = f"{number}. {entry['title']}"
+        rows.append([what, state, entry["form"], f"{seconds:.0f} s", entry["reduced"]])
+    page.table(["table or figure", "ours", "form", "took", "reductions"], rows)
 
 
 def draw(folder: Path) -> Path:
@@ -129,19 +132,18 @@ def draw(folder: Path) -> Path:
     state = json.loads((folder / "paper.json").read_text())
     published = json.loads(Path(__file__).with_name("published.json").read_text())
     entries = state["entries"]
+    forms = sorted({entry["form"] for entry in entries if entry["commands"]})
     seconds = sum(command["seconds"] for entry in entries for command in entry["commands"])
     page = Page(
         "Adaptive perturbation-based gradient estimation: the paper, and ours",
-        f"{state['form']} form, {seconds:.0f} s. Tables and figures of Minervini, Franceschi, "
-        "Niepert, AAAI 2023.",
+        f"{' and '.join(forms)} form, {seconds:.0f} s. Tables and figures of Minervini, "
+        "Franceschi, Niepert, AAAI 2023.",
     )
-    if state["form"] == "quick":
+    if "quick" in forms:
         page.paragraph(
-            "This is the quick form: every experiment is cut to seconds. It shows that everything "
-            "runs and what is measured; orders of methods after so little training mean little."
+            "In the quick form every experiment is cut to seconds. It shows that everything runs "
+            "and what is measured; orders of methods after so little training mean little."
         )
-    for setting in state["settings"]:
-        page.paragraph(f"Changed by the user: `{setting}`.")
     _contents(page, entries)
     for number, entry in enumerate(entries, 1):
         _section(page, number, entry, folder, published)
