@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "experiments/engine/listing.h"
 #include "experiments/run/failure.h"
+#include "experiments/run/progress.h"
 
 namespace aimle::cli {
 
@@ -13,9 +14,15 @@ void add_list(CLI::App& app) {
   command->add_option("folder", *folder, "Looked through with all folders below")
       ->capture_default_str();
   command->callback([folder] {
-    const std::vector<experiments::RunRecord> runs = experiments::find_runs(*folder);
-    if (runs.empty()) throw experiments::Failure("there are no runs in " + *folder);
-    std::fputs(experiments::to_table(runs).c_str(), stdout);
+    const experiments::Listing found = experiments::find_runs(*folder);
+    const std::string complaint = found.complaint();
+    if (found.runs.empty()) {
+      throw experiments::Failure("there are no runs in " + *folder +
+                                 (complaint.empty() ? "" : "; " + complaint));
+    }
+    std::fputs(experiments::to_table(found.runs).c_str(), stdout);
+    std::fflush(stdout);
+    if (!complaint.empty()) experiments::say(complaint);
   });
 }
 

@@ -52,7 +52,7 @@ void add_report(CLI::App& app) {
   command->add_option("--out", request->out, "The page")->capture_default_str();
   command->callback([request] {
     for (const std::string& folder : request->folders) {
-      if (experiments::find_runs(folder).empty()) {
+      if (experiments::find_runs(folder).runs.empty()) {
         throw experiments::Failure("there are no runs in " + folder + own_pages(folder));
       }
     }

@@ -19,14 +19,15 @@ std::string number(const Json& line, const std::string& name) {
   return text;
 }
 
-void add_run(const fs::path& folder, std::vector<RunRecord>& runs) {
-  if (!fs::exists(folder / "config.json")) return;
+void add_run(const fs::path& folder, Listing& found) {
+  if (!fs::is_regular_file(folder / "config.json")) return;
   try {
-    runs.push_back({.folder = folder,
-                    .config = read_config(folder / "config.json"),
-                    .metrics = read_metrics({folder})});
+    std::optional<Json> config = find_config(folder / "config.json");
+    if (!config) return;
+    found.runs.push_back(
+        {.folder = folder, .config = *std::move(config), .metrics = read_metrics({folder})});
   } catch (const Failure&) {
-    return;  // something else's config.json
+    found.unreadable.push_back(folder);
   }
 }
 
@@ -71,17 +72,29 @@ std::vector<std::string> cells(const RunRecord& run) {
 
 }  // namespace
 
-std::vector<RunRecord> find_runs(const fs::path& folder) {
+std::string Listing::complaint() const {
+  if (unreadable.empty()) return "";
+  std::string text =
+      unreadable.size() == 1 ? "1 folder has" : std::to_string(unreadable.size()) + " folders have";
+  text += " a config.json or metrics.jsonl that could not be read: ";
+  for (size_t i = 0; i < unreadable.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + unreadable[i].string();
+  }
+  return text;
+}
+
+Listing find_runs(const fs::path& folder) {
   if (!fs::is_directory(folder)) throw Failure("there is no folder " + folder.string());
-  std::vector<RunRecord> runs;
-  add_run(folder, runs);
+  Listing found;
+  add_run(folder, found);
   const auto options = fs::directory_options::skip_permission_denied;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, options)) {
-    if (entry.is_directory()) add_run(entry.path(), runs);
+    if (entry.is_directory()) add_run(entry.path(), found);
   }
-  std::sort(runs.begin(), runs.end(),
+  std::sort(found.runs.begin(), found.runs.end(),
             [](const RunRecord& a, const RunRecord& b) { return a.folder < b.folder; });
-  return runs;
+  std::sort(found.unreadable.begin(), found.unreadable.end());
+  return found;
 }
 
 std::string to_table(const std::vector<RunRecord>& runs) {

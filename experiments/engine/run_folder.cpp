@@ -32,6 +32,10 @@ Json parse(const fs::path& file, const std::string& text) {
   }
 }
 
+Failure no_run(const fs::path& config) {
+  return Failure(config.string() + " is no config.json of a run");
+}
+
 }  // namespace
 
 void prepare_run_folder(const RunFolder& folder, bool force) {
@@ -69,16 +73,23 @@ void write_config(const RunFolder& folder, const Experiment& experiment, const S
   write_atomically(folder.config(), config.dump(2) + "\n");
 }
 
-Json read_config(const fs::path& path) {
+std::optional<Json> find_config(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Failure("cannot read " + path.string());
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   Json config = parse(path, text);
-  if (!config.is_object() || !config.contains("settings") || !config["settings"].is_object() ||
-      !config.contains("experiment") || !config["experiment"].is_string()) {
-    throw Failure(path.string() + " is no config.json of a run");
+  if (!config.is_object() || !config.contains("experiment")) return {};
+  if (!config["experiment"].is_string() || !config.contains("settings") ||
+      !config["settings"].is_object()) {
+    throw no_run(path);
   }
   return config;
+}
+
+Json read_config(const fs::path& path) {
+  std::optional<Json> config = find_config(path);
+  if (!config) throw no_run(path);
+  return *std::move(config);
 }
 
 std::vector<Json> read_metrics(const RunFolder& folder) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,10 @@ void prepare_run_folder(const RunFolder& folder, bool force);
 
 void write_config(const RunFolder& folder, const Experiment& experiment, const Settings& settings,
                   int64_t threads, const std::string& command);
-/// A Failure if it is missing or is no JSON.
+/// A Failure if it is missing, no JSON, or not of a run.
 Json read_config(const std::filesystem::path& file);
+/// The same, and nothing if it is JSON of something else: without an "experiment".
+std::optional<Json> find_config(const std::filesystem::path& file);
 
 /// Empty if there is no file.
 std::vector<Json> read_metrics(const RunFolder& folder);

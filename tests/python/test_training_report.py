@@ -84,6 +84,51 @@ def test_program_lists_runs(program: Path, runs: Path, tmp_path: Path) -> None:
         assert "there are no runs" in done.stderr
 
 
+def damage(folder: Path, config: str, metrics: str = "") -> Path:
+    folder.mkdir()
+    (folder / "config.json").write_text(config)
+    (folder / "metrics.jsonl").write_text(metrics)
+    return folder
+
+
+@pytest.fixture
+def damaged(runs: Path) -> tuple[Path, list[Path]]:
+    """Runs, beside those that cannot be read and what is no run."""
+    damage(runs / "other", '{"model_type": "bert"}')
+    damage(runs / "list", "[1, 2]")
+    whole = (runs / "ste" / "config.json").read_text()
+    return runs, [
+        damage(runs / "bad_metrics", whole, '{"epoch": 1'),
+        damage(runs / "cut", whole[:40]),
+        damage(runs / "no_settings", '{"experiment": "dvae"}'),
+    ]
+
+
+def test_list_names_what_it_could_not_read(program: Path, damaged, tmp_path: Path) -> None:
+    runs, broken = damaged
+    done = subprocess.run([program, "list", runs], capture_output=True, text=True, check=True)
+    assert len(done.stdout.splitlines()) == 4
+    named = ", ".join(map(str, broken))
+    expected = "3 folders have a config.json or metrics.jsonl that could not be read: "
+    assert done.stderr == f"{expected}{named}\n"
+    done = subprocess.run([program, "list", broken[1]], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"aimle: there are no runs in {broken[1]}; "
+        f"1 folder has a config.json or metrics.jsonl that could not be read: {broken[1]}\n"
+    )
+    assert done.stdout == ""
+
+
+def test_a_page_names_what_it_left_out(damaged, capsys: pytest.CaptureFixture) -> None:
+    runs, broken = damaged
+    assert len(training.find_runs(runs)) == 3
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    for line, folder in zip(lines, broken, strict=True):
+        assert line.startswith(f"left out: {folder} could not be read: ")
+
+
 def report(program: Path, *arguments: object) -> subprocess.CompletedProcess:
     return subprocess.run(
         [program, "report", *arguments],

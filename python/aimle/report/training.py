@@ -68,17 +68,33 @@ def _deviation(values: Sequence[float]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
+def _read_run(folder: Path) -> Run | None:
+    """None if the config.json is another program's; a ValueError if a file is damaged."""
+    config = json.loads((folder / "config.json").read_text())
+    if not isinstance(config, dict) or "experiment" not in config:
+        return None
+    metrics = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    if not isinstance(config.get("settings"), dict):
+        raise ValueError("config.json has no settings")
+    return Run(folder, config, metrics)
+
+
 def find_runs(folder: Path) -> list[Run]:
-    """Every run in the folder and below that has measured something."""
+    """Every run in the folder and below that has measured something.
+
+    What cannot be read is named on standard error and left out.
+    """
     runs = []
     for config_file in sorted(folder.rglob("config.json")):
-        metrics_file = config_file.with_name("metrics.jsonl")
-        if not metrics_file.is_file():
+        if not config_file.with_name("metrics.jsonl").is_file():
             continue
-        config = json.loads(config_file.read_text())
-        metrics = [json.loads(line) for line in metrics_file.read_text().splitlines()]
-        if metrics and "experiment" in config:
-            runs.append(Run(config_file.parent, config, metrics))
+        try:
+            run = _read_run(config_file.parent)
+        except (OSError, ValueError) as error:
+            print(f"left out: {config_file.parent} could not be read: {error}", file=sys.stderr)
+            continue
+        if run is not None and run.metrics:
+            runs.append(run)
     return runs
 
 
