@@ -31,19 +31,19 @@ void add_run(const fs::path& folder, Listing& found) {
   }
 }
 
-/// The best epoch by the run's own metric.
+/// The best epoch by the run's own metric, or the last one if it is nowhere a number.
 const Json& best_line(const RunRecord& run, std::string& metric) {
   metric = run.config.value("select", "val_loss");
   if (!run.metrics.front().contains(metric)) metric = "train_loss";
   const auto maximised = run.config.value("maximised", std::vector<std::string>());
   const bool more = std::find(maximised.begin(), maximised.end(), metric) != maximised.end();
-  const Json* best = &run.metrics.front();
+  const Json* best = nullptr;
   for (const Json& line : run.metrics) {
     if (!line.contains(metric) || !line[metric].is_number()) continue;
-    const auto now = line[metric].get<double>(), before = (*best)[metric].get<double>();
-    if (more ? now > before : now < before) best = &line;
+    const auto value = [&](const Json& of) { return of[metric].get<double>(); };
+    if (!best || (more ? value(line) > value(*best) : value(line) < value(*best))) best = &line;
   }
-  return *best;
+  return best ? *best : run.metrics.back();
 }
 
 std::vector<std::string> cells(const RunRecord& run) {

@@ -97,6 +97,10 @@ std::vector<Json> read_metrics(const RunFolder& folder) {
   std::vector<Json> metrics;
   for (std::string line; std::getline(file, line);) {
     metrics.push_back(parse(folder.metrics(), line));
+    if (!metrics.back().is_object()) {
+      throw Failure("expected an object in every line of " + folder.metrics().string() +
+                    " but got " + line);
+    }
   }
   return metrics;
 }

@@ -101,6 +101,7 @@ def damaged(runs: Path) -> tuple[Path, list[Path]]:
         damage(runs / "bad_metrics", whole, '{"epoch": 1'),
         damage(runs / "cut", whole[:40]),
         damage(runs / "no_settings", '{"experiment": "dvae"}'),
+        damage(runs / "numbers", whole, "5\n"),
     ]
 
 
@@ -109,7 +110,7 @@ def test_list_names_what_it_could_not_read(program: Path, damaged, tmp_path: Pat
     done = subprocess.run([program, "list", runs], capture_output=True, text=True, check=True)
     assert len(done.stdout.splitlines()) == 4
     named = ", ".join(map(str, broken))
-    expected = "3 folders have a config.json or metrics.jsonl that could not be read: "
+    expected = "4 folders have a config.json or metrics.jsonl that could not be read: "
     assert done.stderr == f"{expected}{named}\n"
     done = subprocess.run([program, "list", broken[1]], capture_output=True, text=True, check=False)
     assert done.returncode == 1
@@ -124,9 +125,26 @@ def test_a_page_names_what_it_left_out(damaged, capsys: pytest.CaptureFixture) -
     runs, broken = damaged
     assert len(training.find_runs(runs)) == 3
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 3
+    assert len(lines) == 4
     for line, folder in zip(lines, broken, strict=True):
         assert line.startswith(f"left out: {folder} could not be read: ")
+
+
+@pytest.mark.parametrize(
+    ("losses", "shown"),
+    [([None, 4.0, 3.5, None], "val_loss 3.5 4.5"), ([None, None], "val_loss - 9")],
+)
+def test_epochs_without_the_metric_are_passed_over(
+    program: Path, tmp_path: Path, losses: list[float | None], shown: str
+) -> None:
+    write_run(tmp_path / "run", "aimle", 0, [x or 8.0 for x in losses])
+    file = tmp_path / "run" / "metrics.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    changed = [line | {"val_loss": x} for line, x in zip(lines, losses, strict=True)]
+    file.write_text("".join(json.dumps(line) + "\n" for line in changed))
+    done = subprocess.run([program, "list", tmp_path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert shown in " ".join(done.stdout.split())
 
 
 def report(program: Path, *arguments: object) -> subprocess.CompletedProcess:
