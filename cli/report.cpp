@@ -16,19 +16,13 @@ struct Request {
   std::string out = "report.html";
 };
 
-/// Studies draw their own pages: where they are, for those who look for them here.
-std::string own_pages(const std::filesystem::path& folder) {
-  std::string found;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    const bool study = entry.path().filename() == "study.json" ||
-                       entry.path().filename() == "diagnosis.json" ||
-                       entry.path().filename() == "paper.json";
-    const std::filesystem::path page = entry.path().parent_path() / "report.html";
-    if (study && std::filesystem::exists(page)) {
-      found += (found.empty() ? "; studies have a page of their own: " : ", ") + page.string();
-    }
+bool holds_a_study(const std::filesystem::path& folder) {
+  const auto options = std::filesystem::directory_options::skip_permission_denied;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, options)) {
+    const std::filesystem::path name = entry.path().filename();
+    if (name == "study.json" || name == "diagnosis.json") return true;
   }
-  return found;
+  return false;
 }
 
 void check_page(const std::filesystem::path& page) {
@@ -45,21 +39,21 @@ void check_page(const std::filesystem::path& page) {
 }  // namespace
 
 void add_report(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("report", "Draws any number of runs into one self-contained page");
+  CLI::App* command = app.add_subcommand(
+      "report", "Draws any number of runs and studies into one self-contained page");
   const auto request = std::make_shared<Request>();
-  command->add_option("folders", request->folders, "Runs, or folders of runs")->required();
+  command->add_option("folders", request->folders, "Runs, studies, or folders of them")->required();
   command->add_option("--out", request->out, "The page")->capture_default_str();
   command->callback([request] {
     for (const std::string& folder : request->folders) {
-      if (experiments::find_runs(folder).runs.empty()) {
-        throw experiments::Failure("there are no runs in " + folder + own_pages(folder));
+      if (experiments::find_runs(folder).runs.empty() && !holds_a_study(folder)) {
+        throw experiments::Failure("there are no runs and no studies in " + folder);
       }
     }
     check_page(request->out);
     std::vector<std::string> arguments = request->folders;
     arguments.insert(arguments.end(), {"--out", request->out});
-    if (!experiments::run_python_module("aimle.report.training", arguments)) {
+    if (!experiments::run_python_module("aimle.report.collection", arguments)) {
       throw experiments::Failure("no report was written");
     }
     experiments::say("wrote " + request->out);

@@ -170,10 +170,62 @@ def test_a_page_goes_into_a_new_folder_and_not_over_one(program: Path, runs: Pat
     assert done.stderr.startswith(expected)
 
 
-def test_studies_are_pointed_to(program: Path, tmp_path: Path) -> None:
-    study = tmp_path / "out" / "synth_samples"
-    study.mkdir(parents=True)
-    (study / "study.json").write_text("{}")
-    assert "page of their own" not in report(program, tmp_path).stderr
-    (study / "report.html").write_text("<html>")
-    assert report(program, tmp_path).stderr.endswith(f"page of their own: {study}/report.html\n")
+@pytest.fixture(scope="module")
+def studies(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a gradient study, a descent and a diagnosis."""
+    folder = tmp_path_factory.mktemp("studies")
+    common = ["--quiet", "--n", "4", "--samples", "2", "--estimators", "ste,aimle"]
+    for name, command in {
+        "optimise": [
+            "synth",
+            "optimise",
+            "--k",
+            "2",
+            "--seeds",
+            "2",
+            "--steps",
+            "3",
+            "--learning-rates",
+            "1",
+        ],
+        "samples": ["synth", "samples", "--seeds", "2", "--warmup", "0"],
+        "diagnose": ["diagnose", "--repeats", "2"],
+    }.items():
+        subprocess.run(
+            [program, *command, *common, "--out", folder / name],
+            check=True,
+            capture_output=True,
+            env=os.environ | {"AIMLE_PYTHON": "/no/python"},
+        )
+    return folder
+
+
+def test_runs_and_studies_share_a_page(program: Path, runs: Path, studies: Path, tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    from test_report import check
+
+    before = sorted(studies.rglob("*"))
+    (runs / "foreign").mkdir()
+    (runs / "foreign" / "study.json").write_text("{}")
+    out = tmp_path / "page.html"
+    done = report(program, runs, runs / "ste", studies, "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert f"left out: {runs}/foreign/study.json could not be read" in done.stderr
+    page = out.read_text()
+    check(page)
+    headings = re.findall(r"<h2>(.*?)</h2>", page)
+    order = [
+        "dvae",
+        f"Do better gradients train better? <code>{studies}/optimise</code>",
+        f"How close are the gradients? <code>{studies}/samples</code>",
+        f"Which estimator? <code>{studies}/diagnose</code>",
+    ]
+    assert [heading for heading in headings if heading in order] == order
+    assert "Training runs: dvae; gradient studies" in page
+    assert "3 run(s), 3 folder(s) of studies" in page  # ste was given twice
+    assert "7 ± 1.4" in page
+    assert sorted(studies.rglob("*")) == before
+
+    done = report(program, studies, "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert "<h1>Gradient studies</h1>" in out.read_text()

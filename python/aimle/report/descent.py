@@ -120,7 +120,6 @@ def fill(page: Page, folder: Path) -> None:
     for samples in dict.fromkeys(d.key[2] for d in descents if d.key[0] != "gradient"):
         group = [d for d in descents if d.key[2] == samples or d.key[0] == "gradient"]
         place = folder / f"S{samples}"
-        place.mkdir(exist_ok=True)
         page.heading(f"S = {samples}")
         _curves_figure(page, place, group)
         _bars_figure(page, place, group)

@@ -85,8 +85,7 @@ def _cost_figure(page: Page, folder: Path, rows: list[Row]) -> None:
     )
 
 
-def fill(page: Page, folder: Path, found: Row) -> None:
-    """Adds what was found to a page."""
+def _fill(page: Page, folder: Path, found: Row) -> None:
     rows = found["results"]
     page.heading("Recommended")
     page.table(
@@ -127,19 +126,32 @@ def fill(page: Page, folder: Path, found: Row) -> None:
         )
 
 
-def draw(folder: Path) -> Path:
-    """Figures and report.html of a folder."""
-    found = json.loads((folder / "diagnosis.json").read_text())
+def _read(folder: Path) -> Row:
+    return json.loads((folder / "diagnosis.json").read_text())
+
+
+def headline(folder: Path) -> tuple[str, str]:
+    """The question of a folder's diagnosis, and its setting."""
+    found = _read(folder)
     shape = " × ".join(str(size) for size in found["shape"])
     truth = found["truth"]
     if found["truth_relative_se"]:
         truth += f", known to {100 * found['truth_relative_se']:.1f} % (standard error)"
-    page = Page(
-        "Which estimator?",
-        f"{found['structure']}, θ of {shape} entries; loss {found['loss']}; truth: {truth}.",
-    )
+    about = f"{found['structure']}, θ of {shape} entries; loss {found['loss']}; truth: {truth}."
+    return "Which estimator?", about
+
+
+def fill(page: Page, folder: Path) -> None:
+    """Adds what was found to a page."""
     with figures.style():
-        fill(page, folder, found)
+        _fill(page, folder, _read(folder))
+
+
+def draw(folder: Path) -> Path:
+    """Figures and report.html of a folder."""
+    found = _read(folder)
+    page = Page(*headline(folder))
+    fill(page, folder)
     path = folder / "report.html"
     page.write(path, f"aimle {found['version']}, {found['repeats']} estimates of each kind")
     return path

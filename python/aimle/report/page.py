@@ -93,11 +93,13 @@ def _best_rows(
 class Page:
     """A report; see the package for an example."""
 
-    def __init__(self, title: str, subtitle: str = "") -> None:
+    def __init__(self, title: str, subtitle: str = "", save_figures: bool = True) -> None:
+        """`save_figures=False`: figures are in the page alone."""
         self.title = title
         self.subtitle = subtitle
         self._parts: list[str] = []
         self._figures = 0
+        self._save_figures = save_figures
 
     def heading(self, text: str) -> None:
         self._parts.append(f"<h2>{_marked(text)}</h2>")
@@ -112,7 +114,8 @@ class Page:
         self._figures += 1
         stream = io.StringIO()
         figure.savefig(stream, format="svg")
-        if path is not None:
+        if path is not None and self._save_figures:
+            path.parent.mkdir(exist_ok=True)
             figure.savefig(path.with_suffix(".png"), dpi=160)
             figure.savefig(path.with_suffix(".svg"))
         plt.close(figure)

@@ -352,6 +352,12 @@ def _subtitle(about: dict[str, Any]) -> str:
     return text + f"; adaptive estimators warmed up for {settings['warmup']} steps."
 
 
+def headline(folder: Path) -> tuple[str, str]:
+    """The question of a folder's study, and its setting."""
+    about = json.loads((folder / "study.json").read_text())
+    return _STUDIES[about["study"]][0], _subtitle(about)
+
+
 def fill(page: Page, folder: Path) -> None:
     """Figures and tables of a folder, on any page."""
     about = json.loads((folder / "study.json").read_text())
@@ -370,7 +376,7 @@ def fill(page: Page, folder: Path) -> None:
 def draw(folder: Path) -> Path:
     """Figures and report.html of a folder."""
     about = json.loads((folder / "study.json").read_text())
-    page = Page(_STUDIES[about["study"]][0], _subtitle(about))
+    page = Page(*headline(folder))
     fill(page, folder)
     path = folder / "report.html"
     took = f"computed in {about['seconds']:.0f} s"

@@ -1,12 +1,10 @@
-"""Draws runs of `aimle train`: ``python -m aimle.report.training FOLDER… --out report.html``.
+"""Runs of `aimle train` on a page: curves, tables, pictures.
 
 Runs that differ in nothing but their seed are one curve, with a band of one standard deviation.
 """
 
 from __future__ import annotations
 
-import argparse
-import importlib.util
 import json
 import math
 import statistics
@@ -17,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aimle._program import EXPLAINED
 from aimle.report import Page
 from aimle.report.exhibits import draw_exhibits
 
@@ -245,42 +242,15 @@ def show_curves(page: Page, groups: list[Group]) -> None:
     _settings_table(page, groups)
 
 
-def draw(folders: Sequence[Path], out: Path) -> None:
-    """Writes the page; a ValueError if there is nothing to draw."""
-    runs = [run for folder in folders for run in find_runs(folder)]
-    if not runs:
-        raise ValueError("no runs with metrics in " + ", ".join(map(str, folders)))
-    names = list(dict.fromkeys(run.config["experiment"] for run in runs))
-    page = Page("Training runs: " + ", ".join(names), f"{len(runs)} run(s)")
-    for name in names:
+def fill(page: Page, runs: Sequence[Run]) -> None:
+    """A section for each experiment, and the commands of all."""
+    for name in dict.fromkeys(run.config["experiment"] for run in runs):
         groups = group_runs([run for run in runs if run.config["experiment"] == name])
         page.heading(name)
         show_curves(page, groups)
         _published(page, groups)
         show_pictures(page, groups)
-    page.heading("Commands")
+    if runs:
+        page.heading("Commands")
     for command in dict.fromkeys(run.config.get("command", "") for run in runs):
         page.paragraph(f"`{command}`")
-    versions = {json.dumps(run.config.get("versions", {})) for run in runs}
-    commits = {run.config.get("commit", "") for run in runs}
-    page.write(out, footer=f"{', '.join(sorted(versions))} {', '.join(sorted(commits))}")
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m aimle.report.training", description=__doc__)
-    parser.add_argument("folders", type=Path, nargs="+", help="runs, or folders of runs")
-    parser.add_argument("--out", type=Path, default=Path("report.html"))
-    given = parser.parse_args()
-    if importlib.util.find_spec("matplotlib") is None:
-        print("matplotlib is not installed: nothing can be drawn", file=sys.stderr)
-        return 1
-    try:
-        draw(given.folders, given.out)
-    except (OSError, ValueError, KeyError) as error:
-        print(f"no report: {error}", file=sys.stderr)
-        return EXPLAINED
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
