@@ -360,6 +360,16 @@ def test_options_may_have_dashes(program: Path, tmp_path: Path) -> None:
     assert (settings["target_norm"], settings["kl_weight"]) == ("3", 0.5)
 
 
+@pytest.mark.parametrize(("k", "method"), [(1, "aimle"), (10, "aimle_forward")])
+def test_the_default_target_can_be_reached(
+    program: Path, tmp_path: Path, k: int, method: str
+) -> None:
+    options = ["--k", str(k), "--method", method, "--epochs", "40", "--step", "0.02"]
+    train(program, tmp_path / "run", *options)
+    alphas = [line["alpha"] for line in metrics(tmp_path / "run")]
+    assert max(alphas) < 0.02 * 40 * 18 / 2  # half of where it would be had it risen at every step
+
+
 def test_without_a_gpu_cuda_is_refused(program: Path, tmp_path: Path) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
