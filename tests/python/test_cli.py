@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import shutil
 import stat
 import subprocess
@@ -141,26 +142,57 @@ def test_no_value_of_an_option_makes_it_crash(command: list[str], tmp_path: Path
         assert not out.exists() or not any(out.iterdir()), shown
 
 
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        (["aimle", ""], {"synth", "train", "report", "--help", "--version"}),
-        (["aimle", "sy"], {"synth"}),
-        (["aimle", "synth", "sam"], {"samples"}),
-        (["aimle", "train", "dvae", "--kl"], {"--kl_weight"}),
-        (["aimle", "train", "--out", "x", "dvae", "--kl"], {"--kl_weight"}),
-        (["aimle", "report", "--ou"], {"--out"}),
-        (["aimle", "report", "x"], set()),
-    ],
-)
-def test_bash_completes(typed: list[str], offered: set[str]):
-    bash = shutil.which("bash")
-    if bash is None:
-        pytest.skip("no bash")
-    words = " ".join(f"'{word}'" for word in typed)
-    ask = f"COMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}; _aimle; echo ${{COMPREPLY[@]}}"
-    script = f"{aimle('completion').stdout}\n{ask}"
-    result = subprocess.run([bash, "-c", script], capture_output=True, text=True, check=True)
+COMPLETED = [
+    (["aimle", ""], {"synth", "train", "report", "--help", "--version"}),
+    (["aimle", "sy"], {"synth"}),
+    (["aimle", "synth", "sam"], {"samples"}),
+    (["aimle", "train", "dvae", "--kl"], {"--kl_weight"}),
+    (["aimle", "train", "--out", "x", "dvae", "--kl"], {"--kl_weight"}),
+    (["aimle", "report", "--ou"], {"--out"}),
+    (["aimle", "report", "x"], set()),
+]
+
+# zsh's own part, which needs a terminal: keeps what fits the word, and fails where nothing does.
+ZSH = """
+compdef() { }
+_files() { }
+compadd() {
+  shift
+  local fitting=(${(M)@:#${words[CURRENT]}*})
+  print -r -- $fitting
+  (( $#fitting ))
+}
+"""
+
+
+def offers(shell: str, *script: str) -> set[str]:
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"no {shell}")
+    options = ["-f"] if shell == "zsh" else []
+    command = [program, *options, "-c", "\n".join(script)]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert result.stderr == ""
-    got = set(result.stdout.split())
+    return set(result.stdout.split())
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+@pytest.mark.parametrize(("typed", "offered"), COMPLETED)
+def test_shells_complete(shell: str, typed: list[str], offered: set[str]):
+    words = " ".join(f"'{word}'" for word in typed)
+    table = aimle("completion", shell).stdout
+    if shell == "bash":
+        ask = f"COMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}; _aimle; echo ${{COMPREPLY[@]}}"
+        got = offers(shell, table, ask)
+    else:
+        got = offers(shell, ZSH, table, f"words=({words}); CURRENT={len(typed)}; _aimle")
     assert (offered <= got) if typed[-1] == "" else (offered == got)
+
+
+def test_completion_is_bash_unless_asked_and_alike_in_both():
+    bash, zsh = aimle("completion", "bash").stdout, aimle("completion", "zsh").stdout
+    assert aimle("completion").stdout == bash
+    table = re.findall(r"^_aimle_words\['(.*)'\]='(.*)'$", bash, re.MULTILINE)
+    assert "aimle train dvae" in dict(table)
+    assert re.findall(r"^  '(.*)' '(.*)'$", zsh, re.MULTILINE) == table
+    fails("completion", "zhs", code=2, says="unknown shell 'zhs'; did you mean 'zsh'?")
