@@ -198,6 +198,33 @@ void take_over(Json& state, const fs::path& file, const Request& request) {
   }
 }
 
+void add_commands(CLI::App& app) {
+  set_up(app);
+  add_synth(app);
+  add_train(app);
+}
+
+/// Complains of what a command does not take, before the first one begins.
+void check_commands(const Json& state, const Request& request) {
+  for (const Json& entry : state["entries"]) {
+    if (!is_wanted(entry, request)) continue;
+    for (const Json& command : entry["commands"]) {
+      if (command["complete"].get<bool>()) continue;
+      CLI::App app("", "aimle");
+      add_commands(app);
+      app.parse_complete_callback([] { throw CLI::Success(); });  // before the command's own
+      try {
+        parse(app, command["arguments"].get<Arguments>());
+      } catch (const CLI::Success&) {
+        continue;
+      } catch (const CLI::ParseError& error) {
+        throw CLI::ValidationError(
+            "--set", command["command"].get<std::string>() + ": " + std::string(error.what()));
+      }
+    }
+  }
+}
+
 /// Runs one command as if it had been typed.
 void run_command(const Json& command, const Request& request) {
   auto arguments = command["arguments"].get<Arguments>();
@@ -208,9 +235,7 @@ void run_command(const Json& command, const Request& request) {
   if (request.resume) arguments.push_back("--resume");
   if (!request.resume && request.common.force) arguments.push_back("--force");
   CLI::App app("", "aimle");
-  set_up(app);
-  add_synth(app);
-  add_train(app);
+  add_commands(app);
   try {
     parse(app, arguments);
   } catch (const CLI::ParseError& error) {
@@ -234,6 +259,7 @@ void reproduce(Request request) {
   Json state = plan(request);
   const fs::path file = request.common.out / "paper.json";
   if (request.resume) take_over(state, file, request);
+  check_commands(state, request);
   CommonOptions common = request.common;
   common.force = common.force || request.resume;
   apply(common);

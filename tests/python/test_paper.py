@@ -129,6 +129,8 @@ def test_stops_in_order(tmp_path: Path) -> None:
         (["--set", "dvae.exmples=5"], 2, "--set: there is no option 'exmples'; did you mean"),
         (["--set", "dvae.examples=-1"], 2, "--set: option examples: expected a whole number"),
         (["--set", "dvae.seeds=3-1"], 2, "--set: expected numbers and ranges such as 0-9"),
+        (["--set", "synth.sead=3"], 2, "--set: aimle synth samples "),
+        (["--set", "synth.seeds=none"], 2, "expected a whole number in [1, 100000] but got 'none'"),
         (["--device", "tpu"], 2, "unknown device 'tpu'"),
     ],
 )
