@@ -42,6 +42,7 @@ th { border-bottom: 2px solid #c4ced8; font-weight: 600; vertical-align: bottom;
 th:first-child, td:first-child, td.text, th.text { text-align: left; }
 td.best { background: var(--best); font-weight: 600; }
 td.note { color: var(--soft); }
+td.text:last-child { white-space: normal; }
 .words { font-size: 15px; line-height: 1.8; margin: 18px 0; max-width: 96ch; }
 .words .chosen { background: #ffe9a8; border-radius: 4px; padding: 1px 3px; }
 .words .annotated { border-bottom: 2px solid #188a4b; }

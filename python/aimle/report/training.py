@@ -155,8 +155,8 @@ def _plot(page: Page, groups: list[Group], metrics: Sequence[str], caption: str)
                 axes.set_yscale("log")
             axes.xaxis.get_major_locator().set_params(integer=True)
         if len(groups) > 1:
-            handles, labels = grid[0][0].get_legend_handles_labels()
-            figure.legend(handles, labels, loc="outside lower center")
+            lines = {line.get_label(): line for axes in grid[0] for line in axes.get_lines()}
+            figure.legend(lines.values(), lines.keys(), loc="outside lower center")
         page.figure(figure, None, caption)
 
 
@@ -167,6 +167,7 @@ def _table(page: Page, groups: list[Group]) -> None:
         for name in first.metrics[0]
         if name not in _NOT_SHOWN and isinstance(first.metrics[0][name], int | float)
     ]
+    metrics.sort(key=lambda name: [not name.startswith(start) for start in ("test_", "val_")])
     rows: list[list[object]] = []
     for group in groups:
         best = [run.best() for run in group.runs]
