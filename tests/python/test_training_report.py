@@ -22,7 +22,10 @@ def write_run(folder: Path, method: str, seed: int, losses: list[float]) -> None
         "seed": seed,
         "settings": settings,
         "select": "val_loss",
-        "published": [{"metric": "test_loss", "value": 60.21, "what": "the authors' log"}],
+        "published": [
+            {"metric": "test_loss", "value": 60.21, "what": "the authors' log"},
+            {"metric": "test_loss", "value": 77.77, "what": "another's"},
+        ],
         "command": f"aimle train dvae --method {method}",
     }
     (folder / "config.json").write_text(json.dumps(config))
@@ -65,6 +68,8 @@ def test_program_writes_one_page(program: Path, runs: Path, tmp_path: Path) -> N
     page = out.read_text()
     assert "7 ± 1.4" in page  # test_loss of aimle at its best epochs, 6 and 8
     assert "60.21" in page
+    assert "77.77" in page
+    assert page.count("; 2 epoch(s), 1 seed(s)") == 1  # once for both published numbers
     assert "aimle train dvae --method ste" in page
     assert not re.search(r'(src|href)="(?!data:|#)', page)  # nothing is loaded from elsewhere
 

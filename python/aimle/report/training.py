@@ -199,20 +199,28 @@ def _settings_table(page: Page, groups: list[Group]) -> None:
     page.table(["runs", *differing], rows, "What tells the runs apart.")
 
 
+def _last(run: Run, metric: str) -> float | None:
+    """Its last value; some are measured in some epochs only."""
+    known = [line[metric] for line in run.metrics if isinstance(line.get(metric), int | float)]
+    return float(known[-1]) if known else None
+
+
 def _published(page: Page, groups: list[Group]) -> None:
+    published = groups[0].runs[0].config.get("published", [])
     rows: list[list[object]] = []
-    for entry in groups[0].runs[0].config.get("published", []):
-        rows.append([entry["metric"], "published", entry["what"], float(entry["value"])])
+    for metric in dict.fromkeys(entry["metric"] for entry in published):
+        rows += [
+            [metric, "published", entry["what"], float(entry["value"])]
+            for entry in published
+            if entry["metric"] == metric
+        ]
         for group in groups:
-            values = [
-                float(run.metrics[-1][entry["metric"]])
-                for run in group.runs
-                if isinstance(run.metrics[-1].get(entry["metric"]), int | float)
-            ]
+            lasts = [_last(run, metric) for run in group.runs]
+            values = [value for value in lasts if value is not None]
             if values:
-                epochs = max(len(run.metrics) for run in group.runs)
-                what = f"{group.label}; {epochs} epochs, {len(values)} seed(s)"
-                rows.append([entry["metric"], "measured", what, _mean(values)])
+                epochs = max(run.metrics[-1]["epoch"] for run in group.runs)
+                what = f"{group.label}; {epochs} epoch(s), {len(values)} seed(s)"
+                rows.append([metric, "measured", what, _mean(values)])
     if rows:
         page.heading("Beside published numbers")
         page.table(["metric", "", "settings", "value"], rows)
