@@ -46,6 +46,11 @@ const Json& best_line(const RunRecord& run, std::string& metric) {
   return best ? *best : run.metrics.back();
 }
 
+/// Some runs also measure the untrained model, as epoch 0.
+int64_t epochs_done(const RunRecord& run) {
+  return run.metrics.empty() ? 0 : run.metrics.back().value("epoch", int64_t{0});
+}
+
 std::vector<std::string> cells(const RunRecord& run) {
   const Json& settings = run.config["settings"];
   const auto text = [&](const char* name) {
@@ -54,7 +59,7 @@ std::vector<std::string> cells(const RunRecord& run) {
   };
   std::vector<std::string> row = {run.folder.string(), run.config["experiment"].get<std::string>(),
                                   text("method"), text("seed"),
-                                  std::to_string(run.metrics.size()) + "/" + text("epochs")};
+                                  std::to_string(epochs_done(run)) + "/" + text("epochs")};
   if (run.metrics.empty()) {
     row.insert(row.end(), {"-", "-", "-", "-"});
     return row;

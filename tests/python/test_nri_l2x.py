@@ -99,6 +99,14 @@ def test_l2x_with_every_kind_of_method(program: Path, method: str, tmp_path: Pat
     assert 0 < lines[-1]["test_loss"] < 100
 
 
+def test_a_listing_counts_the_epochs_of_training(program: Path, tmp_path: Path) -> None:
+    """Not the measurement before it."""
+    short = NRI.replace("--epoch_steps 25", "--epoch_steps 2").replace("--epochs 2", "--epochs 1")
+    assert len(train(program, "nri", short, tmp_path / "run")) == 2
+    listed = subprocess.run([program, "list", tmp_path], capture_output=True, text=True, check=True)
+    assert " 1/1 " in listed.stdout
+
+
 @pytest.mark.parametrize("method", ["aimle", "gumbel_softmax", "l2x", "softsub", "exact"])
 def test_l2x_with_reviews_of_fewer_than_k_words(program: Path, method: str, tmp_path: Path) -> None:
     tiny = L2X.replace("--examples 1000", "--examples 60").replace("--epochs 2", "--epochs 1")
