@@ -13,7 +13,8 @@
 // Noisy samples are perturb-and-MAP with the run's noise, for every method, also those that are
 // trained on soft samples. With a validation split, val_loss and val_bound are measured alike.
 //
-// Without --target_norm the adaptive step aims for c = k changed entries, the forward one for 1.
+// Without --target_norm the adaptive step aims for c = min(k, size - k) changed entries, the
+// forward one for 1.
 #pragma once
 
 #include "experiments/engine/experiment.h"
