@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,3 +47,12 @@ def fails(*arguments: object, code: int, says: str) -> None:
 
 def names(folder: Path) -> set[str]:
     return {file.name for file in folder.iterdir()}
+
+
+TIMES = {"seconds", "examples_per_second", "seconds_engine", "seconds_evaluate", "peak_memory_mib"}
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    """What a training run wrote of its epochs, without times and memory."""
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [{k: v for k, v in json.loads(line).items() if k not in TIMES} for line in lines]

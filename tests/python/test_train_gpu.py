@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+from program import metrics
 
 SHORT = {
     "dvae": "--examples 400 --test_examples 40 --validation 40 --batch 20 --nb_samples 2",
@@ -18,7 +17,6 @@ SHORT = {
     "--test_examples 100 --lr 1e-3",
     "warcraft": "--cells 4 --examples 200 --test_examples 40 --validation 20 --batch 20",
 }
-TIMES = {"seconds", "examples_per_second", "seconds_engine", "seconds_evaluate", "peak_memory_mib"}
 
 
 def train(program: Path, out: Path, experiment: str, options: str = "") -> None:
@@ -35,11 +33,6 @@ def train(program: Path, out: Path, experiment: str, options: str = "") -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-
-
-def metrics(folder: Path) -> list[dict[str, Any]]:
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
-    return [{k: v for k, v in json.loads(line).items() if k not in TIMES} for line in lines]
 
 
 def model(folder: Path) -> dict[str, torch.Tensor]:

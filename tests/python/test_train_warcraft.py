@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from program import metrics
 from torch import nn
 
 import aimle
 
-TIMES = {"seconds", "examples_per_second", "seconds_engine", "seconds_evaluate", "peak_memory_mib"}
 COSTS = np.array([0.8, 1.2, 5.3, 7.7, 9.2], np.float16)
 
 
@@ -23,11 +22,6 @@ def train(program: Path, out: Path, *options: str) -> list[dict[str, Any]]:
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return metrics(out) if (out / "metrics.jsonl").exists() else []
-
-
-def metrics(out: Path) -> list[dict[str, Any]]:
-    lines = map(json.loads, (out / "metrics.jsonl").read_text().splitlines())
-    return [{k: v for k, v in line.items() if k not in TIMES} for line in lines]
 
 
 def write_maps(folder: Path, split: str, count: int, seed: int, parts: int = 1) -> None:
