@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// More than so many runs at once do not fill a GPU any better, and each wants its memory.
+// At once, unless --threads says otherwise: each wants its memory.
 constexpr int64_t kRunsOnGpu = 8;
 
 /// A step frees its large tensors and the next one wants them again. glibc would give each back to
