@@ -2,8 +2,8 @@
 
 #include <ATen/Functions.h>
 
-#include <cmath>
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "aimle/torch/functions.h"
