@@ -8,9 +8,9 @@
 namespace aimle::experiments::nri {
 namespace {
 
-// Columns of positions before those of messages in what a node sees: two and two blank ones, so
-// that rows stay aligned for the GPU's matrix units.
-constexpr int64_t kOwn = 4;
+// Columns before those of messages in what a node sees: two of its position, a one for the gradient
+// of the bias, and a zero, so that rows stay aligned for the GPU's matrix units.
+constexpr int64_t kOwn = 4, kOne = 2;
 
 /// relu(x weight' + bias), into out.
 void layer(at::Tensor out, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
@@ -58,15 +58,38 @@ at::Tensor of_type(const at::Tensor& x, int64_t dim, int type, int64_t unlinked)
   return type == 0 ? x.narrow(dim, 0, unlinked) : x.narrow(dim, unlinked, x.size(dim) - unlinked);
 }
 
-/// [steps, R, h] -> [2, h]. Sums of so long columns are slow on a GPU, thin products on a CPU.
-at::Tensor sums_of_types(const at::Tensor& x, int64_t unlinked) {
-  if (x.is_cpu()) {
-    const auto sum = [&](int type) { return of_type(x, 1, type, unlinked).sum(1).sum(0); };
-    return at::stack({sum(0), sum(1)});
-  }
-  const at::Tensor is_type = at::zeros({2, x.size(0), x.size(1)}, x.options());
-  for (int type = 0; type < 2; ++type) of_type(is_type[type], 1, type, unlinked).fill_(1);
-  return at::mm(is_type.view({2, -1}), x.view({-1, x.size(2)}));
+/// All rows of the last dimension.
+at::Tensor rows_of(const at::Tensor& x) { return x.view({-1, x.size(-1)}); }
+
+/// left' right over all steps, [steps, R, a] and [steps, R, b] -> [2, a, b]: one for the rows of
+/// each type. In n parts of every step, the last two of which are linked: as one product each, a
+/// GPU would sum up so many rows by a few blocks.
+at::Tensor products_of_types(const at::Tensor& left, const at::Tensor& right, int64_t n) {
+  const int64_t steps = left.size(0), a = left.size(2), b = right.size(2);
+  const at::Tensor parts =
+      at::bmm(left.view({steps * n, -1, a}).transpose(1, 2), right.view({steps * n, -1, b}))
+          .view({steps, n, a, b});
+  return at::stack({parts.narrow(1, 0, n - 2).sum(at::IntArrayRef{0, 1}),
+                    parts.narrow(1, n - 2, 2).sum(at::IntArrayRef{0, 1})});
+}
+
+/// What the sum of a link's receiver would gain if the link's other message came in its place, all
+/// steps together: [R] in the order of links. d_seen: [steps, nodes, kOwn + h].
+at::Tensor gain_of_links(const at::Tensor& messages, const at::Tensor& d_seen,
+                         const at::Tensor& place) {
+  const int64_t steps = messages.size(0), all = place.size(0), h = messages.size(2);
+  const int64_t nodes = d_seen.size(1);
+  const at::Tensor t = at::arange(steps, place.options()).view({-1, 1, 1});
+  const at::Tensor type = at::arange(2, place.options()).view({-1, 1});
+  const at::Tensor message = ((t * 2 + type) * all + place).view({-1});
+  const at::Tensor receiver =
+      at::arange(all, place.options()).div(all / nodes, "floor") + t * nodes;
+  const at::Tensor gain = at::_embedding_bag_per_sample_weights_backward(
+      rows_of(d_seen).narrow(1, kOwn, h), rows_of(messages), message,
+      /*offsets, not read=*/at::arange(0, message.numel(), all / nodes, place.options()),
+      receiver.expand({-1, 2, -1}).reshape({-1}), /*mode=sum*/ 0);
+  const at::Tensor by_type = gain.view({steps, 2, all}).sum(0);
+  return by_type[1] - by_type[0];
 }
 
 at::Tensor with_blanks(const at::Tensor& out0) {
@@ -98,7 +121,7 @@ class TreeRollout : public torch::autograd::Function<TreeRollout> {
     const at::Tensor pairs = space(order.all, 4), hidden = space(order.all, 2 * h);
     const at::Tensor messages = space(2 * order.all, h), seen = space(nodes, kOwn + h);
     const at::Tensor first = space(nodes, h), second = space(nodes, h), predicted = space(nodes, 2);
-    const at::Tensor blank = at::zeros({nodes, kOwn - 2}, start.options());
+    const at::Tensor one_and_zero = at::eye(1, kOwn - 2, start.options()).repeat({nodes, 1});
     const at::Tensor seen_weight = with_blanks(out0);
     at::Tensor now = start.reshape({nodes, 2});
     for (int64_t t = 0; t < steps; ++t) {
@@ -117,7 +140,7 @@ class TreeRollout : public torch::autograd::Function<TreeRollout> {
       const at::Tensor agg = std::get<0>(at::_embedding_bag_forward_only(
           messages[t], order.chosen, order.bags, /*scale_grad_by_freq=*/false, /*mode=sum*/ 0));
       at::Tensor joined = seen[t];
-      at::cat_out(joined, {now, blank, agg}, 1);
+      at::cat_out(joined, {now, one_and_zero, agg}, 1);
       layer(first[t], joined, seen_weight, out0_bias);
       layer(second[t], first[t], out1, out1_bias);
       at::Tensor next = predicted[t];
@@ -196,34 +219,35 @@ class TreeRollout : public torch::autograd::Function<TreeRollout> {
       carried = (now + at_seen.narrow(1, 0, 2)).add_(at_nodes.view({2, nodes}).t());
     }
 
-    std::array<at::Tensor, 2> w0, w1;
+    // Biases see a one in every row: a column beside the positions.
+    const at::Tensor pairs_and_one = at::cat({pairs, at::ones({steps, all, 1}, pairs.options()),
+                                              at::zeros({steps, all, 3}, pairs.options())},
+                                             2);
+    const at::Tensor at_message0 = products_of_types(pairs_and_one, d_hidden, n);
+    const at::Tensor at_message1_bias = products_of_types(pairs_and_one, d_message, n).select(1, 4);
+    std::array<at::Tensor, 2> at_message1;
     for (int type = 0; type < 2; ++type) {
       const auto rows = [&](const at::Tensor& x) { return of_type(x, 1, type, unlinked); };
-      w0[type] = at::bmm(rows(pairs).transpose(1, 2), rows(d_hidden)).sum(0).t();
-      w1[type] =
+      at_message1[type] =
           at::bmm(rows(d_message).transpose(1, 2), rows(hidden.narrow(2, type * h, h))).sum(0);
     }
-    const auto rows_of = [](const at::Tensor& x) { return x.view({-1, x.size(-1)}); };
+    const at::Tensor at_out0 = at::mm(rows_of(d_first).t(), rows_of(seen));
     at::Tensor at_links;
     if (ctx->saved_data["asks_links"].toBool()) {
-      // What the sum would gain if the link's other message came in its place.
-      at::Tensor change = messages.narrow(1, all, all) - messages.narrow(1, 0, all);
-      change.mul_(d_seen.narrow(2, kOwn, h).index_select(1, receivers));
-      at_links = change.sum(at::IntArrayRef{0, 2})
-                     .index_select(0, place)
-                     .view(ctx->saved_data["links"].toIntVector());
+      at_links =
+          gain_of_links(messages, d_seen, place).view(ctx->saved_data["links"].toIntVector());
     }
     return {{},
             at_links,
             {},
             {},
             {},
-            at::stack({w0[0], w0[1]}),
-            sums_of_types(d_hidden, unlinked),
-            at::stack({w1[0], w1[1]}),
-            sums_of_types(d_message, unlinked),
-            without_blanks(at::mm(rows_of(d_first).t(), rows_of(seen))),
-            rows_of(d_first).sum(0),
+            at_message0.narrow(1, 0, 4).transpose(1, 2),
+            at_message0.select(1, 4),
+            at::stack({at_message1[0], at_message1[1]}),
+            at_message1_bias,
+            without_blanks(at_out0),
+            at_out0.select(1, kOne),
             at::mm(rows_of(d_second).t(), rows_of(first)),
             rows_of(d_second).sum(0),
             at::mm(rows_of(g).t(), rows_of(second)),
