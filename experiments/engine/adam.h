@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -38,6 +39,7 @@ class Adam {
   std::vector<at::Tensor> first_;
   std::vector<at::Tensor> second_;
   at::Tensor steps_;
+  int64_t entries_ = 0;  // of all parameters
   std::map<std::string, at::Tensor> state_;
 };
 
