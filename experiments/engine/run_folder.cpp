@@ -2,6 +2,7 @@
 
 #include <torch/headeronly/version.h>
 
+#include <algorithm>
 #include <ctime>
 #include <fstream>
 
@@ -79,8 +80,13 @@ std::optional<Json> find_config(const fs::path& path) {
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   Json config = parse(path, text);
   if (!config.is_object() || !config.contains("experiment")) return {};
+  const auto is_texts = [](const Json& list) {
+    return list.is_array() &&
+           std::all_of(list.begin(), list.end(), [](const Json& one) { return one.is_string(); });
+  };
   if (!config["experiment"].is_string() || !config.contains("settings") ||
-      !config["settings"].is_object()) {
+      !config["settings"].is_object() || !config.value("select", Json("")).is_string() ||
+      !is_texts(config.value("maximised", Json::array()))) {
     throw no_run(path);
   }
   return config;

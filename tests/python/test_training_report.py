@@ -107,6 +107,7 @@ def damaged(runs: Path) -> tuple[Path, list[Path]]:
         damage(runs / "cut", whole[:40]),
         damage(runs / "no_settings", '{"experiment": "dvae"}'),
         damage(runs / "numbers", whole, "5\n"),
+        damage(runs / "selects_a_number", json.dumps(json.loads(whole) | {"select": 3})),
     ]
 
 
@@ -115,7 +116,7 @@ def test_list_names_what_it_could_not_read(program: Path, damaged, tmp_path: Pat
     done = subprocess.run([program, "list", runs], capture_output=True, text=True, check=True)
     assert len(done.stdout.splitlines()) == 4
     named = ", ".join(map(str, broken))
-    expected = "4 folders have a config.json or metrics.jsonl that could not be read: "
+    expected = "5 folders have a config.json or metrics.jsonl that could not be read: "
     assert done.stderr == f"{expected}{named}\n"
     done = subprocess.run([program, "list", broken[1]], capture_output=True, text=True, check=False)
     assert done.returncode == 1
@@ -130,7 +131,7 @@ def test_a_page_names_what_it_left_out(damaged, capsys: pytest.CaptureFixture) -
     runs, broken = damaged
     assert len(training.find_runs(runs)) == 3
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 4
+    assert len(lines) == 5
     for line, folder in zip(lines, broken, strict=True):
         assert line.startswith(f"left out: {folder} could not be read: ")
 

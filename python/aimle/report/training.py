@@ -73,6 +73,8 @@ def _read_run(folder: Path) -> Run | None:
     metrics = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     if not isinstance(config.get("settings"), dict):
         raise ValueError("config.json has no settings")
+    if not isinstance(config.get("select", ""), str):
+        raise ValueError("select in config.json is no text")
     if not all(isinstance(line, dict) for line in metrics):
         raise ValueError("metrics.jsonl has lines that are no objects")
     return Run(folder, config, metrics)
