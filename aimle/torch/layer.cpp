@@ -28,32 +28,25 @@ std::vector<at::IValue> call(const char* op, torch::jit::Stack stack) {
   return stack;
 }
 
-c10::List<std::string> strings(const std::vector<std::string>& values) {
-  c10::List<std::string> list;
-  for (const std::string& value : values) list.push_back(value);
-  return list;
-}
+struct TargetSettings {
+  std::string choices;
+  std::vector<double> scales;
+};
 
-void push_target(torch::jit::Stack& stack, const Target& target) {
-  if (const auto* fixed = std::get_if<FixedTarget>(&target)) {
-    torch::jit::push(stack, strings({"fixed"}), std::vector<double>{fixed->lambda});
-    return;
-  }
+TargetSettings settings_of(const Target& target) {
+  if (const auto* fixed = std::get_if<FixedTarget>(&target)) return {"fixed", {fixed->lambda}};
   if (const auto* thresholds = std::get_if<ThresholdTarget>(&target)) {
-    torch::jit::push(stack,
-                     strings({"thresholds", ops::word_of(thresholds->density, ops::kNoises),
-                              ops::word_of(thresholds->order, ops::kOrders)}),
-                     std::vector<double>{thresholds->max_weight});
-    return;
+    return {"thresholds " + ops::word_of(thresholds->density, ops::kNoises) + ' ' +
+                ops::word_of(thresholds->order, ops::kOrders),
+            {thresholds->max_weight}};
   }
   const auto& adaptive = std::get<AdaptiveTarget>(target);
-  torch::jit::push(
-      stack,
-      strings({"adaptive", ops::word_of(adaptive.scope, ops::kScopes),
-               ops::word_of(adaptive.scale, ops::kScales), ops::word_of(adaptive.rule, ops::kRules),
-               ops::word_of(adaptive.reference, ops::kVariants)}),
-      std::vector<double>{adaptive.step, adaptive.target_norm, adaptive.decay, adaptive.factor,
-                          adaptive.alpha_min, adaptive.alpha_max, adaptive.momentum});
+  return {"adaptive " + ops::word_of(adaptive.scope, ops::kScopes) + ' ' +
+              ops::word_of(adaptive.scale, ops::kScales) + ' ' +
+              ops::word_of(adaptive.rule, ops::kRules) + ' ' +
+              ops::word_of(adaptive.reference, ops::kVariants),
+          {adaptive.step, adaptive.target_norm, adaptive.decay, adaptive.factor, adaptive.alpha_min,
+           adaptive.alpha_max, adaptive.momentum}};
 }
 
 double noise_stddev(const NoiseSpec& noise) {
@@ -202,18 +195,23 @@ at::Tensor Layer::operator()(const at::Tensor& theta, const LayerCall& given) co
     return found == from.end() ? at::IValue() : at::IValue(found->second);
   };
   const double temperature = options_.theta_noise_temperature;
+  const TargetSettings target = settings_of(options_.target);
+  const std::string choices =
+      ops::word_of(kind, ops::kNoises) + ' ' +
+      ops::word_of(options_.sense.value_or(options_.solver.sense), ops::kSenses) + ' ' +
+      options_.output + ' ' + ops::word_of(options_.difference, ops::kDifferences) + ' ' +
+      target.choices;
+  std::vector<double> scales = {noise_stddev(options_.noise), temperature,
+                                options_.target_noise_temperature.value_or(temperature)};
+  scales.insert(scales.end(), target.scales.begin(), target.scales.end());
   torch::jit::Stack stack;
-  torch::jit::push(
-      stack, theta, key, given.mask, given.k, tensor(constants_, "table"), tensor(state_, "alpha"),
-      tensor(state_, "gbar"), tensor(state_, "updates"), tensor(state_, "velocity"),
-      tensor(constants_, "layer_stats"), options_.solver.name, options_.solver.args,
-      ops::word_of(kind, ops::kNoises), noise_stddev(options_.noise),
-      noisy ? options_.nb_samples : int64_t{1},
-      std::vector<double>{temperature, options_.target_noise_temperature.value_or(temperature)},
-      ops::word_of(options_.sense.value_or(options_.solver.sense), ops::kSenses), options_.output,
-      ops::word_of(options_.difference, ops::kDifferences));
-  push_target(stack, options_.target);
-  torch::jit::push(stack, training_, int64_t{1});
+  torch::jit::push(stack, theta, key, given.mask, given.k, tensor(constants_, "table"),
+                   tensor(state_, "alpha"), tensor(state_, "gbar"), tensor(state_, "updates"),
+                   tensor(state_, "velocity"), tensor(constants_, "layer_stats"),
+                   options_.solver.name, options_.solver.args, choices,
+                   std::vector<int64_t>{noisy ? options_.nb_samples : 1, training_,
+                                        static_cast<int64_t>(ops::Check::kDefault)},
+                   std::move(scales));
   return call("aimle::perturbed_map", std::move(stack))[0].toTensor();
 }
 

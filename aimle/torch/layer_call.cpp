@@ -1,6 +1,7 @@
 #include "aimle/torch/layer_call.h"
 
 #include <ATen/core/ivalue.h>
+#include <c10/util/SmallVector.h>
 
 #include <algorithm>
 #include <array>
@@ -29,37 +30,48 @@ void check_count(std::string_view argument, size_t got, size_t expected) {
                     argument, " but got ", got);
 }
 
-Target parse_target(const c10::List<c10::IValue>& names, const std::vector<double>& values) {
-  TORCH_CHECK_VALUE(!names.empty(), "[aimle::perturbed_map] expected target to name a kind");
-  auto name = [&](size_t i) -> std::string { return names.get(i).toStringRef(); };
-  if (name(0) == "fixed") {
+using WordList = c10::SmallVector<std::string_view, 10>;
+
+WordList split(std::string_view text) {
+  WordList words;
+  while (true) {
+    const size_t end = text.find(' ');
+    words.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return words;
+    text.remove_prefix(end + 1);
+  }
+}
+
+Target parse_target(at::ArrayRef<std::string_view> words, at::ArrayRef<double> values) {
+  if (words[0] == "fixed") {
+    check_count("target", words.size(), 1);
     check_count("target_args", values.size(), 1);
     return FixedTarget{.lambda = values[0]};
   }
-  if (name(0) == "thresholds") {
-    check_count("target", names.size(), 3);
+  if (words[0] == "thresholds") {
+    check_count("target", words.size(), 3);
     check_count("target_args", values.size(), 1);
-    return ThresholdTarget{.density = parse("density", name(1), kNoises),
-                           .order = parse("order", name(2), kOrders),
+    return ThresholdTarget{.density = parse("density", words[1], kNoises),
+                           .order = parse("order", words[2], kOrders),
                            .max_weight = values[0]};
   }
-  TORCH_CHECK_VALUE(name(0) == "adaptive",
+  TORCH_CHECK_VALUE(words[0] == "adaptive",
                     "[aimle::perturbed_map] expected target to be \"fixed\", \"adaptive\" or "
                     "\"thresholds\" but got \"",
-                    name(0), "\"");
-  check_count("target", names.size(), 5);
+                    words[0], "\"");
+  check_count("target", words.size(), 5);
   check_count("target_args", values.size(), 7);
   return AdaptiveTarget{.step = values[0],
                         .target_norm = values[1],
                         .decay = values[2],
-                        .scope = parse("scope", name(1), kScopes),
-                        .scale = parse("scale", name(2), kScales),
-                        .rule = parse("rule", name(3), kRules),
+                        .scope = parse("scope", words[1], kScopes),
+                        .scale = parse("scale", words[2], kScales),
+                        .rule = parse("rule", words[3], kRules),
                         .factor = values[3],
                         .alpha_min = values[4],
                         .alpha_max = values[5],
                         .momentum = values[6],
-                        .reference = parse("variant", name(4), kVariants)};
+                        .reference = parse("variant", words[4], kVariants)};
 }
 
 c10::SymIntArrayRef batch_of(const LayerInput& input, const LayerSettings& settings) {
@@ -83,21 +95,31 @@ LayerSettings parse_settings(at::ArrayRef<c10::IValue> given) {
   settings.solver_args = given[1].toIntVector();
   check_count("solver_args", settings.solver_args.size(),
               parse("solver", settings.solver, kSolverArguments));
-  const std::vector<double> temperatures = given[5].toDoubleVector();
-  check_count("temperatures", temperatures.size(), 2);
-  settings.flat = given[7].toStringRef() == "flat";
-  settings.adapt = given[11].toBool();
-  settings.check = check_level("perturbed_map", given[12].toInt());
-  settings.estimator =
-      EstimatorSettings{.noise = {.kind = parse("noise", given[2].toStringRef(), kNoises)},
-                        .noise_stddev = given[3].toDouble(),
-                        .samples = given[4].toInt(),
-                        .theta_temperature = temperatures[0],
-                        .target_temperature = temperatures[1],
-                        .sense = parse("sense", given[6].toStringRef(), kSenses),
-                        .output = parse("output", given[7].toStringRef(), kOutputs),
-                        .difference = parse("difference", given[8].toStringRef(), kDifferences),
-                        .target = parse_target(given[9].toList(), given[10].toDoubleVector())};
+  const WordList words = split(given[2].toStringRef());
+  const std::vector<int64_t> counts = given[3].toIntVector();
+  const std::vector<double> scales = given[4].toDoubleVector();
+  constexpr size_t kTargetWord = 4, kTargetScale = 3;
+  TORCH_CHECK_VALUE(words.size() > kTargetWord,
+                    "[aimle::perturbed_map] expected choices to name noise, sense, output, "
+                    "difference and target but got \"",
+                    given[2].toStringRef(), "\"");
+  check_count("counts", counts.size(), 3);
+  TORCH_CHECK_VALUE(scales.size() >= kTargetScale, "[aimle::perturbed_map] expected at least ",
+                    kTargetScale, " values in scales but got ", scales.size());
+  settings.flat = words[2] == "flat";
+  settings.adapt = counts[1] != 0;
+  settings.check = check_level("perturbed_map", counts[2]);
+  settings.estimator = EstimatorSettings{
+      .noise = {.kind = parse("noise", words[0], kNoises)},
+      .noise_stddev = scales[0],
+      .samples = counts[0],
+      .theta_temperature = scales[1],
+      .target_temperature = scales[2],
+      .sense = parse("sense", words[1], kSenses),
+      .output = parse("output", words[2], kOutputs),
+      .difference = parse("difference", words[3], kDifferences),
+      .target = parse_target(at::ArrayRef<std::string_view>(words).slice(kTargetWord),
+                             at::ArrayRef<double>(scales).slice(kTargetScale))};
   with_value_errors([&] { settings.estimator.validate(); });
   return settings;
 }

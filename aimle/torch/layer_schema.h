@@ -11,22 +11,22 @@ namespace aimle::ops {
 ///                         "grid_path" [neighbourhood, row, column (source), row, column (target),
 ///                         refuse negative costs], or "callable" [1 if it minimises, dimensions of
 ///                         an instance] (staged ops only)
-///   noise, noise_stddev   "none", "gumbel", "normal", "logistic", "sum_of_gamma"
-///   samples, temperatures [of theta, of the target]
-///   sense                 "max" or "min": is theta maximised or a cost
-///   output                "samples", "flat", "mean"
-///   difference            "central", "forward", "straight_through", "thresholds"
-///   target, target_args   ["fixed"] [lambda], or ["adaptive", scope, scale, rule, "paper" or
-///                         "reference"] [step, target_norm, decay, factor, alpha_min, alpha_max
-///                         (0: none), momentum], or ["thresholds", density, "first" or
-///                         "trapezoid"] [max_weight]
-///   adapt                 whether backward updates the state
-///   check                 as for the solvers
+///   choices               words with a space between them:
+///     noise               "none", "gumbel", "normal", "logistic", "sum_of_gamma"
+///     sense               "max" or "min": is theta maximised or a cost
+///     output              "samples", "flat", "mean"
+///     difference          "central", "forward", "straight_through", "thresholds"
+///     target              "fixed", or "adaptive" scope scale rule and "paper" or "reference", or
+///                         "thresholds" density and "first" or "trapezoid"
+///   counts                [samples, adapt (1 if backward updates the state), check (as for the
+///                         solvers)]
+///   scales                [standard deviation of the noise, temperatures of theta and of the
+///                         target, then the target's: lambda, or step, target_norm, decay, factor,
+///                         alpha_min, alpha_max (0: none), momentum, or max_weight]
+/// They are few because every argument of an op costs time at every call, a string most of all.
 inline const std::string kLayerSettings =
-    "str solver, int[] solver_args, str noise, float noise_stddev, int samples,"
-    " float[] temperatures, str sense, str output, str difference, str[] target,"
-    " float[] target_args, bool adapt, int check";
-inline constexpr int64_t kLayerSettingsCount = 13;
+    "str solver, int[] solver_args, str choices, int[] counts, float[] scales";
+inline constexpr int64_t kLayerSettingsCount = 5;
 
 inline const std::string kLayerInputs =
     "Tensor theta, Tensor key, Tensor? mask, Tensor? k, Tensor? table";

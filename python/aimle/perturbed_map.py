@@ -26,7 +26,7 @@ from torch import Generator, Tensor, nn
 from aimle._settings import check_choice, check_int, check_tensor, check_theta, is_number
 from aimle.functional import draw_key
 from aimle.noise import Noise, SumOfGamma, as_noise
-from aimle.solvers import Solver, TopK, check_solver
+from aimle.solvers import CHECK_DEFAULT, Solver, TopK, check_solver
 from aimle.staged import staged_map
 from aimle.targets import AdaptiveTarget, Target, target_arguments
 
@@ -173,8 +173,8 @@ class PerturbedMap(nn.Module):
                 )
             dims = getattr(self.solver, "instance_dims", theta.dim() - 1)
             minimises = getattr(self.solver, "sense", self.sense) == "min"
-            arguments = ["callable", [int(minimises), dims], *self._settings(noisy)]
-            return staged_map(self, theta, key, mask, arguments, args, kwargs)
+            settings = ["callable", [int(minimises), dims], *self._settings(noisy)]
+            return staged_map(self, theta, key, mask, settings, args, kwargs)
         if args or kwargs:
             raise TypeError(
                 f"[aimle.{type(self).__name__}] {type(self.solver).__name__} takes no extra "
@@ -243,17 +243,17 @@ class PerturbedMap(nn.Module):
 
     def _settings(self, noisy: bool) -> list:
         """The settings of the layer ops after those of the solver (layer_schema.h)."""
+        noise = self.noise.name if noisy and self.noise is not None else "none"
+        target, target_scales = self._target_arguments
         return [
-            self.noise.name if noisy and self.noise is not None else "none",
-            0.0 if self.noise is None else self.noise.stddev,
-            self.nb_samples if noisy else 1,
-            [self.theta_noise_temperature, self.target_noise_temperature],
-            self.sense,
-            self.output,
-            self.difference,
-            *self._target_arguments,
-            self.training,
-            1,
+            f"{noise} {self.sense} {self.output} {self.difference} {target}",
+            [self.nb_samples if noisy else 1, int(self.training), CHECK_DEFAULT],
+            [
+                0.0 if self.noise is None else self.noise.stddev,
+                self.theta_noise_temperature,
+                self.target_noise_temperature,
+                *target_scales,
+            ],
         ]
 
     def _draw_key(self, theta: Tensor) -> Tensor:

@@ -47,7 +47,7 @@ class StagedCall:
         self.key, self.table = key, layer.table
         self.mask = mask
         self.minimises, dims = settings[1]
-        self.samples = settings[4]
+        self.samples = settings[3][0]
         split = theta.dim() - dims
         self.batch, self.instance = theta.shape[:split], theta.shape[split:]
         # Where nothing but the step makes a difference, the forward difference takes z as it is.

@@ -172,12 +172,12 @@ class ThresholdTarget:
 Target = FixedTarget | AdaptiveTarget
 
 
-def target_arguments(target: Target | ThresholdTarget) -> tuple[list[str], list[float]]:
-    """`target` and `target_args` of the layer ops."""
+def target_arguments(target: Target | ThresholdTarget) -> tuple[str, list[float]]:
+    """What a target adds to `choices` and `scales` of the layer ops (layer_schema.h)."""
     if isinstance(target, ThresholdTarget):
-        return ["thresholds", target.density, target.order], [float(target.max_weight)]
+        return f"thresholds {target.density} {target.order}", [float(target.max_weight)]
     if isinstance(target, FixedTarget):
-        return ["fixed"], [float(target.lambda_)]
+        return "fixed", [float(target.lambda_)]
     low, high = target.bounds
     names = [
         "adaptive",
@@ -195,4 +195,4 @@ def target_arguments(target: Target | ThresholdTarget) -> tuple[list[str], list[
         0.0 if math.isinf(high) else high,
         target.momentum,
     ]
-    return names, [float(value) for value in values]
+    return " ".join(names), [float(value) for value in values]

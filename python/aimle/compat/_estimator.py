@@ -30,8 +30,9 @@ from aimle.perturbed_map import PerturbedMap
 from aimle.staged import StagedCall, StagedMap
 from aimle.targets import FixedTarget, target_arguments
 
-_SAMPLES = 4  # the place of the number of samples among the settings of the ops
-_NOISE = 2  # and of the noise
+# Places among the settings of the ops (layer_schema.h).
+_CHOICES = 2  # the noise is the first word
+_COUNTS = 3  # the number of samples is the first one
 
 
 def usable_as_decorator(estimator: Callable[..., Any]) -> Callable[..., Any]:
@@ -188,7 +189,7 @@ class AuthorsCall(StagedCall):
         outside = layer.has_own_rule or self.factor != 1.0
         if layer.noise_distribution is not None or (layer.noise is not None and outside):
             self.noise = layer.sample(theta, key)
-            self.settings[_NOISE] = "none"
+            self.settings[_CHOICES] = "none " + settings[_CHOICES].partition(" ")[2]
         self.keeps_solution = layer.difference == "forward" and (
             layer.reuses_solution or (self.keeps_solution and not outside)
         )
@@ -261,7 +262,7 @@ class AuthorsCall(StagedCall):
             groups = lambda_[:, :-2].reshape(-1, samples, marginal).amax(2)
             lambda_ = torch.cat([groups, lambda_[:, -2:]], 1)
         settings = list(self.settings)
-        settings[_SAMPLES] = samples
+        settings[_COUNTS] = [samples, *settings[_COUNTS][1:]]
         total = torch.ops.aimle.difference.default(
             z_left, z_right, lambda_, counted, *self.inputs(theta), *layer._state(), *settings
         )
