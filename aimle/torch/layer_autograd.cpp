@@ -20,24 +20,19 @@ c10::OperatorHandle find(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
 }
 
-void push_input(torch::jit::Stack& stack, const LayerInput& input) {
-  torch::jit::push(stack, input.theta, input.key, input.mask, input.k, input.table);
-}
+/// Arguments as they came from the caller.
+using Values = at::ArrayRef<c10::IValue>;
 
-c10::IValue or_none(const at::Tensor& tensor) {
-  return tensor.defined() ? c10::IValue(tensor) : c10::IValue();
-}
-
-void push_settings(torch::jit::Stack& stack, at::ArrayRef<c10::IValue> settings) {
-  stack.insert(stack.end(), settings.begin(), settings.end());
+void push_all(torch::jit::Stack& stack, Values values) {
+  stack.insert(stack.end(), values.begin(), values.end());
 }
 
 /// Returns (z, bits).
-std::pair<at::Tensor, at::Tensor> call_forward(const LayerInput& input,
-                                               at::ArrayRef<c10::IValue> settings) {
+std::pair<at::Tensor, at::Tensor> call_forward(Values input, Values settings) {
   torch::jit::Stack stack;
-  push_input(stack, input);
-  push_settings(stack, settings);
+  stack.reserve(input.size() + settings.size());
+  push_all(stack, input);
+  push_all(stack, settings);
   static const c10::OperatorHandle op = find("aimle::perturbed_map_forward");
   op.callBoxed(stack);
   return {stack[0].toTensor(), stack[1].toTensor()};
@@ -57,52 +52,71 @@ struct OnlyOnce : torch::autograd::Function<OnlyOnce> {
 };
 
 struct PerturbedMap : torch::autograd::Function<PerturbedMap> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& theta, const LayerInput& input,
-                            const LayerState& state, const std::vector<c10::IValue>& settings) {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor&, Values input, Values state,
+                            Values settings) {
     const at::AutoDispatchBelowADInplaceOrView guard;
-    LayerInput detached = input;
-    detached.theta = theta;
-    const auto [z, bits] = call_forward(detached, settings);
-    const auto undefined = at::Tensor();
-    ctx->save_for_backward({theta, input.key, input.mask.value_or(undefined),
-                            input.k.value_or(undefined), input.table.value_or(undefined), bits});
-    std::vector<c10::IValue> rest = {or_none(state.alpha), or_none(state.gbar),
-                                     or_none(state.updates), or_none(state.velocity),
-                                     or_none(state.stats)};
-    rest.insert(rest.end(), settings.begin(), settings.end());
-    ctx->saved_data["state and settings"] = c10::ivalue::Tuple::create(std::move(rest));
+    auto [z, bits] = call_forward(input, settings);
+    variable_list saved = {std::move(bits)};
+    saved.reserve(1 + input.size());
+    for (const c10::IValue& value : input) {
+      saved.push_back(value.isNone() ? at::Tensor() : value.toTensor());
+    }
+    ctx->save_for_backward(std::move(saved));
+    std::vector<c10::IValue> rest;
+    rest.reserve(state.size() + settings.size());
+    push_all(rest, state);
+    push_all(rest, settings);
+    ctx->saved_data["rest"] = c10::ivalue::Tuple::create(std::move(rest));
     return z;
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     const variable_list saved = ctx->get_saved_variables();
-    const at::Tensor& dy = grads[0];
     variable_list result(4);
-    if (!dy.defined()) return result;
+    if (!grads[0].defined()) return result;
+    const Values rest = ctx->saved_data["rest"].toTupleRef().elements();
     torch::jit::Stack stack;
-    torch::jit::push(stack, dy, saved[5], saved[0], saved[1], or_none(saved[2]), or_none(saved[3]),
-                     or_none(saved[4]));
-    push_settings(stack, ctx->saved_data["state and settings"].toTupleRef().elements());
+    stack.reserve(1 + saved.size() + rest.size());
+    stack.emplace_back(grads[0]);
+    for (const at::Tensor& tensor : saved) {
+      stack.push_back(tensor.defined() ? c10::IValue(tensor) : c10::IValue());
+    }
+    push_all(stack, rest);
     static const c10::OperatorHandle op = find("aimle::perturbed_map_backward");
     {
       const at::AutoDispatchBelowADInplaceOrView guard;
       op.callBoxed(stack);
     }
     result[0] = stack[0].toTensor();
-    if (at::GradMode::is_enabled()) result[0] = OnlyOnce::apply(result[0], saved[0]);
+    if (at::GradMode::is_enabled()) result[0] = OnlyOnce::apply(result[0], saved[1]);
     return result;
   }
 };
 
+}  // namespace
+}  // namespace aimle::ops
+
+/// As for every node, but for its name, which is demangled at every call otherwise.
+template <>
+torch::autograd::variable_list torch::autograd::CppNode<aimle::ops::PerturbedMap>::apply(
+    variable_list&& inputs) {
+  static const std::string known_name = name();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return CppNode_apply_functional<aimle::ops::PerturbedMap>(
+      std::move(inputs), ctx_, is_variable_input_, output_info_, known_name);
+}
+
+namespace aimle::ops {
+namespace {
+
 at::Tensor perturbed_map_autograd(ArgumentReader& reader) {
-  const LayerInput input = reader.input();
-  const LayerState state = reader.state();
-  return PerturbedMap::apply(input.theta, input, state, reader.raw_settings());
+  const Values input = reader.take(kLayerInputsCount);
+  const Values state = reader.take(kLayerStateCount);
+  return PerturbedMap::apply(input[0].toTensor(), input, state, reader.raw_settings());
 }
 
 at::Tensor perturbed_map(ArgumentReader& reader) {
-  const LayerInput input = reader.input();
-  return call_forward(input, reader.raw_settings()).first;
+  return call_forward(reader.take(kLayerInputsCount), reader.raw_settings()).first;
 }
 
 TORCH_LIBRARY_FRAGMENT(aimle, library) {

@@ -57,11 +57,17 @@ class ArgumentReader {
     return result;
   }
 
+  /// The next values as they are.
+  at::ArrayRef<c10::IValue> take(size_t count) {
+    next_ += count;
+    return arguments_.slice(next_ - count, count);
+  }
+
   LayerSettings settings() { return parse_settings(raw_settings()); }
 
   /// To be handed on to another op; always the last arguments.
-  std::vector<c10::IValue> raw_settings() {
-    return arguments_.slice(arguments_.size() - static_cast<size_t>(kLayerSettingsCount)).vec();
+  at::ArrayRef<c10::IValue> raw_settings() {
+    return arguments_.slice(arguments_.size() - kLayerSettingsCount);
   }
 
  private:

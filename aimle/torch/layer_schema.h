@@ -26,17 +26,17 @@ namespace aimle::ops {
 /// They are few because every argument of an op costs time at every call, a string most of all.
 inline const std::string kLayerSettings =
     "str solver, int[] solver_args, str choices, int[] counts, float[] scales";
-inline constexpr int64_t kLayerSettingsCount = 5;
+inline constexpr size_t kLayerSettingsCount = 5;
 
 inline const std::string kLayerInputs =
     "Tensor theta, Tensor key, Tensor? mask, Tensor? k, Tensor? table";
-inline constexpr int64_t kLayerInputsCount = 5;
+inline constexpr size_t kLayerInputsCount = 5;
 
 inline const std::string kReadState =
     "Tensor? alpha, Tensor? gbar, Tensor? updates, Tensor? velocity, Tensor? stats";
 inline const std::string kWrittenState =
     "Tensor(a!)? alpha, Tensor(b!)? gbar, Tensor(c!)? updates, Tensor(d!)? velocity,"
     " Tensor(e!)? stats";
-inline constexpr int64_t kLayerStateCount = 5;
+inline constexpr size_t kLayerStateCount = 5;
 
 }  // namespace aimle::ops
