@@ -47,7 +47,8 @@ TORCH_LIBRARY(aimle, library) {
               {at::Tag::pt2_compliant_tag, at::Tag::nondeterministic_seeded});
 }
 
-/// z is piecewise constant in the scores, so it carries no gradient, as that of torch.argmax.
+/// z is piecewise constant in the scores, so it carries no gradient, as that of torch.argmax; a key
+/// does not depend on them at all.
 void without_gradient(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const at::AutoDispatchBelowADInplaceOrView guard;
   op.callBoxed(stack);
@@ -57,6 +58,7 @@ TORCH_LIBRARY_IMPL(aimle, Autograd, library) {
   for (const char* name : kSolvers) {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&without_gradient>());
   }
+  library.impl("draw_key", torch::CppFunction::makeFromBoxedFunction<&without_gradient>());
 }
 
 }  // namespace

@@ -127,7 +127,10 @@ def draw_key(
             "[aimle.draw_key] a generator cannot be used under torch.compile: draw the key outside "
             "and pass it as key"
         )
-    return _draw_key(like, generator=generator, rank=process_rank() if rank is None else rank)
+    rank = process_rank() if rank is None else rank
+    if generator is None and rank == 0:
+        return _draw_key(like)  # half the time: arguments by name are slow
+    return _draw_key(like, generator=generator, rank=rank)
 
 
 def process_rank() -> int:
