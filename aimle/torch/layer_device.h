@@ -12,7 +12,8 @@
 // One file per device defines it and registers the ops (layer_cpu.cpp, layer_cuda.cpp).
 #pragma once
 
-#include <ATen/ops/empty.h>
+#include <ATen/EmptyTensor.h>
+#include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 
 #include <tuple>
@@ -71,20 +72,15 @@ class LayerCall {
   Sense callable_sense() const { return settings_.solver_args[0] != 0 ? Sense::kMin : Sense::kMax; }
 
   at::ScalarType type() const { return tensors_.scores.scalar_type(); }
-  at::Tensor empty(at::IntArrayRef sizes) const {
-    return at::empty(sizes, tensors_.scores.options());
-  }
+  at::Tensor empty(at::IntArrayRef sizes) const { return empty(sizes, type()); }
+  /// On theta's device, as at::empty, without its trip through the dispatcher.
   at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type) const {
-    return at::empty(sizes, tensors_.scores.options().dtype(type));
-  }
-  /// Bytes [0], without the trip through the dispatcher that an empty tensor otherwise takes.
-  at::Tensor no_bytes() const {
     const c10::Device device = input_.theta.device();
-    c10::Storage storage(c10::Storage::use_byte_size_t(), 0, c10::DataPtr(nullptr, device));
-    return at::detail::make_tensor<c10::TensorImpl>(
-        std::move(storage),
-        c10::DispatchKeySet(device.is_cuda() ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU),
-        caffe2::TypeMeta::Make<uint8_t>());
+    const c10::DeviceGuard guard(device);
+    const c10::DispatchKeySet keys(device.is_cuda() ? c10::DispatchKey::CUDA
+                                                    : c10::DispatchKey::CPU);
+    return at::detail::empty_generic(sizes, c10::GetAllocator(device.type()), keys, type,
+                                     std::nullopt);
   }
   /// A gradient of z as kernels read it.
   at::Tensor gradient(const at::Tensor& dy) const { return dy.to(type()).contiguous(); }
@@ -121,8 +117,7 @@ Two forward_op(ArgumentReader& reader) {
   const LayerCall call(input, settings);
   const at::Tensor z = call.empty(known(result_sizes(input, settings)), Device::result_type(call));
   const bool kept = keeps_solution(settings.estimator);
-  const at::Tensor bits =
-      kept ? call.empty(known(bits_sizes(input, settings)), at::kByte) : call.no_bytes();
+  const at::Tensor bits = call.empty(known(bits_sizes(input, settings)), at::kByte);
   with_type(call.type(), [&]<class T>(T) {
     Device::template forward<T>(call, solver, z, kept ? bits.mutable_data_ptr<uint8_t>() : nullptr);
   });
