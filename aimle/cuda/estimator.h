@@ -6,7 +6,8 @@
 //   accumulate     the difference of the bits, summed over samples and divided: the gradient
 //   report         statistics, and the controller's update of alpha, by the last block
 // Where a block can hold whole examples, the first three are one kernel (whole_examples.h). All of
-// it can be captured in a graph. alpha and the key are read on the device, at run time.
+// it can be captured in a graph. alpha, and a key that is there, are read on the device, at run
+// time.
 #pragma once
 
 #include "aimle/cuda/rows.h"

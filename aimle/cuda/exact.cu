@@ -122,7 +122,7 @@ template <class T>
 struct SampleCategorical {
   int64_t n;
   SampleRows<T> rows;
-  const int64_t* key;
+  DeviceKey key;
 
   template <class Group>
   __device__ void operator()(Group& group, int64_t row, double* memory) const {
@@ -171,7 +171,7 @@ struct SampleKSubset {
   int64_t n;
   int64_t k;
   SampleRows<T> rows;
-  const int64_t* key;
+  DeviceKey key;
 
   template <class Group>
   __device__ void operator()(Group& group, int64_t row, double* memory) const {
@@ -258,14 +258,14 @@ void evaluate_rows(const SpanningTree& solver, const DistributionRows<T>& rows,
 }
 
 template <class T>
-void sample_rows(const Argmax& solver, const SampleRows<T>& rows, const int64_t* key,
+void sample_rows(const Argmax& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context) {
   for_each_row("exact_sample", rows.count, solver.n, SampleCategorical<T>{solver.n, rows, key},
                context);
 }
 
 template <class T>
-void sample_rows(const TopK& solver, const SampleRows<T>& rows, const int64_t* key,
+void sample_rows(const TopK& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context) {
   const int64_t k = rows.k != nullptr ? solver.n : solver.k;  // at most
   for_each_row("exact_sample", rows.count,
@@ -279,9 +279,11 @@ template void evaluate_rows(const TopK&, const DistributionRows<float>&, const C
 template void evaluate_rows(const TopK&, const DistributionRows<double>&, const Context&);
 template void evaluate_rows(const SpanningTree&, const DistributionRows<float>&, const Context&);
 template void evaluate_rows(const SpanningTree&, const DistributionRows<double>&, const Context&);
-template void sample_rows(const Argmax&, const SampleRows<float>&, const int64_t*, const Context&);
-template void sample_rows(const Argmax&, const SampleRows<double>&, const int64_t*, const Context&);
-template void sample_rows(const TopK&, const SampleRows<float>&, const int64_t*, const Context&);
-template void sample_rows(const TopK&, const SampleRows<double>&, const int64_t*, const Context&);
+template void sample_rows(const Argmax&, const SampleRows<float>&, const DeviceKey&,
+                          const Context&);
+template void sample_rows(const Argmax&, const SampleRows<double>&, const DeviceKey&,
+                          const Context&);
+template void sample_rows(const TopK&, const SampleRows<float>&, const DeviceKey&, const Context&);
+template void sample_rows(const TopK&, const SampleRows<double>&, const DeviceKey&, const Context&);
 
 }  // namespace aimle::cuda

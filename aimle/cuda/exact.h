@@ -21,12 +21,12 @@ template <class T>
 void evaluate_rows(const SpanningTree& solver, const DistributionRows<T>& rows,
                    const Context& context);
 
-/// `rows.key` is not read; `key` [2] is, on the device.
+/// `rows.key` is not read; `key` is.
 template <class T>
-void sample_rows(const Argmax& solver, const SampleRows<T>& rows, const int64_t* key,
+void sample_rows(const Argmax& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context);
 template <class T>
-void sample_rows(const TopK& solver, const SampleRows<T>& rows, const int64_t* key,
+void sample_rows(const TopK& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context);
 
 }  // namespace aimle::cuda

@@ -4,6 +4,12 @@ namespace aimle::cuda {
 
 void require_kernels() {}
 
+bool is_capturing(void* stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status), "cuda");
+  return status != cudaStreamCaptureStatusNone;
+}
+
 int64_t shared_memory_limit() {
   int device = 0, bytes = 0;
   check(cudaGetDevice(&device), "cuda");

@@ -9,8 +9,8 @@ constexpr int kThreads = 256;
 /// A thread per quad of a row.
 template <NoiseKind kind>
 __global__ void __launch_bounds__(kThreads)
-    fill_kernel(const float* table, const int64_t* key_words, NoiseRows rows, float* out) {
-  const Key key = load_key(key_words);
+    fill_kernel(const float* table, const DeviceKey given, NoiseRows rows, float* out) {
+  const Key key = load_key(given);
   const int64_t quads = (rows.n + 3) / 4, all = rows.count * quads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < all;
        i += static_cast<int64_t>(gridDim.x) * kThreads) {
@@ -54,11 +54,11 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void fill_noise(const NoiseSource& source, const int64_t* key, const NoiseRows& rows, float* out,
+void fill_noise(const NoiseSource& source, const DeviceKey& key, const NoiseRows& rows, float* out,
                 const Context& context) {
   const int64_t quads = rows.count * ((rows.n + 3) / 4);
   if (quads == 0) return;
-  const auto fill = [&](void (*kernel)(const float*, const int64_t*, NoiseRows, float*)) {
+  const auto fill = [&](void (*kernel)(const float*, DeviceKey, NoiseRows, float*)) {
     launch("noise", kernel, blocks_for(quads, kThreads), kThreads, 0, context, source.table, key,
            rows, out);
   };

@@ -48,9 +48,11 @@ __device__ __forceinline__ void with_noise_kind(NoiseKind kind, Body body) {
   }
 }
 
-__device__ __forceinline__ Key load_key(const int64_t* key) {
-  return {.seed = static_cast<uint64_t>(__ldg(reinterpret_cast<const long long*>(key))),
-          .stream = static_cast<uint64_t>(__ldg(reinterpret_cast<const long long*>(key) + 1))};
+__device__ __forceinline__ Key load_key(const DeviceKey& key) {
+  if (key.words == nullptr) return key.value;
+  const auto* words = reinterpret_cast<const long long*>(key.words);
+  return {.seed = static_cast<uint64_t>(__ldg(words)),
+          .stream = static_cast<uint64_t>(__ldg(words + 1))};
 }
 
 /// a / b and a % b, in 32 bits where both fit, which is several times as fast.

@@ -35,15 +35,24 @@ struct Context {
 /// std::runtime_error that says how to get them, if the kernels were not built.
 void require_kernels();
 
+/// Whether what is started on this stream (a cudaStream_t) now goes into a graph.
+bool is_capturing(void* stream);
+
+/// A key as kernels take it: read on the device when they run, or given with the launch.
+struct DeviceKey {
+  const int64_t* words = nullptr;  // [2] on the device; null: `value` counts
+  Key value;
+};
+
 /// One call's inputs, as aimle::Examples, with everything on the device.
 template <class T>
 struct DeviceExamples {
   int64_t count = 0;
   int64_t n = 0;
-  const T* theta = nullptr;      // [count, n]
-  const bool* mask = nullptr;    // [count, n] or null
-  const int64_t* k = nullptr;    // [count] or null
-  const int64_t* key = nullptr;  // [2]; read only where there is noise
+  const T* theta = nullptr;    // [count, n]
+  const bool* mask = nullptr;  // [count, n] or null
+  const int64_t* k = nullptr;  // [count] or null
+  DeviceKey key;               // read only where there is noise
 };
 
 /// The scores of `rows()` rows.
@@ -92,7 +101,7 @@ template <class T>
 void symmetrise(int64_t vertices, int64_t count, const T* scores, T* out, const Context& context);
 
 /// noise(key, b, s, j) as float32 [count, samples, n].
-void fill_noise(const NoiseSource& source, const int64_t* key, const NoiseRows& rows, float* out,
+void fill_noise(const NoiseSource& source, const DeviceKey& key, const NoiseRows& rows, float* out,
                 const Context& context);
 
 /// x [rows, n]: the scores themselves, for solvers that are not ours.

@@ -12,6 +12,11 @@ void require_kernels() {
       "or with -DAIMLE_CUDA=ON, or move the tensors to the CPU");
 }
 
+bool is_capturing(void*) {
+  require_kernels();
+  return false;
+}
+
 template <class T>
 void map_rows(const Argmax&, const RowSource<T>&, const RowSink<T>&, const Context&) {
   require_kernels();
@@ -28,7 +33,7 @@ template <class T>
 void map_rows(const GridPath&, const RowSource<T>&, const RowSink<T>&, const Context&) {
   require_kernels();
 }
-void fill_noise(const NoiseSource&, const int64_t*, const NoiseRows&, float*, const Context&) {
+void fill_noise(const NoiseSource&, const DeviceKey&, const NoiseRows&, float*, const Context&) {
   require_kernels();
 }
 template <class T>
@@ -82,11 +87,11 @@ void evaluate_rows(const SpanningTree&, const DistributionRows<T>&, const Contex
   require_kernels();
 }
 template <class T>
-void sample_rows(const Argmax&, const SampleRows<T>&, const int64_t*, const Context&) {
+void sample_rows(const Argmax&, const SampleRows<T>&, const DeviceKey&, const Context&) {
   require_kernels();
 }
 template <class T>
-void sample_rows(const TopK&, const SampleRows<T>&, const int64_t*, const Context&) {
+void sample_rows(const TopK&, const SampleRows<T>&, const DeviceKey&, const Context&) {
   require_kernels();
 }
 
@@ -113,8 +118,9 @@ void sample_rows(const TopK&, const SampleRows<T>&, const int64_t*, const Contex
   template void evaluate_rows(const Argmax&, const DistributionRows<T>&, const Context&);          \
   template void evaluate_rows(const TopK&, const DistributionRows<T>&, const Context&);            \
   template void evaluate_rows(const SpanningTree&, const DistributionRows<T>&, const Context&);    \
-  template void sample_rows(const Argmax&, const SampleRows<T>&, const int64_t*, const Context&);  \
-  template void sample_rows(const TopK&, const SampleRows<T>&, const int64_t*, const Context&);
+  template void sample_rows(const Argmax&, const SampleRows<T>&, const DeviceKey&,                 \
+                            const Context&);                                                       \
+  template void sample_rows(const TopK&, const SampleRows<T>&, const DeviceKey&, const Context&);
 
 AIMLE_INSTANTIATE(float)
 AIMLE_INSTANTIATE(double)

@@ -3,6 +3,8 @@
 #include <c10/core/Stream.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "aimle/torch/noise.h"
+
 namespace aimle::ops {
 namespace {
 
@@ -16,6 +18,13 @@ void* stream_of(c10::Device device) {
 }
 
 }  // namespace
+
+bool is_capturing(c10::Device device) { return cuda::is_capturing(stream_of(device)); }
+
+cuda::DeviceKey device_key(const at::Tensor& key) {
+  if (key.is_cpu()) return {.value = host_key(key)};
+  return {.words = key.const_data_ptr<int64_t>()};
+}
 
 void* DeviceContext::Room::operator()(size_t bytes) {
   blocks.push_back(allocator->allocate(bytes));

@@ -15,6 +15,12 @@
 
 namespace aimle::ops {
 
+/// Whether what this device's current stream gets now goes into a graph.
+bool is_capturing(c10::Device device);
+
+/// A contiguous key for kernels: by pointer if it is on their device, by value if on the CPU.
+cuda::DeviceKey device_key(const at::Tensor& key);
+
 class DeviceContext {
  public:
   /// RuntimeError if aimle was built without GPU kernels.

@@ -52,9 +52,9 @@ void check_sample(const at::Tensor& key, const at::Tensor& scores, const c10::Sy
                    "[aimle::exact_sample] expected a key of int64 but got ", dtype_name(key));
   TORCH_CHECK_VALUE(key.dim() == 1 && key.sym_size(0) == 2,
                     "[aimle::exact_sample] expected a key of shape [2] but got ", key.sym_sizes());
-  TORCH_CHECK_VALUE(key.device() == scores.device(),
+  TORCH_CHECK_VALUE(key.device() == scores.device() || key.is_cpu(),
                     "[aimle::exact_sample] expected a key on the device of scores, ",
-                    scores.device(), ", but it is on ", key.device());
+                    scores.device(), ", or on the CPU but it is on ", key.device());
   TORCH_CHECK_VALUE(samples >= 1, "[aimle::exact_sample] expected samples >= 1 but got ", samples);
 }
 

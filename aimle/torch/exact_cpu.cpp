@@ -1,5 +1,6 @@
 #include "aimle/torch/exact.h"
 #include "aimle/torch/executor.h"
+#include "aimle/torch/noise.h"
 
 namespace aimle::ops {
 namespace {
@@ -7,9 +8,8 @@ namespace {
 template <class T>
 void sample_all(const Distribution& distribution, const SolverTensors& tensors,
                 const SampleOutputs& outputs, const at::Tensor& status) {
-  const auto* words = outputs.key.const_data_ptr<int64_t>();
   SampleRows<T> rows = sample_rows_of<T>(tensors, outputs, status);
-  rows.key = {.seed = static_cast<uint64_t>(words[0]), .stream = static_cast<uint64_t>(words[1])};
+  rows.key = host_key(outputs.key);
   std::visit([&](const auto& solver) { sample(solver, rows, torch_threads()); }, distribution);
 }
 

@@ -42,7 +42,7 @@ void sample_all(const Distribution& distribution, const SolverTensors& tensors,
   }
   const DeviceContext context(tensors.scores);
   const SampleRows<T> rows = sample_rows_of<T>(tensors, outputs, status);
-  const auto* key = outputs.key.const_data_ptr<int64_t>();
+  const cuda::DeviceKey key = device_key(outputs.key);
   if (const auto* entries = std::get_if<Argmax>(&distribution)) {
     cuda::sample_rows(*entries, rows, key, context.get());
   } else {

@@ -138,7 +138,9 @@ Solver make_solver(const LayerInput& input, const LayerSettings& settings) {
 
 void check_layer(const LayerInput& input, const LayerSettings& settings) {
   check_input(solver_input(input, settings));
-  check_same_device("key", input.key, input.theta);
+  TORCH_CHECK_VALUE(input.key.device() == input.theta.device() || input.key.is_cpu(),
+                    "[aimle::perturbed_map] expected key on theta's device ", input.theta.device(),
+                    " or on the CPU but it is on ", input.key.device());
   TORCH_CHECK_TYPE(input.key.scalar_type() == at::kLong,
                    "[aimle::perturbed_map] expected key of type int64 but got ",
                    dtype_name(input.key));

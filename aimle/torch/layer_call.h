@@ -1,7 +1,7 @@
 // One call of a layer: the arguments of the `perturbed_map` ops, parsed once for all devices.
 //
 //   theta      [*batch, *instance]; every instance is one example
-//   key        int64 [2]
+//   key        int64 [2], on theta's device or on the CPU
 //   mask       bool, broadcastable to theta; k: int64, broadcastable to *batch; table:
 //   Sum-of-Gamma's alpha, gbar, updates, velocity, stats: the controller's state, buffers of the
 //   layer. Only

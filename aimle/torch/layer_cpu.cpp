@@ -4,6 +4,7 @@
 #include "aimle/torch/executor.h"
 #include "aimle/torch/gradient_layout.h"
 #include "aimle/torch/layer_device.h"
+#include "aimle/torch/noise.h"
 
 namespace aimle::ops {
 namespace {
@@ -15,8 +16,7 @@ Examples<T> examples_of(const LayerCall& call) {
           .theta = call.theta<T>(),
           .mask = call.mask(),
           .k = call.k(),
-          .key = {.seed = static_cast<uint64_t>(call.key()[0]),
-                  .stream = static_cast<uint64_t>(call.key()[1])}};
+          .key = host_key(call.key())};
 }
 
 /// Lets the controller learn from a pass, and writes the stats.

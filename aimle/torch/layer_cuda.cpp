@@ -12,7 +12,7 @@ cuda::DeviceExamples<T> examples_of(const LayerCall& call) {
           .theta = call.theta<T>(),
           .mask = call.mask(),
           .k = call.k(),
-          .key = call.key()};
+          .key = device_key(call.key())};
 }
 
 template <class Value>

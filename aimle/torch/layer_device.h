@@ -66,7 +66,7 @@ class LayerCall {
   const int64_t* k() const {
     return tensors_.row_k.defined() ? tensors_.row_k.const_data_ptr<int64_t>() : nullptr;
   }
-  const int64_t* key() const { return key_.const_data_ptr<int64_t>(); }
+  const at::Tensor& key() const { return key_; }
 
   /// What a callable solver does.
   Sense callable_sense() const { return settings_.solver_args[0] != 0 ? Sense::kMin : Sense::kMax; }

@@ -35,6 +35,12 @@ struct NoiseShape {
 void check_noise(NoiseKind kind, const at::Tensor& key, const NoiseShape& shape,
                  const std::optional<at::Tensor>& table);
 
+/// The numbers of a contiguous key on the CPU.
+inline Key host_key(const at::Tensor& key) {
+  const auto* words = key.const_data_ptr<int64_t>();
+  return {.seed = static_cast<uint64_t>(words[0]), .stream = static_cast<uint64_t>(words[1])};
+}
+
 template <class Device, NoiseKind kind>
 at::Tensor noise(const at::Tensor& key, c10::SymIntArrayRef batch, c10::SymInt samples,
                  c10::SymIntArrayRef instance) {

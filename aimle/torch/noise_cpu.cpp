@@ -7,16 +7,12 @@ namespace {
 struct Cpu {
   static at::Tensor fill(NoiseKind kind, const at::Tensor& key, const NoiseShape& shape,
                          const std::optional<at::Tensor>& table) {
-    const at::Tensor halves = key.contiguous();
-    const auto* words = halves.const_data_ptr<int64_t>();
     const at::Tensor values = table ? table->contiguous() : at::Tensor();
     const NoiseSource source{.kind = kind,
                              .table = table ? values.const_data_ptr<float>() : nullptr};
     at::Tensor out = shape.empty(key);
-    aimle::fill(
-        source,
-        {.seed = static_cast<uint64_t>(words[0]), .stream = static_cast<uint64_t>(words[1])},
-        shape.rows(), out.mutable_data_ptr<float>(), torch_threads());
+    aimle::fill(source, host_key(key.contiguous()), shape.rows(), out.mutable_data_ptr<float>(),
+                torch_threads());
     return out;
   }
 };

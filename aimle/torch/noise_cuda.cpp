@@ -16,7 +16,7 @@ struct Cuda {
     }
     at::Tensor out = shape.empty(key);
     cuda::fill_noise({.kind = kind, .table = table ? values.const_data_ptr<float>() : nullptr},
-                     halves.const_data_ptr<int64_t>(), shape.rows(), out.mutable_data_ptr<float>(),
+                     device_key(halves), shape.rows(), out.mutable_data_ptr<float>(),
                      context.get());
     return out;
   }

@@ -131,7 +131,8 @@ class OnDevice {
     settings_.noise.table = arena_.upload(batch.table);
     const auto* key = arena_.upload(std::vector<int64_t>{static_cast<int64_t>(batch.key.seed),
                                                          static_cast<int64_t>(batch.key.stream)});
-    examples_ = {.count = examples, .n = test.n, .theta = arena_.upload(batch.theta), .key = key};
+    examples_ = {
+        .count = examples, .n = test.n, .theta = arena_.upload(batch.theta), .key = {.words = key}};
     dy_ = arena_.upload(batch.dy);
     z_ = static_cast<float*>(arena_(batch.dy.size() * sizeof(float)));
     dtheta_ = static_cast<float*>(arena_(batch.theta.size() * sizeof(float)));

@@ -105,8 +105,9 @@ def sample(
 ) -> Tensor:
     """Independent draws of z: [*batch, nb_samples, *instance], without nb_samples like scores.
 
-    key: int64 [2], for example from ``aimle.draw_key``. A draw depends on the key, the instance and
-    the sample alone. Do not draw noise under the same key: it is made of the same random numbers.
+    key: int64 [2], on the device of scores or on the CPU, for example from ``aimle.draw_key``. A
+        draw depends on the key, the instance and the sample alone. Do not draw noise under the same
+        key: it is made of the same random numbers.
     """
     check_tensor("exact.sample", "key", key)
     if nb_samples is not None:

@@ -179,9 +179,10 @@ void expect_same(const std::vector<V>& cpu, const std::vector<V>& kernels, const
 }
 
 template <class T>
-void compare(uint64_t seed) {
+void compare(uint64_t seed, bool key_by_value) {
   const Call<T> call(seed);
-  SCOPED_TRACE("seed " + std::to_string(seed) + ": " + call.text());
+  SCOPED_TRACE("seed " + std::to_string(seed) + (key_by_value ? ", key by value: " : ": ") +
+               call.text());
   const EstimatorSettings& settings = call.settings;
   const auto z_size = call.dy.size(), size = call.theta.size();
   const auto rows = static_cast<size_t>(call.count * settings.samples);
@@ -216,12 +217,14 @@ void compare(uint64_t seed) {
   const cuda::Context context{.allocate = arena};
   const int64_t key[2] = {static_cast<int64_t>(call.key.seed),
                           static_cast<int64_t>(call.key.stream)};
+  const cuda::DeviceKey key_of_call =
+      key_by_value ? cuda::DeviceKey{.value = call.key} : cuda::DeviceKey{.words = key};
   const cuda::DeviceExamples<T> on_device{.count = call.count,
                                           .n = call.n,
                                           .theta = call.theta.data(),
                                           .mask = call.mask_or_null(),
                                           .k = call.k_or_null(),
-                                          .key = key};
+                                          .key = key_of_call};
   std::vector<T> device_z(z_size, T(-7)), device_dtheta(size, T(-7));
   std::vector<uint8_t> device_bits(bits_size, 0xee), status(2 * rows, 0xee);
   uint8_t* device_kept = kept ? device_bits.data() : nullptr;
@@ -254,10 +257,11 @@ void compare(uint64_t seed) {
 
 TEST(LayerOnHost, GivesTheBitsOfTheCpu) {
   for (uint64_t seed = 1; seed <= 120 && !testing::Test::HasFailure(); ++seed) {
+    const bool key_by_value = seed % 4 < 2;
     if (seed % 2 == 0) {
-      compare<float>(seed);
+      compare<float>(seed, key_by_value);
     } else {
-      compare<double>(seed);
+      compare<double>(seed, key_by_value);
     }
   }
 }

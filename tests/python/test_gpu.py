@@ -199,8 +199,10 @@ def test_mixed_devices_are_named(gpu: torch.device):
     with pytest.raises(ValueError, match=r"mask on the device of scores, cuda:0, .* on cpu"):
         aimle.solve(aimle.TopK(2), theta, mask=torch.ones(3, 5, dtype=torch.bool))
     layer = aimle.AIMLE(aimle.TopK(2)).to(gpu)
-    with pytest.raises(ValueError, match=r"key on theta's device cuda:0 but it is on cpu"):
-        layer(theta, key=torch.tensor([1, 2]))
+    with pytest.raises(ValueError, match=r"key on theta's device cpu .* it is on cuda:0"):
+        layer(theta.cpu(), key=torch.tensor([1, 2], device=gpu))
+    with pytest.raises(ValueError, match=r"key on the device of scores, cpu, .* it is on cuda:0"):
+        aimle.exact.sample(aimle.TopK(2), theta.cpu(), torch.tensor([1, 2], device=gpu))
     at_home = aimle.AIMLE(aimle.TopK(2), target=aimle.AdaptiveTarget(0.5))
     with pytest.raises(ValueError, match=r"alpha on theta's device cuda:0 but it is on cpu"):
         at_home(theta.requires_grad_()).sum().backward()

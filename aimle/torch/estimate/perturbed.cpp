@@ -49,7 +49,7 @@ Perturbed perturb(const at::Tensor& theta, const SolverSpec& solver,
                   const PerturbationOptions& options, const LayerCall& call,
                   const std::optional<at::Generator>& generator) {
   const Sense sense = options.sense.value_or(solver.sense);
-  const at::Tensor key = call.key ? *call.key : draw_key(theta, generator);
+  const at::Tensor key = call.key ? call.key->to(theta.device()) : draw_key(theta, generator);
   const int64_t split = theta.dim() - solver.instance_dims();
   const at::IntArrayRef sizes = theta.sizes();
   const at::Tensor eps = sample_noise(options.noise, key, sizes.slice(0, split), options.nb_samples,

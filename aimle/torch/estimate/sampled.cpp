@@ -33,7 +33,7 @@ at::Tensor Sampled::forward(const at::Tensor& theta, const LayerCall& call) cons
 }
 
 at::Tensor Sampled::key(const at::Tensor& theta, const LayerCall& call) const {
-  return call.key ? *call.key : draw_key(theta, generator_);
+  return call.key ? call.key->to(theta.device()) : draw_key(theta, generator_);
 }
 
 at::Tensor Sampled::perturbed(const at::Tensor& scores, const LayerCall& call) const {

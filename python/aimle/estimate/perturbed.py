@@ -89,7 +89,7 @@ class DPO(nn.Module):
         dims = getattr(self.solver, "instance_dims", theta.dim() - 1)
         if not (self.training or self.noise_in_eval):
             return _solve(self.solver, self.sense, theta.detach(), mask, k, dims)
-        key = draw_key(theta, generator=self.generator) if key is None else key
+        key = draw_key(theta, generator=self.generator) if key is None else key.to(theta.device)
         eps, z = _perturbed_solutions(
             self.solver,
             self.sense,
@@ -147,7 +147,7 @@ def perturbed_fenchel_young_loss(
     noise = as_noise(noise)
     sense = sense or getattr(solver, "sense", "max")
     dims = getattr(solver, "instance_dims", theta.dim() - 1)
-    key = draw_key(theta) if key is None else key
+    key = draw_key(theta) if key is None else key.to(theta.device)
     eps, z = _perturbed_solutions(
         solver, sense, noise, temperature, nb_samples, theta, mask, k, key, dims
     )

@@ -68,7 +68,7 @@ class SampledEstimator(nn.Module):
             mask: bool, broadcastable to theta; entries that are False are never chosen and get no
                 gradient.
             k: with TopK, an int or int64 broadcastable to *batch, in place of the solver's k.
-            key: int64 [2] on theta's device; drawn from PyTorch's generator if not given.
+            key: int64 [2]; drawn from PyTorch's generator if not given.
         """
         owner = type(self).__name__
         check_theta(owner, theta)
@@ -95,7 +95,7 @@ class SampledEstimator(nn.Module):
         """z [*batch, S, n] for scores [*batch, n], theta with masked entries -inf."""
 
     def _key(self, theta: Tensor, key: Tensor | None) -> Tensor:
-        return draw_key(theta, generator=self.generator) if key is None else key
+        return draw_key(theta, generator=self.generator) if key is None else key.to(theta.device)
 
     def _gumbel(self, scores: Tensor, key: Tensor | None, draws: int | None = None) -> Tensor:
         """[*batch, S, n], or [*batch, S, draws, n]: zeros, S = 1, where nothing is sampled."""
