@@ -44,4 +44,19 @@ AIMLE_HD PhiloxWords noise_words(Key key, uint32_t b, uint32_t s, uint32_t block
                     static_cast<uint32_t>(key.seed >> 32));
 }
 
+/// A key out of a generator that counts with Philox, as CUDA's curand does: subsequences 0 and 1 of
+/// `seed`, from `offset` (a multiple of 4) on, 64 bits of each. PyTorch's generator of a GPU writes
+/// these two numbers into an int64 [2], and moves its offset by kOffsetOfKey.
+inline constexpr uint64_t kOffsetOfKey = 4;
+inline Key drawn_key(uint64_t seed, uint64_t offset) {
+  const auto half = [&](uint32_t subsequence) {
+    const uint64_t block = offset / 4;
+    const PhiloxWords words =
+        philox4x32(static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), subsequence, 0,
+                   static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32));
+    return static_cast<uint64_t>(words.w[0]) << 32 | words.w[1];
+  };
+  return {.seed = half(0), .stream = half(1)};
+}
+
 }  // namespace aimle

@@ -49,6 +49,10 @@ at::Tensor draw_key(const at::Tensor& like, const std::optional<at::Generator>& 
   return call("draw_key", {like, generator, int64_t{0}});
 }
 
+at::Tensor draw_host_key(const at::Tensor& theta, const std::optional<at::Generator>& generator) {
+  return call("draw_host_key", {theta, generator, int64_t{0}});
+}
+
 at::Tensor sample_noise(const NoiseSpec& noise, const at::Tensor& key, at::IntArrayRef batch,
                         int64_t samples, at::IntArrayRef instance) {
   if (noise.kind == NoiseKind::kNone) {

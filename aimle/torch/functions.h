@@ -30,6 +30,10 @@ at::Tensor solve(const SolverSpec& solver, const at::Tensor& scores, const RowLi
 at::Tensor draw_key(const at::Tensor& like,
                     const std::optional<at::Generator>& generator = std::nullopt);
 
+/// The same numbers for a layer over theta: on the CPU where that spares a GPU the drawing.
+at::Tensor draw_host_key(const at::Tensor& theta,
+                         const std::optional<at::Generator>& generator = std::nullopt);
+
 /// Noise for scores of these sizes, [*batch, samples, *instance] on the device of key: float32.
 /// Zeros for NoiseKind::kNone.
 at::Tensor sample_noise(const NoiseSpec& noise, const at::Tensor& key, at::IntArrayRef batch,

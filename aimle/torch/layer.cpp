@@ -186,9 +186,9 @@ at::Tensor Layer::operator()(const at::Tensor& theta, const LayerCall& given) co
   if (given.key.has_value()) {
     key = *given.key;
   } else if (kind == NoiseKind::kNone) {
-    key = at::zeros({2}, theta.options().dtype(at::kLong).requires_grad(false));
+    key = at::zeros({2}, at::kLong);
   } else {
-    key = draw_key(theta, options_.generator);
+    key = draw_host_key(theta, options_.generator);
   }
   const auto tensor = [](const std::map<std::string, at::Tensor>& from, const char* key_name) {
     const auto found = from.find(key_name);

@@ -80,7 +80,7 @@ at::Tensor project(const at::Tensor& theta, Projection projection = Projection::
 struct LayerCall {
   std::optional<at::Tensor> mask = std::nullopt;
   std::optional<at::Tensor> k = std::nullopt;
-  std::optional<at::Tensor> key = std::nullopt;  // drawn if not given
+  std::optional<at::Tensor> key = std::nullopt;  // there or on the CPU; drawn if not given
 };
 
 /// Moves tensors in place, so that whoever holds them sees it; their types stay.

@@ -45,6 +45,9 @@ TORCH_LIBRARY(aimle, library) {
   library.def("sum_of_gamma_table(int k, int iterations, *, Device? device=None) -> Tensor", pure);
   library.def("draw_key(Tensor like, *, Generator? generator=None, int rank=0) -> Tensor",
               {at::Tag::pt2_compliant_tag, at::Tag::nondeterministic_seeded});
+  // Not for graphs of torch.compile, which must know the device of its result beforehand.
+  library.def("draw_host_key(Tensor like, *, Generator? generator=None, int rank=0) -> Tensor",
+              {at::Tag::nondeterministic_seeded});
 }
 
 /// z is piecewise constant in the scores, so it carries no gradient, as that of torch.argmax; a key
@@ -58,7 +61,9 @@ TORCH_LIBRARY_IMPL(aimle, Autograd, library) {
   for (const char* name : kSolvers) {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&without_gradient>());
   }
-  library.impl("draw_key", torch::CppFunction::makeFromBoxedFunction<&without_gradient>());
+  for (const char* name : {"draw_key", "draw_host_key"}) {
+    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&without_gradient>());
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@ from typing import Literal, overload
 
 import torch
 from torch import Generator, Tensor
+from torch._ops import OpOverload
 
 from aimle._settings import check_int, check_tensor
 from aimle.noise import Noise, as_noise
@@ -14,6 +15,7 @@ from aimle.solvers import CHECK_ALL, CHECK_DEFAULT, CHECK_NOTHING, Solver
 
 _ops = torch.ops.aimle
 _draw_key = _ops.draw_key.default
+_draw_host_key = _ops.draw_host_key.default
 _CAN_BE_DISTRIBUTED = torch.distributed.is_available()
 _RANK = int(os.environ.get("RANK", "0"))
 
@@ -127,10 +129,20 @@ def draw_key(
             "[aimle.draw_key] a generator cannot be used under torch.compile: draw the key outside "
             "and pass it as key"
         )
-    rank = process_rank() if rank is None else rank
+    return _draw(_draw_key, like, generator, process_rank() if rank is None else rank)
+
+
+def draw_layer_key(theta: Tensor, generator: Generator | None) -> Tensor:
+    """The numbers of draw_key, on the CPU where that spares a GPU the drawing."""
+    if not theta.is_cuda or torch.compiler.is_compiling():
+        return draw_key(theta, generator=generator)
+    return _draw(_draw_host_key, theta, generator, process_rank())
+
+
+def _draw(op: OpOverload, like: Tensor, generator: Generator | None, rank: int) -> Tensor:
     if generator is None and rank == 0:
-        return _draw_key(like)  # half the time: arguments by name are slow
-    return _draw_key(like, generator=generator, rank=rank)
+        return op(like)  # half the time: arguments by name are slow
+    return op(like, generator=generator, rank=rank)
 
 
 def process_rank() -> int:

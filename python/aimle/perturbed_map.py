@@ -24,7 +24,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from aimle._settings import check_choice, check_int, check_tensor, check_theta, is_number
-from aimle.functional import draw_key
+from aimle.functional import draw_layer_key
 from aimle.noise import Noise, SumOfGamma, as_noise
 from aimle.solvers import CHECK_DEFAULT, Solver, TopK, check_solver
 from aimle.staged import staged_map
@@ -149,8 +149,9 @@ class PerturbedMap(nn.Module):
             mask: bool, broadcastable to theta; entries that are False are never chosen, take no
                 part in norms and counts, and get no gradient.
             k: with TopK, an int or int64 broadcastable to *batch, in place of the solver's k.
-            key: int64 [2] on theta's device; the same key gives the same noise. Drawn from
-                PyTorch's generator if not given.
+            key: int64 [2], on theta's device or on the CPU; the same key gives the same noise.
+                Drawn from PyTorch's generator if not given. One on the CPU is read at the call: a
+                captured graph repeats it in every replay.
         """
         check_theta(type(self).__name__, theta)
         if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
@@ -159,6 +160,8 @@ class PerturbedMap(nn.Module):
             check_tensor(type(self).__name__, "mask", mask)
         if key is not None:
             check_tensor(type(self).__name__, "key", key)
+            if key.is_cpu and torch.compiler.is_compiling():
+                key = key.to(theta.device)  # graphs of torch.compile want all on one device
         noisy = self.training or self.noise_in_eval
         if not noisy or self.noise is None:
             key = theta.new_zeros(2, dtype=torch.int64) if key is None else key
@@ -266,7 +269,7 @@ class PerturbedMap(nn.Module):
                 f"[aimle.{type(self).__name__}] a generator cannot be replayed by activation "
                 "checkpointing: draw a key outside (aimle.draw_key) and pass it as key"
             )
-        return draw_key(theta, generator=self.generator)
+        return draw_layer_key(theta, self.generator)
 
     def _apply(self, fn, recurse=True):
         """Moves the state with the module, but keeps it in float64 and int64."""

@@ -28,5 +28,23 @@ TEST(Philox, NoiseWordsFollowTheContract) {
             philox({3, 5, 7, 0x76543210}, 0x89abcdef, 0x01234567));
 }
 
+// The known answers of curand_init and curand4 of CUDA 13.0, compiled for the host.
+TEST(Philox, DrawnKeysAreCurandsOwn) {
+  struct Answer {
+    uint64_t seed, offset, first, second;
+  };
+  for (const Answer& answer : std::to_array<Answer>(
+           {{0, 0, 0x6627e8d5e169c58d, 0x844515e1f08d6eaa},
+            {1, 0, 0xe3e80670e50a0ebc, 0x07071c12428264b6},
+            {42, 4, 0xfcdb212753ba6cfd, 0x20ff9139fdd21d94},
+            {67280421310721, 8, 0x4db532b149aace70, 0xe4208514b7bea2f1},
+            {0xfedcba9876543210, 0x3fffffff8, 0x8b2ac680781677fc, 0x48a67ded96734b97},
+            {~uint64_t{0}, ~uint64_t{3}, 0x95a880dd95be01c8, 0x2be75867f9c73984}})) {
+    const Key key = drawn_key(answer.seed, answer.offset);
+    EXPECT_EQ(key.seed, answer.first) << "seed " << answer.seed << ", offset " << answer.offset;
+    EXPECT_EQ(key.stream, answer.second) << "seed " << answer.seed << ", offset " << answer.offset;
+  }
+}
+
 }  // namespace
 }  // namespace aimle

@@ -181,6 +181,19 @@ def test_draw_key_takes_a_generator(device: torch.device):
     assert torch.equal(torch.get_rng_state(), state)
 
 
+def test_a_host_key_has_the_numbers_of_draw_key(device: torch.device):
+    like, draw_host_key = torch.zeros(2, device=device), torch.ops.aimle.draw_host_key
+    for rank in (0, 3):
+        torch.manual_seed(4)
+        expected = [aimle.draw_key(like, rank=rank).cpu() for _ in range(3)]
+        torch.manual_seed(4)
+        got = [draw_host_key(like, rank=rank) for _ in range(3)]
+        assert all(key.device.type == "cpu" for key in got)
+        torch.testing.assert_close(got, expected, rtol=0, atol=0)
+    with pytest.raises(ValueError, match="rank >= 0"):
+        draw_host_key(like, rank=-1)
+
+
 def test_draw_key_uses_all_its_bits(device: torch.device):
     keys = torch.stack([aimle.draw_key(torch.zeros(1, device=device)) for _ in range(200)]).cpu()
     bits = (keys.unsqueeze(-1) >> torch.arange(64)) & 1
