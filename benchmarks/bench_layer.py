@@ -158,10 +158,11 @@ def measure(steps: list[Callable[[], object]], rounds: int) -> list[float]:
     return [statistics.median(t) for t in times]
 
 
-def tiny_call(rounds: int) -> float:
-    """Seconds for theta [1, 10] under argmax: what a call costs before any work."""
+def tiny_calls(rounds: int) -> list[float]:
+    """Seconds for theta [1, 10] under argmax, what a call costs before any work, and times two."""
     case = Case("", (1, 10), 1, aimle.Argmax(), None, aimle.Gumbel(), None, 0, 0)
-    return measure([_stepper(aimle.AIMLE(case.solver), case)], rounds)[0]
+    layer = _stepper(aimle.AIMLE(case.solver), case)
+    return measure([layer, _stepper(lambda theta: theta * 2.0, case, case.shape)], rounds)
 
 
 def print_scaling(rounds: int) -> None:
@@ -221,7 +222,8 @@ def print_cases(options: argparse.Namespace) -> None:
                 line += f"{time_:9.2f} ms{time_ / mine:8.0f}x"
             print(line, flush=True)
     torch.set_num_threads(max(options.threads))
-    print(f"\none call of theta [1, 10], argmax: {tiny_call(options.rounds) * 1e6:.0f} µs (aim 80)")
+    tiny, twice = (1e6 * t for t in tiny_calls(options.rounds))
+    print(f"\none call of theta [1, 10], argmax: {tiny:.0f} µs (aim 80); theta * 2: {twice:.0f} µs")
 
 
 if __name__ == "__main__":
