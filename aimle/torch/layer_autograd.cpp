@@ -93,22 +93,6 @@ struct PerturbedMap : torch::autograd::Function<PerturbedMap> {
   }
 };
 
-}  // namespace
-}  // namespace aimle::ops
-
-/// As for every node, but for its name, which is demangled at every call otherwise.
-template <>
-torch::autograd::variable_list torch::autograd::CppNode<aimle::ops::PerturbedMap>::apply(
-    variable_list&& inputs) {
-  static const std::string known_name = name();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return CppNode_apply_functional<aimle::ops::PerturbedMap>(
-      std::move(inputs), ctx_, is_variable_input_, output_info_, known_name);
-}
-
-namespace aimle::ops {
-namespace {
-
 at::Tensor perturbed_map_autograd(ArgumentReader& reader) {
   const Values input = reader.take(kLayerInputsCount);
   const Values state = reader.take(kLayerStateCount);
