@@ -14,7 +14,7 @@ export PATH := $(dir $(PYTHON)):$(PATH)
 export PYTHON JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python build demo test test-gpu bench bench-gpu lint format sanitize wheel versions clean
+.PHONY: help setup check-python build demo test test-gpu bench bench-gpu lint format sanitize sanitize-gpu wheel versions clean
 
 help:  ## Lists these targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
@@ -88,6 +88,12 @@ sanitize: setup  ## Runs the core's tests under the address and undefined-behavi
 	@cmake --preset asan
 	@cmake --build --preset asan -j $(JOBS)
 	@ctest --preset asan -j $(JOBS)
+
+sanitize-gpu: setup  ## Runs every layer under compute-sanitizer's memcheck and racecheck
+	@cmake --preset release -DPYTHON="$(PYTHON)" -DAIMLE_CUDA=ON
+	@cmake --build --preset release -j $(JOBS)
+	@for tool in memcheck racecheck; do PYTHONPATH=python compute-sanitizer --tool $$tool --error-exitcode 1 \
+	  --kernel-name kns=aimle "$(PYTHON)" tests/cuda/every_layer.py || exit 1; done
 
 versions: setup  ## Shows the version of everything in use
 	@scripts/versions.sh
