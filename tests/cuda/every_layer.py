@@ -27,11 +27,13 @@ CASES = [
 
 def main(device: str) -> None:
     torch.manual_seed(0)
+    target = aimle.AdaptiveTarget(initial_alpha=1.0)  # so that solutions differ from the start
     for solver, shape in CASES:
         for noise in (aimle.Gumbel(), aimle.SumOfGamma(k=10)):
             for nb_samples in (1, 3):
                 theta = torch.rand(shape).add_(0.1).to(device).requires_grad_()
-                layer = aimle.AIMLE(solver, noise=noise, nb_samples=nb_samples).to(device)
+                layer = aimle.AIMLE(solver, noise=noise, nb_samples=nb_samples, target=target)
+                layer.to(device)
                 z = layer(theta)
                 z.backward(torch.randn_like(z))
                 print(solver, shape, noise, nb_samples, theta.grad.abs().sum().item(), flush=True)
