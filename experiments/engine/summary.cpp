@@ -48,12 +48,14 @@ std::string cell_of(const Run& run, const std::vector<GridAxis>& grid) {
   return text;
 }
 
-std::string line(const std::string& cell, const Json& described) {
-  std::string text = cell.empty() ? "all seeds:" : cell + ":";
-  for (const auto& [name, value] : described.items()) {
-    if (name.find("loss") == std::string::npos) continue;
-    text += "  " + name + " " + spell(value["mean"].get<double>()) + " ± " +
-            spell(value["sd"].get<double>());
+/// What a reader asks for: the metric that chose, and those of the test set.
+std::string line(const Json& cell, const std::string& select) {
+  const auto name = cell["settings"].get<std::string>();
+  std::string text = name.empty() ? "all seeds:" : name + ":";
+  for (const auto& [metric, value] : cell["metrics"].items()) {
+    if (metric != select && !metric.starts_with("test_")) continue;
+    text += "  " + metric + " " + spell(value["mean"].get<double>());
+    if (cell["runs"].get<size_t>() > 1) text += " ± " + spell(value["sd"].get<double>());
   }
   return text;
 }
@@ -85,7 +87,7 @@ void write_summary(const Campaign& campaign, const std::vector<Run>& runs,
                     "; a validation split may be missing");
     }
     listed.push_back({{"settings", cells[i]}, {"runs", chosen[i].size()}, {"metrics", described}});
-    say(line(cells[i], described));
+    say(line(listed.back(), select));
     const auto mean = [&](size_t k) {
       return sign * listed[k]["metrics"][select]["mean"].get<double>();
     };
@@ -94,7 +96,7 @@ void write_summary(const Campaign& campaign, const std::vector<Run>& runs,
   summary["cells"] = listed;
   if (cells.size() > 1) {
     summary["winner"] = listed[winner];
-    say("chosen by " + select + ": " + line(cells[winner], listed[winner]["metrics"]));
+    say("chosen by " + select + ": " + line(listed[winner], select));
   }
   write_atomically(campaign.out / "summary.json", summary.dump(2) + "\n");
 }

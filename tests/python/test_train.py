@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -221,7 +222,9 @@ def test_a_loss_that_is_not_finite_stops_the_run(program: Path, tmp_path: Path) 
 
 def test_seeds_side_by_side_are_the_runs_alone(program: Path, finished, tmp_path: Path) -> None:
     experiment, whole = finished
-    train(program, tmp_path / "all", "--seeds", "0,3", "--threads", "2", experiment=experiment)
+    seeds = ["--seeds", "0,3", "--threads", "2"]
+    told = train(program, tmp_path / "all", *seeds, experiment=experiment).stderr
+    assert re.search(r"^all seeds:.*  test_loss [0-9.]+ ± [0-9.]+", told, re.MULTILINE)
     assert metrics(tmp_path / "all" / "seed-0") == metrics(whole)
     assert metrics(tmp_path / "all" / "seed-3") != metrics(whole)
     summary = json.loads((tmp_path / "all" / "summary.json").read_text())
@@ -239,7 +242,11 @@ def test_a_grid_is_searched_by_the_validation_loss(program: Path, tmp_path: Path
     summary = json.loads((out / "summary.json").read_text())
     assert summary["winner"]["settings"] == f"lambda={best}"
     assert summary["winner"]["metrics"]["test_loss"]["mean"] == losses[best]["test_loss"]
-    assert f"chosen by val_loss: lambda={best}" in message
+    last = message.splitlines()[-1]
+    assert last.startswith(f"chosen by val_loss: lambda={best}:  ")
+    assert f"  test_loss {losses[best]['test_loss']:.5g}  " in last
+    assert "train_loss" not in last
+    assert "±" not in last  # of one run
 
 
 def test_a_metric_to_select_by_must_exist(program: Path, tmp_path: Path) -> None:
