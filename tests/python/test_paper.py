@@ -99,6 +99,32 @@ def test_the_paper_in_portions(tmp_path: Path) -> None:
     assert f"{ours:.4g}" in page
 
 
+CUT = {
+    "dvae": "examples=60 validation=20 test_examples=20 epochs=1 batch=20 rows=4",
+    "l2x": "examples=60 heldout=40 annotated=10 epochs=1 seeds=0 batch=20",
+    "nri": "examples=40 validation=20 test_examples=20 hidden=8 epochs=1 epoch_steps=2 seeds=0",
+    "warcraft": "examples=14 validation=7 test_examples=7 batch=7 epochs=1",
+}
+
+
+def test_every_command_of_the_full_form_runs(tmp_path: Path) -> None:
+    """One entry of each kind, all its methods and settings, on as little data as can be."""
+    names = ["dvae-k10", "dvae-k1", "l2x-taste", "nri-t10", "nri-t20", "warcraft-12"]
+    cut = [f"--set={kind}.{text}" for kind, texts in CUT.items() for text in texts.split()]
+    out = tmp_path / "paper"
+    done = aimle("paper", *cut, "--entries", ",".join(names), "--out", out, figures=True)
+    assert done.returncode == 0, done.stderr
+    entries = {e["name"]: e for e in json.loads((out / "paper.json").read_text())["entries"]}
+    for name in names:
+        assert entries[name]["form"] == "full"
+        assert all(command["complete"] for command in entries[name]["commands"]), name
+    page = (out / "report.html").read_text()
+    rows = [row for row in page.split("<tr>") if "frames=10, method=aimle_forward" in row]
+    assert len(rows) == 1
+    assert "-1877.9 ± 277.53" in rows[0]
+    assert "1 seed(s)" in rows[0]  # ours beside theirs
+
+
 def test_stops_in_order(tmp_path: Path) -> None:
     out = tmp_path / "paper"
     command = [str(PROGRAM), *TINY, "--set", "dvae.epochs=100000", "--out", str(out)]
