@@ -1,5 +1,6 @@
 """What a user sees of the package: names, help, signatures, representations, kinds of numbers."""
 
+import ast
 import importlib
 import inspect
 import subprocess
@@ -66,6 +67,22 @@ def test_signatures_spell_out_every_setting(cls: type):
 def test_the_class_of_a_solver_is_not_a_solver(cls: type):
     with pytest.raises(TypeError, match=rf"\[aimle.{cls.__name__}\] .* the class TopK itself"):
         cls(aimle.TopK)
+
+
+def test_names_of_typing_are_no_newer_than_python_3_10():
+    since = """LiteralString NoDefault Never NotRequired ReadOnly Required Self TypeAliasType TypeIs
+        TypeVarTuple Unpack assert_never assert_type clear_overloads dataclass_transform
+        get_overloads get_protocol_members is_protocol override reveal_type"""
+    modules = sorted(Path(aimle.__file__).parent.rglob("*.py"))
+    assert len(modules) > 40
+    imported = [
+        (module.name, alias.name)
+        for module in modules
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "typing"
+        for alias in node.names
+    ]
+    assert [each for each in imported if each[1] in since.split()] == []
 
 
 @pytest.mark.skipif(not hasattr(typing, "get_overloads"), reason="Python 3.11 keeps overloads")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-from typing import Self, TextIO
+from typing import TextIO
 
 _WIDTH = 28
 _LINE_SECONDS = 5.0
@@ -20,7 +20,7 @@ class Progress:
         self.live = self.stream.isatty()
         self.done, self.start, self.shown = 0, time.monotonic(), 0.0
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Progress:
         return self
 
     def __exit__(
