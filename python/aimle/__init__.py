@@ -15,6 +15,7 @@ Every function here is also an op, ``torch.ops.aimle.<name>``, usable under ``to
 """
 
 import importlib
+from typing import TYPE_CHECKING
 
 from aimle import _library, exact
 from aimle.diagnosis import Diagnosis, diagnose
@@ -91,10 +92,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str):
-    if name == "compat":  # imported when it is asked for
-        return importlib.import_module("aimle.compat")
-    raise AttributeError(f"module 'aimle' has no attribute {name!r}")
+if TYPE_CHECKING:  # to a type checker a __getattr__ would mean any name
+    from aimle import compat
+else:
+
+    def __getattr__(name: str):
+        if name == "compat":  # imported when it is asked for
+            return importlib.import_module("aimle.compat")
+        raise AttributeError(f"module 'aimle' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -56,11 +56,11 @@ def recommend(group: list[dict[str, Any]]) -> dict[str, Any]:
         reason += "; lambda is in units of this loss: it does not carry over"
     if _has_no_limit(chosen):
         reason += "; more samples do not mend that"
-        other = next((row for row in group if not _has_no_limit(row)), None)
-        if other is not None:
+        limited = next((row for row in group if not _has_no_limit(row)), None)
+        if limited is not None:
             reason += (
-                f", and a high cosine alone may train badly; best of the others: {name_of(other)}, "
-                f"cosine {other['cosine']:.3f}"
+                ", and a high cosine alone may train badly; best of the others: "
+                f"{name_of(limited)}, cosine {limited['cosine']:.3f}"
             )
     if _is_soft(chosen):
         hard = next((row for row in group if not _is_soft(row)), None)

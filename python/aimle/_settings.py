@@ -2,6 +2,7 @@
 
 import math
 from numbers import Integral, Real
+from typing import TypeGuard
 
 from torch import Tensor, strided
 
@@ -22,7 +23,7 @@ def check_int(owner: str, name: str, value: object, low: int, high: int | None =
     return value
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Whether value is a finite real number, NumPy's too."""
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
@@ -42,7 +43,7 @@ def check_tensor(owner: str, name: str, value: object) -> None:
         )
 
 
-def check_theta(owner: str, theta: object) -> None:
+def check_theta(owner: str, theta: Tensor) -> None:
     """TypeError unless theta is a dense tensor of a floating-point type."""
     if not isinstance(theta, Tensor):
         check_tensor(owner, "theta", theta)

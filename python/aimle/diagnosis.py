@@ -277,9 +277,8 @@ def _gradient(layer: nn.Module, theta: Tensor, loss: Loss) -> tuple[Tensor, int]
     theta = theta.clone().requires_grad_()
     z = layer(theta)
     losses = loss(z)
-    total = losses
-    if hasattr(layer, "surrogate"):
-        total = layer.surrogate(theta, z, losses)
+    surrogate = getattr(layer, "surrogate", None)
+    total = losses if surrogate is None else surrogate(theta, z, losses)
     count = losses.shape[-1]
     (gradient,) = torch.autograd.grad(total.sum(), theta, allow_unused=True)
     return (torch.zeros_like(theta) if gradient is None else gradient / count), count
@@ -297,12 +296,13 @@ def _measure(
 ) -> dict:
     alpha = getattr(layer, "alpha", None)
     alpha = float(alpha) if alpha is not None else None
+    stats = getattr(layer, "stats", None)
     estimates, steps, fastest = [], [], math.inf
     for _ in range(repeats):
         start = time.perf_counter()
         estimates.append(_gradient(layer, theta, loss)[0].double())
         fastest = min(fastest, time.perf_counter() - start)
-        seen = layer.stats().get("lambda_mean") if hasattr(layer, "stats") else None
+        seen = None if stats is None else stats().get("lambda_mean")
         if seen is not None and bool(torch.isfinite(seen)):
             steps.append(float(seen))
     all_ = torch.stack(estimates)

@@ -236,7 +236,7 @@ def _exponents(solver: Solver, scores: Tensor, z: Tensor, mask: Tensor | None) -
 
 
 def _settings(
-    function: str, solver: object, scores: object, mask: object, k: Tensor | int | None
+    function: str, solver: object, scores: object, mask: Tensor | None, k: Tensor | int | None
 ) -> tuple[str, list[int], Tensor | None, Tensor | None]:
     """The arguments of an op of the closed forms after its tensors."""
     if not isinstance(solver, _CLOSED_FORM):

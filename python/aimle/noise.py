@@ -6,9 +6,9 @@ for any batch, thread count and device.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, overload
 
 import torch
 from torch import Tensor
@@ -101,6 +101,7 @@ class SumOfGamma(Noise):
 
     k: int
     nb_iterations: int = 10
+    _stddev: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name, high in (("k", 1_000_000), ("nb_iterations", 1000)):
@@ -123,7 +124,19 @@ class SumOfGamma(Noise):
         return _ops.sum_of_gamma.default(key, batch, samples, instance, self.table(key.device))
 
 
-_BY_NAME = {"gumbel": Gumbel, "normal": Normal, "logistic": Logistic}
+_BY_NAME: dict[str, Callable[[], Noise]] = {
+    "gumbel": Gumbel,
+    "normal": Normal,
+    "logistic": Logistic,
+}
+
+
+@overload
+def as_noise(noise: Noise | str) -> Noise: ...
+
+
+@overload
+def as_noise(noise: Noise | str | None) -> Noise | None: ...
 
 
 def as_noise(noise: Noise | str | None) -> Noise | None:

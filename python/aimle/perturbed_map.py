@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Generator, Tensor, nn
@@ -28,7 +28,7 @@ from aimle.functional import draw_layer_key
 from aimle.noise import Noise, SumOfGamma, as_noise
 from aimle.solvers import CHECK_DEFAULT, Solver, TopK, check_solver
 from aimle.staged import staged_map
-from aimle.targets import AdaptiveTarget, Target, target_arguments
+from aimle.targets import AdaptiveTarget, Target, ThresholdTarget, target_arguments
 
 Output = Literal["samples", "flat", "mean"]
 Sense = Literal["max", "min"]
@@ -65,20 +65,24 @@ class PerturbedMap(nn.Module):
             unless it has an attribute ``sense`` or, failing that, the layer's sense says otherwise.
             All dimensions of theta but the first are the instance's, unless it has an attribute
             ``instance_dims``. It sees masked scores as -inf (+inf if it minimises).
-        difference: "central", "forward" or "straight_through".
+        difference: "central", "forward" or "straight_through"; "thresholds" for that target.
     The other arguments are those of ``AIMLE``.
     """
 
-    alpha: Tensor
-    gbar: Tensor
-    updates: Tensor
+    # None unless the target is adaptive: Any spares the users of adaptive ones the question.
+    alpha: Tensor | Any
+    gbar: Tensor | Any
+    updates: Tensor | Any
+    layer_stats: Tensor
+    table: Tensor | None
+    __call__: Callable[..., Tensor]
 
     def __init__(
         self,
         solver: Solver | Callable[..., Tensor],
         *,
-        difference: Literal["central", "forward", "straight_through"],
-        target: Target,
+        difference: Literal["central", "forward", "straight_through", "thresholds"],
+        target: Target | ThresholdTarget,
         noise: Noise | str | None,
         nb_samples: int,
         theta_noise_temperature: float,
@@ -111,22 +115,21 @@ class PerturbedMap(nn.Module):
             else target_noise_temperature
         )
         self.target = target
-        self.sense: Sense = sense or getattr(solver, "sense", "max")
+        own_sense: Sense = getattr(solver, "sense", "max")
+        self.sense = sense or own_sense
         self.output = output
         self.noise_in_eval = noise_in_eval
         self.generator = generator
         self.difference = difference
         self._target_arguments = target_arguments(target)
 
-        adaptive = isinstance(target, AdaptiveTarget)
-        state = {
-            "alpha": torch.tensor(target.start, dtype=torch.float64) if adaptive else None,
-            "gbar": torch.tensor(target.initial_gbar, dtype=torch.float64) if adaptive else None,
-            "updates": torch.tensor(0, dtype=torch.int64) if adaptive else None,
-            "velocity": (
-                torch.tensor(0.0, dtype=torch.float64) if adaptive and target.momentum else None
-            ),
-        }
+        state: dict[str, Tensor | None] = dict.fromkeys(("alpha", "gbar", "updates", "velocity"))
+        if isinstance(target, AdaptiveTarget):
+            state["alpha"] = torch.tensor(target.start, dtype=torch.float64)
+            state["gbar"] = torch.tensor(target.initial_gbar, dtype=torch.float64)
+            state["updates"] = torch.tensor(0, dtype=torch.int64)
+            if target.momentum:
+                state["velocity"] = torch.tensor(0.0, dtype=torch.float64)
         for name, value in state.items():
             self.register_buffer(name, value)
         stats = torch.full((len(_STATS) + len(_THRESHOLD_STATS),), math.nan, dtype=torch.float64)
@@ -277,6 +280,6 @@ class PerturbedMap(nn.Module):
         super()._apply(fn, recurse)
         for name, value in before.items():
             moved = self._buffers[name]
-            if value is not None and moved.dtype != value.dtype:
+            if value is not None and moved is not None and moved.dtype != value.dtype:
                 self._buffers[name] = value.to(moved.device)
         return self

@@ -40,7 +40,7 @@ class StagedCall:
     the tensors of the graph."""
 
     #: What the solver's answer must have in common with its scores.
-    must_keep = ("shape", "dtype", "device")
+    must_keep: tuple[str, ...] = ("shape", "dtype", "device")
 
     def __init__(self, layer, theta, key, mask, settings, args, kwargs) -> None:
         self.layer, self.settings, self.args, self.kwargs = layer, settings, args, kwargs
@@ -61,10 +61,11 @@ class StagedCall:
         """x [B S, *instance]."""
         return _ops.perturb.default(*self.inputs(theta), *self.settings)
 
-    def step(self, theta: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """x_left, x_right [B S, *instance], and lambda and counted for `difference`."""
+    def step(self, theta: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+        """x_left, x_right [B S, *instance], and what `difference` asks for: lambda and counted."""
         alpha = self.layer._state()[0]
-        return _ops.step.default(dy, *self.inputs(theta), alpha, *self.settings)
+        left, right, *weights = _ops.step.default(dy, *self.inputs(theta), alpha, *self.settings)
+        return left, right, tuple(weights)
 
     def difference(
         self,
@@ -72,12 +73,11 @@ class StagedCall:
         dy: Tensor,
         z_left: Tensor,
         z_right: Tensor,
-        lambda_: Tensor,
-        counted: Tensor,
+        weights: tuple[Tensor, ...],
     ) -> Tensor:
         """The gradient of theta; the state moves."""
         state = self.layer._state()
-        solutions = (z_left, z_right, lambda_, counted)
+        solutions = (z_left, z_right, *weights)
         return _ops.difference.default(*solutions, *self.inputs(theta), *state, *self.settings)
 
     def straight_through(self, theta: Tensor, dy: Tensor) -> Tensor:
@@ -141,10 +141,10 @@ def _gradient(call: StagedCall, theta: Tensor, z: Tensor | None, dy: Tensor) -> 
     """The gradient of theta; z is the forward pass's solution where it serves as the left one."""
     if call.layer.difference == "straight_through":
         return call.straight_through(theta, dy)
-    left, right, lambda_, counted = call.step(theta, dy)
+    left, right, weights = call.step(theta, dy)
     z_left = call.solve(left) if z is None else z
     z_right = call.solve(right)
-    return call.difference(theta, dy, z_left, z_right, lambda_, counted)
+    return call.difference(theta, dy, z_left, z_right, weights)
 
 
 class _OnlyOnce(torch.autograd.Function):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, cast, overload
 
 import numpy as np
 import torch
@@ -22,8 +22,9 @@ from aimle.compat.noise import BaseNoiseDistribution, as_native, is_ours
 from aimle.compat.target import (
     AdaptiveTargetDistribution,
     BaseTargetDistribution,
+    OurTarget,
     TargetDistribution,
-    has_own_rule,
+    has_our_rule,
 )
 from aimle.functional import draw_key, sample_noise
 from aimle.perturbed_map import PerturbedMap
@@ -35,11 +36,44 @@ _CHOICES = 2  # the noise is the first word
 _COUNTS = 3  # the number of samples is the first one
 
 
-def usable_as_decorator(estimator: Callable[..., Any]) -> Callable[..., Any]:
+P = ParamSpec("P")  # the extra arguments of a function
+S = ParamSpec("S")  # the settings of an estimator
+
+
+class Differentiable(Protocol[P]):
+    """What a function becomes: the same with a gradient. The layer behind it is ``layer``."""
+
+    layer: AuthorsMap
+
+    def __call__(self, theta: Tensor, *args: P.args, **kwargs: P.kwargs) -> Tensor: ...
+
+
+class Decorator(Protocol[S]):
+    """``estimator(function, ...)``, ``@estimator`` and ``@estimator(...)``."""
+
+    @overload
+    def __call__(
+        self,
+        function: Callable[Concatenate[Tensor, P], Tensor],
+        *args: S.args,
+        **settings: S.kwargs,
+    ) -> Differentiable[P]: ...
+
+    @overload
+    def __call__(
+        self, function: None = None, *args: S.args, **settings: S.kwargs
+    ) -> Callable[[Callable[Concatenate[Tensor, P], Tensor]], Differentiable[P]]: ...
+
+
+def usable_as_decorator(
+    estimator: Callable[Concatenate[Callable[..., Tensor] | None, S], Differentiable[...]],
+) -> Decorator[S]:
     """Lets ``estimator(function, ...)`` be written ``@estimator`` or ``@estimator(...)``, too."""
 
     @functools.wraps(estimator)
-    def call(function: Callable[..., Tensor] | None = None, *args, **settings) -> Any:
+    def call(
+        function: Callable[..., Tensor] | None = None, *args: S.args, **settings: S.kwargs
+    ) -> Any:
         if function is None:
             return lambda function: estimator(function, *args, **settings)
         return estimator(function, *args, **settings)
@@ -47,16 +81,18 @@ def usable_as_decorator(estimator: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def wrap(function: Callable[..., Tensor], **settings) -> Callable[..., Tensor]:
+def wrap(function: Callable[..., Tensor] | None, **settings) -> Differentiable[...]:
     """``function`` with a gradient. The layer behind it is its attribute ``layer``."""
+    assert function is not None  # usable_as_decorator sees to that
     layer = AuthorsMap(function, **settings)
 
     @functools.wraps(function)
     def wrapper(theta: Tensor, *args, **kwargs) -> Tensor:
         return layer(theta, *args, **kwargs)
 
-    wrapper.layer = layer
-    return wrapper
+    result = cast("Differentiable[...]", wrapper)
+    result.layer = layer
+    return result
 
 
 class AuthorsMap(PerturbedMap):
@@ -120,7 +156,12 @@ class AuthorsMap(PerturbedMap):
         self.reuses_solution = reuses_solution
         self.reference = reference
         self.gradient_save_path = gradient_save_path
-        self.has_own_rule = has_own_rule(target)
+
+    @property
+    def our_target(self) -> OurTarget | None:
+        """The target, unless it has a rule of its own."""
+        target = self.target_distribution
+        return target if has_our_rule(target) else None
 
     def forward(self, theta: Tensor, *args, **kwargs) -> Tensor:
         """z [B S M, *instance]. Extra arguments go to the function, as they are, in every call."""
@@ -132,13 +173,13 @@ class AuthorsMap(PerturbedMap):
             )
         if self.layer_stats.device != theta.device:
             self.to(theta.device)
-        target = self.target_distribution
-        if not self.has_own_rule:
+        target = self.our_target
+        if target is not None:
             self._target_arguments = target_arguments(target.settings(self.reference))
         settings = ["callable", [int(self.sense == "min"), theta.dim() - 1], *self._settings(True)]
         noiseless = self.noise is None
         key = theta.new_zeros(2, dtype=torch.int64) if noiseless else draw_key(theta)
-        make = OwnRuleCall if self.has_own_rule else AuthorsCall
+        make = OwnRuleCall if target is None else AuthorsCall
         call = make(self, theta, key, None, settings, args, kwargs)
         return StagedMap.apply(theta, call)
 
@@ -169,9 +210,9 @@ class AuthorsMap(PerturbedMap):
         return -noise if flips and ours else noise
 
     def _state(self) -> list[Tensor | None]:
-        if self.has_own_rule:
-            return [None] * 4 + [self.layer_stats]
-        return [*self.target_distribution.state(self.layer_stats.device), self.layer_stats]
+        stats = self.layer_stats
+        target = self.our_target
+        return [*([None] * 4 if target is None else target.state(stats.device)), stats]
 
 
 class AuthorsCall(StagedCall):
@@ -183,10 +224,11 @@ class AuthorsCall(StagedCall):
         super().__init__(layer, theta, key, mask, settings, args, kwargs)
         target = layer.target_distribution
         self.target = target
-        self.factor = 1.0 if layer.has_own_rule else target.alpha
+        own_rule = layer.our_target is None
+        self.factor = 1.0 if own_rule else target.alpha
         self.noise = None
         self.output_dtype: torch.dtype | None = None
-        outside = layer.has_own_rule or self.factor != 1.0
+        outside = own_rule or self.factor != 1.0
         if layer.noise_distribution is not None or (layer.noise is not None and outside):
             self.noise = layer.sample(theta, key)
             self.settings[_CHOICES] = "none " + settings[_CHOICES].partition(" ")[2]
@@ -210,8 +252,8 @@ class AuthorsCall(StagedCall):
     def perturb(self, theta: Tensor) -> Tensor:
         return self.add_noise(super().perturb(theta), self.layer.theta_noise_temperature)
 
-    def step(self, theta: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        left, right, lambda_, counted = super().step(theta, dy.to(theta.dtype))
+    def step(self, theta: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+        left, right, (lambda_, counted) = super().step(theta, dy.to(theta.dtype))
         if self.factor != 1.0:
             left, right = self.step_from_scaled(theta, dy, lambda_[:, :-2])
         if isinstance(self.target, TargetDistribution):
@@ -219,12 +261,8 @@ class AuthorsCall(StagedCall):
         elif self.layer.reference:  # a lambda of zero divides by one
             lambda_[:, -2].masked_fill_(lambda_[:, -2] == 0, math.sqrt(self.samples))
         temperature = self.layer.target_noise_temperature
-        return (
-            self.add_noise(left, temperature),
-            self.add_noise(right, temperature),
-            lambda_,
-            counted,
-        )
+        left, right = self.add_noise(left, temperature), self.add_noise(right, temperature)
+        return left, right, (lambda_, counted)
 
     def step_from_scaled(self, theta: Tensor, dy: Tensor, lambda_: Tensor) -> tuple[Tensor, Tensor]:
         """factor * theta +- lambda dy, with the lambda [B, S M] of theta itself."""
@@ -249,10 +287,10 @@ class AuthorsCall(StagedCall):
         dy: Tensor,
         z_left: Tensor,
         z_right: Tensor,
-        lambda_: Tensor,
-        counted: Tensor,
+        weights: tuple[Tensor, ...],
     ) -> Tensor:
         layer = self.layer
+        lambda_, counted = weights
         marginal = layer.nb_marginal_samples
         samples = self.samples // marginal
         z_left, z_right = self.mean_over_marginals(z_left), self.mean_over_marginals(z_right)
@@ -290,14 +328,14 @@ class AuthorsCall(StagedCall):
 class OwnRuleCall(AuthorsCall):
     """One call with a target of the user's own: ``params`` steps, ``process`` divides."""
 
-    def step(self, theta: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, None, None]:
+    def step(self, theta: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         temperature = self.layer.target_noise_temperature
         rows = self.repeat(theta)
         minimises = {"_is_minimization": True} if self.minimises else {}
         central = self.layer.difference == "central"
         right = self.target.params(rows, dy, **minimises)
         left = self.target.params(rows, -dy if central else None, **minimises)
-        return self.add_noise(left, temperature), self.add_noise(right, temperature), None, None
+        return self.add_noise(left, temperature), self.add_noise(right, temperature), ()
 
     def difference(
         self,
@@ -305,8 +343,7 @@ class OwnRuleCall(AuthorsCall):
         dy: Tensor,
         z_left: Tensor,
         z_right: Tensor,
-        lambda_: None,
-        counted: None,
+        weights: tuple[Tensor, ...],
     ) -> Tensor:
         z_left, z_right = self.mean_over_marginals(z_left), self.mean_over_marginals(z_right)
         gradient_3d = self.sample_differences(z_left, z_right)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from aimle.compat._estimator import usable_as_decorator, wrap
+from aimle.compat._estimator import Differentiable, usable_as_decorator, wrap
 from aimle.compat.noise import BaseNoiseDistribution
 from aimle.compat.target import BaseTargetDistribution, TargetDistribution
 
@@ -24,7 +24,7 @@ def aimle(
     _is_minimization: bool = False,
     *,
     reference: bool = False,
-) -> Callable[..., Tensor]:
+) -> Differentiable[...]:
     """A solver with a gradient: the difference of solutions on both sides of theta.
 
     Minervini, Franceschi, Niepert, "Adaptive Perturbation-Based Gradient Estimation for Discrete

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from aimle.compat._estimator import usable_as_decorator, wrap
+from aimle.compat._estimator import Differentiable, usable_as_decorator, wrap
 from aimle.compat.noise import BaseNoiseDistribution
 from aimle.compat.target import BaseTargetDistribution, TargetDistribution
 
@@ -25,7 +25,7 @@ def imle(
     *,
     input_noise_temperature: float | None = None,
     reference: bool = False,
-) -> Callable[..., Tensor]:
+) -> Differentiable[...]:
     """A solver with a gradient: the solution less the one that the loss would have liked better.
 
     Niepert, Minervini, Franceschi, "Implicit MLE: Backpropagating Through Discrete Exponential

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from aimle.compat._estimator import usable_as_decorator, wrap
+from aimle.compat._estimator import Differentiable, usable_as_decorator, wrap
 from aimle.compat.noise import BaseNoiseDistribution
 from aimle.compat.target import TargetDistribution
 
@@ -19,7 +19,7 @@ def ste(
     nb_samples: int = 1,
     *,
     reference: bool = False,
-) -> Callable[..., Tensor]:
+) -> Differentiable[...]:
     """A solver with the identity as its gradient (Bengio, Leonard, Courville, 2013).
 
     theta [B, *instance] -> z [B S, *instance]; the gradient of theta is the mean of dy over the S

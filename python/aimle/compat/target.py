@@ -11,6 +11,7 @@ works as well.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
@@ -22,7 +23,7 @@ class BaseTargetDistribution(ABC):
     """A target of your own: derive and define ``params`` and ``process``."""
 
     @abstractmethod
-    def params(self, theta: Tensor, dy: Tensor | None, _is_minimization: bool = False) -> Tensor:
+    def params(self, theta: Tensor, dy: Tensor | None, *, _is_minimization: bool = False) -> Tensor:
         """theta [N, *instance] after a step against dy, of the same shape (None: no step).
 
         Called with theta repeated S M times, and with -dy for theta_L.
@@ -203,10 +204,13 @@ class AdaptiveTargetDistribution(BaseTargetDistribution):
         return list(self._state.values())
 
 
-def has_own_rule(target: BaseTargetDistribution) -> bool:
-    """True unless params and process are those of one of the two classes above."""
+OurTarget = TargetDistribution | AdaptiveTargetDistribution
+
+
+def has_our_rule(target: BaseTargetDistribution) -> TypeGuard[OurTarget]:
+    """True if params and process are those of one of the two classes above."""
     rule = (type(target).params, type(target).process)
-    return rule not in (
+    return rule in (
         (TargetDistribution.params, TargetDistribution.process),
         (AdaptiveTargetDistribution.params, AdaptiveTargetDistribution.process),
     )

@@ -18,7 +18,7 @@ class Structure:
     """One kind of discrete choice: a batch of it, our solver, and what one would write instead."""
 
     name: str
-    solver: object
+    solver: aimle.Solver
     scores: torch.Tensor
     peer_name: str
     peer: Callable[[np.ndarray], float]  # one instance -> value of its best structure

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -60,10 +61,10 @@ class Curve:
     """Share of test maps whose predicted path is as cheap as the true one, over training steps."""
 
     name: str
+    network: nn.Module
     steps: list[int] = field(default_factory=list)
     optimal: list[float] = field(default_factory=list)
     ratio: float = float("nan")
-    network: nn.Module | None = None
 
 
 def evaluate(network: nn.Module, maps: Maps) -> tuple[float, float]:
@@ -78,7 +79,7 @@ def evaluate(network: nn.Module, maps: Maps) -> tuple[float, float]:
 
 def methods() -> dict[str, Callable[[], nn.Module]]:
     """The three layers; every one sees the same noise."""
-    noise = {"noise": "gumbel", "theta_noise_temperature": 0.1}
+    noise: dict[str, Any] = {"noise": "gumbel", "theta_noise_temperature": 0.1}
     path = aimle.GridPath()
     adaptive = aimle.AdaptiveTarget(step=1e-2, target_norm=10.0)
     return {
@@ -93,7 +94,7 @@ def train(name: str, layer: nn.Module, maps: Maps, test: Maps, steps: int, batch
     torch.manual_seed(0)
     network = make_network()
     optimiser = torch.optim.Adam(network.parameters(), lr=1e-2)
-    curve = Curve(name)
+    curve = Curve(name, network)
     order = torch.Generator().manual_seed(1)
     every = max(1, steps // 20)
     with Progress(name, steps) as progress:
@@ -112,7 +113,6 @@ def train(name: str, layer: nn.Module, maps: Maps, test: Maps, steps: int, batch
             alpha = getattr(layer, "alpha", None)
             note = "" if alpha is None else f", alpha {alpha.item():.3f}"
             progress.step(f"wrong cells {loss.item():5.2f}{note}")
-    curve.network = network
     return curve
 
 

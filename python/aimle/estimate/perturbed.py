@@ -46,6 +46,8 @@ class DPO(nn.Module):
         output: "mean", the only one: the method is about the mean.
     """
 
+    __call__: Callable[..., Tensor]
+
     def __init__(
         self,
         solver: Solver | Callable[..., Tensor],
@@ -72,7 +74,8 @@ class DPO(nn.Module):
         check_positive("DPO", "temperature", temperature)
         self.temperature = float(temperature)
         self.variance_reduction = variance_reduction
-        self.sense: Sense = sense or getattr(solver, "sense", "max")
+        own_sense: Sense = getattr(solver, "sense", "max")
+        self.sense = sense or own_sense
         self.noise_in_eval = noise_in_eval
         self.generator = generator
 

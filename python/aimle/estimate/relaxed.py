@@ -107,6 +107,7 @@ class _Rounds(Relaxation):
     """Relaxations of top-k that do something k times."""
 
     applies_to = (TopK,)
+    solver: TopK
 
     def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
         rounds, each = self._rounds(k)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 import torch
@@ -29,6 +30,7 @@ class SampledEstimator(nn.Module):
 
     #: The native solvers of the structures to which the estimator applies.
     applies_to: ClassVar[tuple[type[Solver], ...]]
+    __call__: Callable[..., Tensor]
 
     def __init__(
         self,

@@ -43,8 +43,8 @@ def read(folder: Path) -> list[Descent]:
     """Every estimator at its best learning rate, in the order of the study."""
     curves: dict[tuple[Key, float], list[list[float]]] = defaultdict(list)
     with (folder / "results.jsonl").open() as file:
-        for line in file:
-            row = json.loads(line)
+        for text in file:
+            row = json.loads(text)
             key = (row["estimator"], row["lambda"], row["samples"])
             curves[key, row["learning_rate"]].append(row["gaps"])
     best: dict[Key, dict[str, str]] = {}

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
     "axes.titlesize": 11,
@@ -120,6 +120,7 @@ def line(label: str, lambda_: float | None = None) -> dict[str, Any]:
     step shows in the line: solid below 0.3, dash-dotted below 1, dashed from there.
     """
     known = label in _LOOKS
+    style: str | tuple[float, tuple[float, float]]
     colour, style, marker = _LOOKS.get(label) or _LOOKS.get(label.split(":")[0], ("#444", "-", "."))
     if not known:
         colour, style = _lighter(colour, 0.35), "-."

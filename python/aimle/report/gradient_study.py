@@ -56,7 +56,7 @@ class Study:
 
     def _cells(self) -> list[Cell]:
         errors: dict[tuple, list[float]] = defaultdict(list)
-        fixed: dict[tuple, bool] = {}
+        fixed: dict[str, bool] = {}
         for row in self.rows:
             key = (row["estimator"], row["n"], row["samples"], _lambda_key(row))
             errors[key].append(row["relative_error"] ** 2)

@@ -81,9 +81,9 @@ def _best_rows(
     rows: Sequence[Sequence[object]], column: int, wanted: Literal["min", "max"]
 ) -> set[int]:
     values = {
-        i: row[column]
-        for i, row in enumerate(rows)
-        if isinstance(row[column], int | float) and math.isfinite(row[column])
+        i: value
+        for i, value in enumerate(row[column] for row in rows)
+        if isinstance(value, int | float) and math.isfinite(value)
     }
     if not values:
         return set()

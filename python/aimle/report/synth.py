@@ -65,9 +65,9 @@ def _samples_figure(page: Page, study: Study) -> None:
     )
 
 
-def _split_errors(study: Study, n: int) -> list[list[object]]:
+def _split_errors(study: Study, n: int) -> list[tuple[str, float, float, float, float, Key]]:
     """Bias and standard deviation of each estimator, from how its squared error falls with S."""
-    rows: list[list[object]] = []
+    rows = []
     for key in study.keys:
         cells = study.curve(key, n)
         if len(cells) < 2:
@@ -80,7 +80,7 @@ def _split_errors(study: Study, n: int) -> list[list[object]]:
         bias = max(0.0, most.squared_error - max(0.0, variance) / most.samples)
         spread = max(0.0, variance) ** 0.5
         zeros = study.curve(key, n)[0].zeros
-        rows.append([figures.name(*key), most.cosine, bias**0.5, spread, zeros, key])
+        rows.append((figures.name(*key), most.cosine, bias**0.5, spread, zeros, key))
     return rows
 
 
@@ -136,14 +136,16 @@ def _cosine_table(page: Page, study: Study, n: int) -> None:
 
 def _expected_table(page: Page, study: Study, cells: list[Cell]) -> None:
     rows: list[list[object]] = []
+    far = 0
     for cell in cells:
         expected = study.expected_cosine(cell)
         if expected is not None:
-            difference = deviation(cell, expected)
+            difference = f"{deviation(cell, expected):+.1f}"
+            far += abs(float(difference)) > 3
             rows.append(
                 [
                     *(cell.name, cell.n, cell.samples, cell.cosine, cell.cosine_error, expected),
-                    f"{difference:+.1f}",
+                    difference,
                 ]
             )
     page.heading("Beside the expected numbers")
@@ -153,7 +155,6 @@ def _expected_table(page: Page, study: Study, cells: list[Cell]) -> None:
             "20, 30, 50; a warm-up of 100 steps or converged)."
         )
         return
-    far = sum(abs(float(row[-1])) > 3 for row in rows)
     page.paragraph(
         f"{len(rows)} numbers, {far} of them more than three standard errors away, where both the "
         f"expectation and ours are taken to have the error shown. {study.expected['source']}"
