@@ -78,7 +78,7 @@ wheel: setup  ## Builds a wheel for this torch in dist
 
 # ---- Care -----------------------------------------------------------------------------------------
 
-lint: setup  ## Checks format and style (clang-format, clang-tidy on the core, ruff)
+lint: setup  ## Checks format, style and types (clang-format, clang-tidy on the core, ruff, mypy)
 	@scripts/lint.sh
 
 format: setup  ## Formats all C++ and Python files

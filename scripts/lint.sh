@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Format and style of everything under version control: clang-format, clang-tidy on the core, ruff.
+# Format and style of everything under version control: clang-format, clang-tidy on the core, ruff;
+# the types of the Python package: mypy.
 # `make format` mends what clang-format and ruff can mend.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -25,5 +26,19 @@ printf '%s\0' "${core_sources[@]}" |
 echo "ruff"
 ruff check . || status=1
 ruff format --check . || status=1
+
+echo "mypy"
+python=${PYTHON:-$PWD/.venv/bin/python}
+has_mypy() { "$python" -m mypy --version >/dev/null 2>&1; }
+if ! has_mypy && [[ $python == "$PWD/.venv/bin/python" ]]; then  # no other Python is changed
+  "$python" -m pip install --quiet -r requirements-lint.txt >/dev/null 2>&1 || true
+fi
+if has_mypy; then
+  "$python" -m mypy || status=1
+  "$python" -m mypy --strict --follow-imports=silent tests/python/typing/usage.py || status=1
+else
+  echo "make lint needs mypy: $python -m pip install -r requirements-lint.txt" >&2
+  status=1
+fi
 
 exit $status
