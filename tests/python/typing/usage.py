@@ -1,7 +1,8 @@
 """The public names as a user's type checker sees them: `mypy --strict` accepts this file.
 
-No test runs it. An assignment with a type fails where the package promises less; an ignored error
-is one that the package must go on reporting, since an ignore that is not needed is an error too.
+No test runs it. An assignment with a type fails where the package promises another one; an ignored
+error is one that must go on being reported, since an ignore that is not needed is an error too:
+`not_a_number` sees that a result is not Any.
 """
 
 from collections.abc import Callable
@@ -47,6 +48,7 @@ layer = AIMLE(
     generator=Generator(),
 )
 z: Tensor = layer(theta, mask=mask, key=aimle.draw_key(theta))
+not_a_number: float = layer(theta)  # type: ignore[assignment]
 alpha: Tensor = layer.alpha
 stats: dict[str, Tensor] = layer.stats()
 layers: list[aimle.PerturbedMap] = [
@@ -72,6 +74,7 @@ samples: Tensor = sfe(theta)
 with_gradient: Tensor = sfe.surrogate(theta, samples, samples.sum(-1))
 soft = aimle.GumbelSoftmax(aimle.Argmax(), temperature=aimle.anneal(100), hard=True)
 relaxed: Tensor = soft(theta)
+not_a_number = soft(theta)  # type: ignore[assignment]
 others: list[nn.Module] = [
     aimle.SoftSub(aimle.TopK(3)),
     aimle.SST(aimle.SpanningTree(5)),
@@ -105,6 +108,8 @@ def choose_straight(weights: Tensor) -> Tensor:
 
 
 decorated: Tensor = choose(theta, k=2)
+not_a_number = choose(theta)  # type: ignore[assignment]
+not_a_number = choose_straight(theta)  # type: ignore[assignment]
 straight: Tensor = choose_straight(theta)
 wrapped: Callable[[Tensor], Tensor] = compat.imle(choose_straight, nb_samples=3)
 behind: aimle.PerturbedMap = aimle.compat.imle(own_solver, adaptive, sum_of_gamma, 3).layer
