@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from gpu_cases import SOLVERS
 from torch import Tensor
 
 import aimle
@@ -16,13 +17,6 @@ import aimle
 pytestmark = pytest.mark.usefixtures("gpu")
 
 
-SOLVERS = {
-    "argmax": (aimle.Argmax(), (20,)),
-    "topk": (aimle.TopK(5), (20,)),
-    "long topk": (aimle.TopK(50), (2000,)),
-    "tree": (aimle.SpanningTree(6), (15,)),
-    "grid": (aimle.GridPath(), (5, 6)),
-}
 LAYERS = {
     "aimle": lambda solver: aimle.AIMLE(solver, nb_samples=3, target=aimle.AdaptiveTarget(0.5)),
     "forward": lambda solver: aimle.AIMLE(

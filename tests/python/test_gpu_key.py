@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from gpu_cases import SOLVERS
 from torch import Tensor
 
 import aimle
@@ -142,13 +143,6 @@ def test_a_compiled_layer_takes_the_key_of_an_eager_one(given: bool, gpu: torch.
         torch.testing.assert_close(step(compiled, theta, key), expected, rtol=0, atol=0)
 
 
-SOLVERS = {
-    "argmax": (aimle.Argmax(), (20,)),
-    "topk": (aimle.TopK(5), (20,)),
-    "long topk": (aimle.TopK(50), (2000,)),
-    "tree": (aimle.SpanningTree(6), (15,)),
-    "grid": (aimle.GridPath(), (5, 6)),
-}
 NOISES = ["gumbel", "normal", "logistic", aimle.SumOfGamma(5)]
 
 
