@@ -3,8 +3,6 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
-#include <algorithm>
-
 namespace aimle::experiments {
 namespace {
 
