@@ -1,4 +1,4 @@
-"""One call, forward and backward, of every native layer: small, for compute-sanitizer.
+"""One small call of every native layer, forward and backward, and of the exact distributions.
 
 ``python tests/cuda/every_layer.py [DEVICE]``; ``make sanitize-gpu`` runs it under memcheck and
 racecheck. It checks nothing else: the tests do.
@@ -25,18 +25,34 @@ CASES = [
 ]
 
 
+def layers(solver: aimle.Solver) -> list[torch.nn.Module]:
+    target = aimle.AdaptiveTarget(initial_alpha=1.0)  # so that solutions differ from the start
+    result: list[torch.nn.Module] = [
+        aimle.AIMLE(solver, noise=noise, nb_samples=nb_samples, target=target)
+        for noise in (aimle.Gumbel(), aimle.SumOfGamma(k=10))
+        for nb_samples in (1, 3)
+    ]
+    result.append(aimle.AIMLE(solver, symmetric_perturbation=False, target=target))
+    result.append(aimle.STE(solver))
+    if not isinstance(solver, aimle.GridPath):
+        result.append(aimle.Thresholds(solver))
+    return result
+
+
 def main(device: str) -> None:
     torch.manual_seed(0)
-    target = aimle.AdaptiveTarget(initial_alpha=1.0)  # so that solutions differ from the start
     for solver, shape in CASES:
-        for noise in (aimle.Gumbel(), aimle.SumOfGamma(k=10)):
-            for nb_samples in (1, 3):
-                theta = torch.rand(shape).add_(0.1).to(device).requires_grad_()
-                layer = aimle.AIMLE(solver, noise=noise, nb_samples=nb_samples, target=target)
-                layer.to(device)
-                z = layer(theta)
-                z.backward(torch.randn_like(z))
-                print(solver, shape, noise, nb_samples, theta.grad.abs().sum().item(), flush=True)
+        for layer in layers(solver):
+            theta = torch.rand(shape).add_(0.1).to(device).requires_grad_()
+            z = layer.to(device)(theta)
+            z.backward(torch.randn_like(z))
+            print(layer, shape, theta.grad.abs().sum().item(), flush=True)
+    for solver, n in ((aimle.Argmax(), 20), (aimle.TopK(k=5), 20), (aimle.SpanningTree(6), 15)):
+        scores = torch.rand(8, n, device=device)
+        key = aimle.draw_key(scores)
+        drawn = aimle.exact.sample(solver, scores, key, 3)
+        marginals = aimle.exact.marginals(solver, scores)
+        print(solver, drawn.sum().item(), marginals.sum().item(), flush=True)
 
 
 if __name__ == "__main__":
