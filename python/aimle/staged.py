@@ -6,6 +6,7 @@ called as a plain callable gives the same bits.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 import torch
@@ -33,6 +34,14 @@ def staged_map(
             f"{tuple(theta.shape)}"
         )
     return StagedMap.apply(theta, StagedCall(layer, theta, key, mask, settings, args, kwargs))
+
+
+def _without_autocast(device: str) -> AbstractContextManager:
+    """Backward runs outside the user's autocast: solved in another precision than in forward, the
+    same scores could give another solution."""
+    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+        return torch.autocast(device, enabled=False)
+    return nullcontext()
 
 
 class StagedCall:
@@ -90,7 +99,8 @@ class StagedCall:
             rows = self.mask.expand(*self.batch, *self.instance).reshape(-1, 1, *self.instance)
             rows = rows.expand(-1, self.samples, *self.instance).reshape(x.shape)
             x = x.masked_fill(~rows, torch.inf if self.minimises else -torch.inf)
-        z = self.layer.solver(x, *self.args, **self.kwargs)
+        with _without_autocast(x.device.type):
+            z = self.layer.solver(x, *self.args, **self.kwargs)
         name = f"[aimle.{type(self.layer).__name__}] the solver"
         if not isinstance(z, Tensor):
             raise TypeError(f"{name} must return a tensor but returned {type(z).__name__}")

@@ -213,6 +213,29 @@ def test_a_callable_may_keep_or_change_what_it_was_given(device: torch.device, k
         assert torch.equal(results[0][1], results[1][1])
 
 
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_autocast_does_not_reach_a_callable(symmetric: bool, device: torch.device, key: Tensor):
+    """Forward runs under autocast and backward does not: both must solve in one precision."""
+    weights = randn(7, 7, dtype=torch.float32, device=device)
+
+    def solver(scores: Tensor) -> Tensor:
+        return hardmax(scores @ weights)
+
+    theta, dy = (randn(200, *n, 7, dtype=torch.float32, device=device) for n in ((), (1,)))
+    results = []
+    for enabled in (False, True):
+        target = aimle.AdaptiveTarget(0.01)
+        layer = aimle.AIMLE(solver, symmetric_perturbation=symmetric, target=target).to(device)
+        given = leaf(theta)
+        with torch.autocast(device.type, torch.bfloat16, enabled=enabled):
+            assert (given @ weights).dtype == (torch.bfloat16 if enabled else torch.float32)
+            z = layer(given, key=key)
+        z.backward(dy)
+        results.append((z, given.grad))
+    assert torch.equal(results[0][0], results[1][0])
+    assert torch.equal(results[0][1], results[1][1])
+
+
 @pytest.mark.parametrize("output", ["samples", "flat", "mean"])
 def test_changing_z_does_not_change_the_gradient(output: str, device: torch.device, key: Tensor):
     """The forward difference keeps its own z."""
