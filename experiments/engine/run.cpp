@@ -100,17 +100,17 @@ class Trainer {
       const Batch batch = {.rows = batches_.rows(step), .key = keys[position_.step], .step = step};
       position_.engine_seconds += seconds_since(begun);
       run_step(batch);
-      const auto stepped = Clock::now();
       ++position_.step;
       ++pending_;
-      // Reading a value waits for a GPU: there it is done only when something is shown or saved.
-      if (device_.is_cpu()) check_finite();
+      // Reading a value waits for a GPU, so there it is done only when something will be shown; the
+      // wait is the time of steps, not the engine's.
+      if (device_.is_cpu() || shows_now()) check_finite();
+      const auto stepped = Clock::now();
       position_.seconds = before + seconds_since(start);
       after_step();
       position_.engine_seconds += seconds_since(stepped);
       position_.seconds = before + seconds_since(start);
     }
-    check_finite();
   }
 
   void run_step(const Batch& batch) {
@@ -138,10 +138,14 @@ class Trainer {
     }
   }
 
+  bool shows_now() const {
+    return pending_ > 0 && (interrupt_signal() != 0 || seconds_since(shown_) > 0.1 ||
+                            position_.step == steps_);
+  }
+
   void after_step() {
-    const bool stop = interrupt_signal() != 0;
-    if (pending_ > 0 && (stop || seconds_since(shown_) > 0.1 || position_.step == steps_)) show();
-    if (stop) {
+    if (shows_now()) show();
+    if (interrupt_signal() != 0) {
       save();
       throw Stopped(interrupt_signal(), "stopped at epoch " + std::to_string(position_.epoch + 1) +
                                             ", step " + std::to_string(position_.step) +
