@@ -132,11 +132,22 @@ def draw_key(
     return _draw(_draw_key, like, generator, process_rank() if rank is None else rank)
 
 
+def _takes_host_key(theta: Tensor) -> bool:
+    """Whether a key on the CPU spares theta's device a kernel."""
+    return theta.is_cuda and not torch.compiler.is_compiling()
+
+
 def draw_layer_key(theta: Tensor, generator: Generator | None) -> Tensor:
     """The numbers of draw_key, on the CPU where that spares a GPU the drawing."""
-    if not theta.is_cuda or torch.compiler.is_compiling():
+    if not _takes_host_key(theta):
         return draw_key(theta, generator=generator)
     return _draw(_draw_host_key, theta, generator, process_rank())
+
+
+def blank_key(theta: Tensor) -> Tensor:
+    """A key for a call without noise: zeros, on the CPU where that spares a GPU the filling."""
+    device = "cpu" if _takes_host_key(theta) else theta.device
+    return torch.zeros(2, dtype=torch.int64, device=device)
 
 
 def _draw(op: OpOverload, like: Tensor, generator: Generator | None, rank: int) -> Tensor:

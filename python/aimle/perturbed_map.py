@@ -24,7 +24,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from aimle._settings import check_choice, check_int, check_tensor, check_theta, is_number
-from aimle.functional import draw_layer_key
+from aimle.functional import blank_key, draw_layer_key
 from aimle.noise import Noise, SumOfGamma, as_noise
 from aimle.solvers import CHECK_DEFAULT, Solver, TopK, check_solver
 from aimle.staged import staged_map
@@ -167,7 +167,7 @@ class PerturbedMap(nn.Module):
                 key = key.to(theta.device)  # graphs of torch.compile want all on one device
         noisy = self.training or self.noise_in_eval
         if not noisy or self.noise is None:
-            key = theta.new_zeros(2, dtype=torch.int64) if key is None else key
+            key = blank_key(theta) if key is None else key
         elif key is None:
             key = self._draw_key(theta)
         layer_arguments = getattr(self.solver, "layer_arguments", None)  # cheaper than isinstance

@@ -26,7 +26,7 @@ from aimle.compat.target import (
     TargetDistribution,
     has_our_rule,
 )
-from aimle.functional import draw_key, sample_noise
+from aimle.functional import blank_key, draw_key, sample_noise
 from aimle.perturbed_map import PerturbedMap
 from aimle.staged import StagedCall, StagedMap
 from aimle.targets import FixedTarget, target_arguments
@@ -178,7 +178,7 @@ class AuthorsMap(PerturbedMap):
             self._target_arguments = target_arguments(target.settings(self.reference))
         settings = ["callable", [int(self.sense == "min"), theta.dim() - 1], *self._settings(True)]
         noiseless = self.noise is None
-        key = theta.new_zeros(2, dtype=torch.int64) if noiseless else draw_key(theta)
+        key = blank_key(theta) if noiseless else draw_key(theta)
         make = OwnRuleCall if target is None else AuthorsCall
         call = make(self, theta, key, None, settings, args, kwargs)
         return StagedMap.apply(theta, call)
