@@ -129,6 +129,7 @@ def draw_key(
             "[aimle.draw_key] a generator cannot be used under torch.compile: draw the key outside "
             "and pass it as key"
         )
+    check_tensor("draw_key", "like", like)
     return _draw(_draw_key, like, generator, process_rank() if rank is None else rank)
 
 

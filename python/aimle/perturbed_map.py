@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, Literal
 
 import torch
@@ -45,13 +46,22 @@ def _check_temperature(owner: str, name: str, value: object) -> None:
         raise ValueError(f"[aimle.{owner}] expected {name} finite and >= 0 but got {value!r}")
 
 
-def _refuse_derivatives(owner: str) -> None:
-    """RuntimeError inside torch.func's grad, vjp, jacrev and jvp; vmap may pass."""
+def _listed(args: tuple, kwargs: dict) -> str:
+    return ", ".join([*(type(each).__name__ for each in args), *(f"{name}=" for name in kwargs)])
+
+
+def _refuse_transforms(owner: str, solver: object) -> None:
+    """RuntimeError inside torch.func's grad, vjp, jacrev and jvp; native solvers let vmap pass."""
     transform = torch._C._functorch
     if transform.peek_interpreter_stack().key() != transform.TransformType.Vmap:
         raise RuntimeError(
             f"[aimle.{owner}] torch.func cannot differentiate it: expected backward() or "
             "torch.autograd.grad instead of torch.func's grad, vjp, jacrev or jvp"
+        )
+    if not isinstance(solver, Solver):
+        raise RuntimeError(
+            f"[aimle.{owner}] torch.func.vmap cannot map a callable solver: give all rows as one "
+            "batch instead"
         )
 
 
@@ -101,19 +111,17 @@ class PerturbedMap(nn.Module):
         _check_temperature(owner, "theta_noise_temperature", theta_noise_temperature)
         if target_noise_temperature is not None:
             _check_temperature(owner, "target_noise_temperature", target_noise_temperature)
-        noise = as_noise(noise)
-        if noise is None and isinstance(target, AdaptiveTarget) and target.scale == "noise":
-            raise ValueError(f"[aimle.{owner}] scale='noise' needs a noise but noise is None")
+        if not isinstance(generator, Generator | None):
+            raise TypeError(
+                f"[aimle.{owner}] expected generator to be a torch.Generator or None but got "
+                f"{type(generator).__name__}"
+            )
 
         self.solver = solver
-        self.noise = noise
+        self._noise = as_noise(noise)
         self.nb_samples = nb_samples
         self.theta_noise_temperature = float(theta_noise_temperature)
-        self.target_noise_temperature = float(
-            theta_noise_temperature
-            if target_noise_temperature is None
-            else target_noise_temperature
-        )
+        self._target_noise_temperature = target_noise_temperature
         self.target = target
         own_sense: Sense = getattr(solver, "sense", "max")
         self.sense = sense or own_sense
@@ -121,21 +129,47 @@ class PerturbedMap(nn.Module):
         self.noise_in_eval = noise_in_eval
         self.generator = generator
         self.difference = difference
+        for name, value in self._initial_buffers().items():
+            self.register_buffer(name, value, persistent=name not in ("layer_stats", "table"))
+
+    @property
+    def noise(self) -> Noise | None:
+        """The distribution that perturbs theta; a layer keeps the one it was made with."""
+        return self._noise
+
+    @property
+    def target(self) -> Target | ThresholdTarget:
+        """How far backward steps. Another one of its kind may take its place at any time, as in
+        ``layer.target = aimle.FixedTarget(lambda_)``; the adaptive state stays."""
+        return self._target
+
+    @target.setter
+    def target(self, target: Target | ThresholdTarget) -> None:
+        owner, before = type(self).__name__, getattr(self, "_target", target)
+        if type(target) is not type(before):
+            raise TypeError(
+                f"[aimle.{owner}] expected target to be another {type(before).__name__} but got "
+                f"{target!r}: make a new layer"
+            )
+        if getattr(target, "momentum", 0) and not getattr(before, "momentum", 0):
+            raise ValueError(
+                f"[aimle.{owner}] expected a target without momentum, as before, but got {target!r}"
+                ": make a new layer"
+            )
+        if self.noise is None and isinstance(target, AdaptiveTarget) and target.scale == "noise":
+            raise ValueError(f"[aimle.{owner}] scale='noise' needs a noise but noise is None")
+        self._target = target
         self._target_arguments = target_arguments(target)
 
-        state: dict[str, Tensor | None] = dict.fromkeys(("alpha", "gbar", "updates", "velocity"))
-        if isinstance(target, AdaptiveTarget):
-            state["alpha"] = torch.tensor(target.start, dtype=torch.float64)
-            state["gbar"] = torch.tensor(target.initial_gbar, dtype=torch.float64)
-            state["updates"] = torch.tensor(0, dtype=torch.int64)
-            if target.momentum:
-                state["velocity"] = torch.tensor(0.0, dtype=torch.float64)
-        for name, value in state.items():
-            self.register_buffer(name, value)
-        stats = torch.full((len(_STATS) + len(_THRESHOLD_STATS),), math.nan, dtype=torch.float64)
-        self.register_buffer("layer_stats", stats, persistent=False)
-        table = noise.table() if isinstance(noise, SumOfGamma) else None
-        self.register_buffer("table", table, persistent=False)
+    @property
+    def target_noise_temperature(self) -> float:
+        """Scale of the noise in backward: that of forward, unless one was given."""
+        own = self._target_noise_temperature
+        return self.theta_noise_temperature if own is None else float(own)
+
+    @target_noise_temperature.setter
+    def target_noise_temperature(self, temperature: float | None) -> None:
+        self._target_noise_temperature = temperature
 
     def forward(
         self,
@@ -158,7 +192,7 @@ class PerturbedMap(nn.Module):
         """
         check_theta(type(self).__name__, theta)
         if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
-            _refuse_derivatives(type(self).__name__)
+            _refuse_transforms(type(self).__name__, self.solver)
         if mask is not None:
             check_tensor(type(self).__name__, "mask", mask)
         if key is not None:
@@ -184,12 +218,17 @@ class PerturbedMap(nn.Module):
         if args or kwargs:
             raise TypeError(
                 f"[aimle.{type(self).__name__}] {type(self.solver).__name__} takes no extra "
-                "arguments; only a callable solver does"
+                f"arguments; only a callable solver does, but got {_listed(args, kwargs)}"
             )
         name, solver_args = layer_arguments()
         if k is not None and not isinstance(self.solver, TopK):
             raise TypeError(f"[aimle.{type(self).__name__}] takes k with aimle.TopK only")
         if k is not None and not isinstance(k, Tensor):
+            if not isinstance(k, Integral):
+                raise TypeError(
+                    f"[aimle.{type(self).__name__}] expected k to be an int or an int64 tensor but "
+                    f"got {type(k).__name__}"
+                )
             solver_args, k = [check_int(type(self).__name__, "k", k, 0)], None
         return _perturbed_map(
             theta,
@@ -237,6 +276,19 @@ class PerturbedMap(nn.Module):
             parts.append("noise_in_eval=True")
         return ", ".join(parts)
 
+    def _initial_buffers(self) -> dict[str, Tensor | None]:
+        buffers: dict[str, Tensor | None] = dict.fromkeys(_STATE)
+        if isinstance(self.target, AdaptiveTarget):
+            buffers["alpha"] = torch.tensor(self.target.start, dtype=torch.float64)
+            buffers["gbar"] = torch.tensor(self.target.initial_gbar, dtype=torch.float64)
+            buffers["updates"] = torch.tensor(0, dtype=torch.int64)
+            if self.target.momentum:
+                buffers["velocity"] = torch.tensor(0.0, dtype=torch.float64)
+        numbers = len(_STATS) + len(_THRESHOLD_STATS)
+        buffers["layer_stats"] = torch.full((numbers,), math.nan, dtype=torch.float64)
+        buffers["table"] = self.noise.table() if isinstance(self.noise, SumOfGamma) else None
+        return buffers
+
     def _state(self) -> list[Tensor | None]:
         buffers = self._buffers  # a third of the time of attributes
         return [
@@ -275,11 +327,15 @@ class PerturbedMap(nn.Module):
         return draw_layer_key(theta, self.generator)
 
     def _apply(self, fn, recurse=True):
-        """Moves the state with the module, but keeps it in float64 and int64."""
+        """Moves the state with the module, but keeps it in float64 and int64; leaving the meta
+        device (``to_empty``), the layer begins anew."""
         before = {name: self._buffers[name] for name in (*_STATE, "table")}
         super()._apply(fn, recurse)
         for name, value in before.items():
             moved = self._buffers[name]
-            if value is not None and moved is not None and moved.dtype != value.dtype:
-                self._buffers[name] = value.to(moved.device)
+            if value is None or moved is None or moved is value:
+                continue
+            lost = value.is_meta and not moved.is_meta
+            kept = self._initial_buffers()[name] if lost else value
+            self._buffers[name] = None if kept is None else kept.to(moved.device)
         return self

@@ -150,6 +150,7 @@ CALLS: dict[str, Misuse] = {
         ("k", "aimle.TopK", "callable"),
     ),
     "k a float": (topk, lambda f: f(theta(), k=2.5), TypeError, ("k", "int", "float")),
+    "k a list": (topk, lambda f: f(theta(), k=[2, 3]), TypeError, ("k", "int64 tensor", "list")),
     "k negative": (topk, lambda f: f(theta(), k=-1), ValueError, ("k >= 0", "k=-1")),
     "k too large": (topk, lambda f: f(theta(), k=9), ValueError, ("0 <= k <= n", "k=9", "n=5")),
     "k per row of floats": (
@@ -194,7 +195,7 @@ CALLS: dict[str, Misuse] = {
         topk,
         lambda f: f(theta(), 3, colour="red"),
         TypeError,
-        ("TopK", "no extra arguments", "callable"),
+        ("TopK", "no extra arguments", "callable", "int, colour="),
     ),
     # dy
     "dy of another shape": (
@@ -235,7 +236,7 @@ def test_torch_itself_refuses_integers_that_require_grad():
 
 
 @pytest.mark.parametrize("solver", [aimle.TopK(2), aimle.TopK(2).__call__], ids=["native", "own"])
-def test_derivatives_of_torch_func_are_refused_and_vmap_is_not(solver):
+def test_derivatives_of_torch_func_are_refused_and_vmap_of_native_solvers_is_not(solver):
     layer = aimle.AIMLE(solver, noise=None, target=aimle.AdaptiveTarget(initial_alpha=1.0))
     theta = torch.randn(3, 4, 5)
 
@@ -252,5 +253,8 @@ def test_derivatives_of_torch_func_are_refused_and_vmap_is_not(solver):
             RuntimeError, match=r"\[aimle.AIMLE\] .* torch.autograd.grad instead of"
         ):
             call()
-    if isinstance(solver, aimle.Solver):
+    if not isinstance(solver, aimle.Solver):
+        with pytest.raises(RuntimeError, match="vmap cannot map a callable solver"):
+            torch.func.vmap(layer)(theta)
+    else:
         assert torch.equal(torch.func.vmap(layer)(theta), torch.stack([layer(x) for x in theta]))

@@ -55,6 +55,17 @@ SETTINGS: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...]
         ValueError,
         ("scale='noise'", "noise is None"),
     ),
+    "generator": (lambda: topk(generator=3), TypeError, ("generator", "torch.Generator", "int")),
+    "another kind of target": (
+        lambda: setattr(topk(), "target", aimle.FixedTarget(2.0)),
+        TypeError,
+        ("AIMLE", "target", "another AdaptiveTarget", "FixedTarget(lambda_=2.0)"),
+    ),
+    "momentum too late": (
+        lambda: setattr(topk(), "target", aimle.AdaptiveTarget(momentum=0.5)),
+        ValueError,
+        ("target without momentum", "momentum=0.5"),
+    ),
     "projection": (
         lambda: aimle.Identity(aimle.TopK(3), projection="max"),
         ValueError,

@@ -125,6 +125,46 @@ def test_a_resumed_run_continues_bit_for_bit(stranger: bool, momentum: float, de
     assert model[1].alpha != 0.5
 
 
+@both_paths
+def test_settings_may_change_between_steps(stranger: bool, device: torch.device, key: Tensor):
+    """Another lambda and another temperature give what a new layer with them gives."""
+    solver = Disguised(aimle.TopK(3)) if stranger else aimle.TopK(3)
+    theta = randn(20, 8, device=device)
+    changed = aimle.IMLE(solver, 0.5, nb_samples=2).to(device)
+    first = run(changed, theta, key=key)[1]
+    changed.target = aimle.FixedTarget(4.0)
+    changed.theta_noise_temperature = 0.25
+    made = aimle.IMLE(solver, 4.0, nb_samples=2, theta_noise_temperature=0.25).to(device)
+    assert repr(changed) == repr(made)
+    gradient = run(changed, theta, key=key)[1]
+    assert torch.equal(gradient, run(made, theta, key=key)[1])
+    assert not torch.equal(gradient, first)
+    assert changed.stats()["lambda_mean"] == 4.0
+    changed.target_noise_temperature = 2.0
+    assert (changed.theta_noise_temperature, changed.target_noise_temperature) == (0.25, 2.0)
+
+
+def test_another_adaptive_target_takes_over_the_state(device: torch.device, key: Tensor):
+    layer = make(target=aimle.AdaptiveTarget(1.0, step=0.5)).to(device)
+    run(layer, randn(5, 8, device=device), key=key)
+    alpha = layer.alpha.clone()
+    layer.target = aimle.AdaptiveTarget(step=0.125)
+    assert layer.alpha == alpha != 1.0
+    run(layer, randn(5, 8, device=device), key=key)
+    assert (layer.alpha - alpha).abs() == 0.125
+
+
+def test_leaving_the_meta_device_a_layer_is_as_new(device: torch.device):
+    settings = {"noise": aimle.SumOfGamma(3), "target": aimle.AdaptiveTarget(0.5, momentum=0.5)}
+    made = make(**settings).to(device)
+    with torch.device("meta"):
+        model = nn.Sequential(nn.Linear(4, 8), make(**settings))
+    layer = model.to("meta").to_empty(device=device)[1]
+    assert set(layer.state_dict()) == {*STATE, "velocity"}
+    for (name, value), expected in zip(layer.named_buffers(), made.buffers(), strict=True):
+        torch.testing.assert_close(value, expected, rtol=0, atol=0, equal_nan=True, msg=name)
+
+
 def test_one_target_may_serve_many_layers(device: torch.device):
     target = aimle.AdaptiveTarget(0.5)
     first, second = (make(target=target).to(device) for _ in range(2))
