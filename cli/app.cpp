@@ -82,7 +82,9 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   }
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
       !names_of_commands(command).empty()) {
-    std::fputs(command.help("", CLI::AppFormatMode::Normal).c_str(), stderr);
+    const CLI::App* parent = command.get_parent();
+    const std::string before = parent == nullptr ? "" : path_of(*parent);
+    std::fputs(command.help(before, CLI::AppFormatMode::Normal).c_str(), stderr);
     return complain(path_of(command) + " needs a command", kUsage);
   }
   return complain(error.what() + (" (see " + path_of(command) + " --help)"), kUsage);
@@ -140,11 +142,17 @@ void add_common_options(CLI::App& command, CommonOptions& options, const std::st
       ->capture_default_str();
 }
 
+void add_resume_option(CLI::App& command, CommonOptions& options, const std::string& help) {
+  options.can_resume = true;
+  command.add_flag("--resume", options.resume, help);
+}
+
 int64_t apply(const CommonOptions& options) {
+  using experiments::IfNotEmpty;
   experiments::set_quiet(options.quiet);
-  experiments::prepare_output_folder(options.out, options.force
-                                                      ? experiments::IfNotEmpty::kKeepFiles
-                                                      : experiments::IfNotEmpty::kRefuse);
+  const IfNotEmpty refuse = options.can_resume ? IfNotEmpty::kResumeOrRefuse : IfNotEmpty::kRefuse;
+  experiments::prepare_output_folder(
+      options.out, options.force || options.resume ? IfNotEmpty::kKeepFiles : refuse);
   const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
   const int64_t threads = std::max<int64_t>(1, options.threads > 0 ? options.threads : cores);
   at::set_num_threads(static_cast<int>(threads));

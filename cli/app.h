@@ -27,11 +27,16 @@ const std::string& command_line();
 struct CommonOptions {
   std::filesystem::path out;
   bool force = false;
+  bool resume = false;
+  bool can_resume = false;  // the command has --resume
   bool quiet = false;
   int64_t threads = 0;  // 0: as many as there are cores
 };
 void add_common_options(CLI::App& command, CommonOptions& options, const std::string& default_out);
-/// Obeys --quiet, --threads and --out; called by a command before it works. The number of threads.
+/// `--resume`, for commands that can go on where they were stopped.
+void add_resume_option(CLI::App& command, CommonOptions& options, const std::string& help);
+/// Obeys --quiet, --threads, --out, --force and --resume; called by a command before it
+/// works. The number of threads.
 int64_t apply(const CommonOptions& options);
 
 /// For `option->check(...)`: a value that this function takes; what it throws is said of the

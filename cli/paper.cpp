@@ -28,7 +28,6 @@ namespace fs = std::filesystem;
 struct Request {
   CommonOptions common;
   bool quick = false;
-  bool resume = false;
   std::string device;
   std::vector<std::string> entries;
   std::vector<std::string> settings;
@@ -232,8 +231,8 @@ void run_command(const Json& command, const Request& request) {
   arguments.insert(arguments.end(),
                    {"--out", out.string(), "--threads", std::to_string(request.common.threads)});
   if (request.common.quiet) arguments.push_back("--quiet");
-  if (request.resume) arguments.push_back("--resume");
-  if (!request.resume && request.common.force) arguments.push_back("--force");
+  if (request.common.resume) arguments.push_back("--resume");
+  if (!request.common.resume && request.common.force) arguments.push_back("--force");
   CLI::App app("", "aimle");
   add_commands(app);
   try {
@@ -258,11 +257,9 @@ int64_t count(const Json& state, const Request& request, bool complete) {
 void reproduce(Request request) {
   Json state = plan(request);
   const fs::path file = request.common.out / "paper.json";
-  if (request.resume) take_over(state, file, request);
+  if (request.common.resume) take_over(state, file, request);
   check_commands(state, request);
-  CommonOptions common = request.common;
-  common.force = common.force || request.resume;
-  apply(common);
+  apply(request.common);
   const auto save = [&] { experiments::write_atomically(file, state.dump(2) + "\n"); };
   save();
 
@@ -311,7 +308,7 @@ void add_paper(CLI::App& app) {
   const auto request = std::make_shared<Request>();
   add_common_options(*command, request->common, "runs/paper");
   command->add_flag("--quick", request->quick, "Much reduced: minutes on a processor");
-  command->add_flag("--resume", request->resume, "Continue what is in the folder");
+  add_resume_option(*command, request->common, "Continue what is in the folder");
   std::vector<std::string> names = names_of_experiments();
   for (const Entry& entry : paper_entries()) names.push_back(entry.name);
   command->add_option("--entries", request->entries, "These tables and figures or experiments only")

@@ -28,7 +28,6 @@ struct SynthOptions {
   int64_t warmup = 1500;
   int64_t warmup_samples = 100;
   bool is_signed = false;
-  bool resume = false;
 };
 
 struct OptimiseOptions {
@@ -65,7 +64,7 @@ void add_synth_options(CLI::App& command, SynthOptions& options) {
       ->delimiter(',');
   command.add_flag("--signed", options.is_signed,
                    "b ~ N(0, I) as in the paper's text; the authors' code takes |b|");
-  command.add_flag("--resume", options.resume, "Continue the study in the folder");
+  add_resume_option(command, options.common, "Continue the study in the folder");
 }
 
 void add_warmup_options(CLI::App& command, SynthOptions& options) {
@@ -202,13 +201,6 @@ nlohmann::ordered_json settings_of(const SynthOptions& options) {
           {"signed", options.is_signed}};
 }
 
-/// Obeys the common options; the number of threads.
-int64_t prepare(const SynthOptions& options) {
-  CommonOptions common = options.common;
-  common.force = common.force || options.resume;
-  return apply(common);
-}
-
 template <class Row>
 std::vector<Row> earlier_rows(StudyFolder& folder, bool resume,
                               Row (*read)(const nlohmann::json&)) {
@@ -222,9 +214,9 @@ void run_and_report(const std::string& name, const SynthOptions& options, const 
   if (study.cells.empty()) {
     throw Failure("nothing to measure: every estimator needs more samples than given");
   }
-  const int64_t threads = prepare(options);
+  const int64_t threads = apply(options.common);
   StudyFolder folder(options.common.out, name, settings_of(options));
-  const std::vector<Row> earlier = earlier_rows(folder, options.resume, &read_row);
+  const std::vector<Row> earlier = earlier_rows(folder, options.common.resume, &read_row);
   const int64_t total = count_measurements(study);
   const auto save = [&](const std::vector<Row>& rows, bool complete) {
     folder.save({{"results.jsonl", as_jsonl(rows)}, {"summary.csv", as_summary(rows)}}, complete);
@@ -257,13 +249,13 @@ void optimise(const SynthOptions& options, const OptimiseOptions& own) {
                             .learning_rates = own.learning_rates,
                             .samples = options.samples,
                             .contestants = contestants(options, structure(options), {})};
-  const int64_t threads = prepare(options);
+  const int64_t threads = apply(options.common);
   nlohmann::ordered_json settings = settings_of(options);
   settings["steps"] = own.steps;
   settings["momentum"] = own.momentum;
   settings["learning_rates"] = own.learning_rates;
   StudyFolder folder(options.common.out, "optimise", std::move(settings));
-  const auto earlier = earlier_rows(folder, options.resume, &read_training_row);
+  const auto earlier = earlier_rows(folder, options.common.resume, &read_training_row);
   const int64_t total = count_descents(study);
   const auto save = [&](const std::vector<TrainingRow>& rows, bool complete) {
     folder.save({{"results.jsonl", as_jsonl(study, rows)},

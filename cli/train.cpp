@@ -19,7 +19,6 @@ struct Request {
   std::string preset, config_file, seeds, select;
   Json config = Json::object();  // the settings in that file, read once: it may be a pipe
   std::vector<std::string> grid;
-  bool resume = false;
   std::map<std::string, std::string> values;
   std::map<std::string, const CLI::Option*> options;
 };
@@ -99,7 +98,7 @@ void train(const Experiment& experiment, const Request& request) {
                        .settings = settings_of(experiment, request),
                        .out = request.common.out,
                        .select = request.select,
-                       .resume = request.resume,
+                       .resume = request.common.resume,
                        .force = request.common.force,
                        .threads = request.common.threads,
                        .command = command_line()};
@@ -108,6 +107,8 @@ void train(const Experiment& experiment, const Request& request) {
     campaign.grid.push_back(parse_grid_axis(axis, campaign.settings));
   }
   conduct(campaign);
+  const std::string out = campaign.out.string();
+  say("results in " + out + "; a page of them: aimle report " + out);
 }
 
 void add_experiment(CLI::App& parent, const Experiment& experiment) {
@@ -117,7 +118,7 @@ void add_experiment(CLI::App& parent, const Experiment& experiment) {
   command->get_option("--threads")
       ->description(
           "Threads, 0: one per core, or what a resumed run had; last digits may depend on them");
-  command->add_flag("--resume", request->resume, "Continue the runs in the folder");
+  add_resume_option(*command, request->common, "Continue the runs in the folder");
   std::vector<std::string> presets;
   std::string meaning;
   for (const Preset& preset : experiment.presets) {

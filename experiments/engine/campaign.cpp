@@ -191,6 +191,9 @@ std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::ve
   prepare_folders(campaign, runs, runs.size() == 1 ? threads : 1);
   int64_t steps = 0;
   for (const Run& run : runs) steps += steps_left(run, first);
+  if (campaign.resume && steps == 0) {
+    say("--resume: " + campaign.out.string() + " has all its epochs; a larger --epochs goes on");
+  }
   Progress progress("train " + campaign.experiment->name, steps);
 
   std::vector<std::vector<Json>> results(runs.size());

@@ -20,10 +20,11 @@ void prepare_output_folder(const fs::path& folder, IfNotEmpty if_not_empty) {
   if (::access(folder.c_str(), R_OK | W_OK | X_OK) != 0) {
     throw Failure("cannot write into " + folder.string() + ": permission denied");
   }
-  if (if_not_empty == IfNotEmpty::kRefuse && !fs::is_empty(folder)) {
-    throw Failure(folder.string() +
-                  " is not empty: give another folder with --out, or --force to replace the files "
-                  "of this study in it");
+  if (if_not_empty != IfNotEmpty::kKeepFiles && !fs::is_empty(folder)) {
+    const bool resumes = if_not_empty == IfNotEmpty::kResumeOrRefuse;
+    throw Failure(folder.string() + " is not empty: give another folder with --out, " +
+                  (resumes ? "--resume to continue what is in it, " : "") +
+                  "or --force to replace the files of this study in it");
   }
 }
 

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "experiments/run/failure.h"
+#include "experiments/run/interrupt.h"
 #include "experiments/run/progress.h"
 
 extern char** environ;
@@ -20,6 +22,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kExplained = 3;  // the module has said what is wrong with its arguments or files
+
+// `python -m MODULE ARGUMENTS`, but Ctrl-C, which reaches both processes, ends it without a
+// traceback.
+constexpr const char* kRunModule =
+    "import runpy, signal, sys\n"
+    "signal.signal(signal.SIGINT, lambda *_: sys.exit(130))\n"
+    "del sys.argv[0]\n"
+    "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)\n";
 
 std::string interpreter() {
   if (const char* given = std::getenv("AIMLE_PYTHON"); given != nullptr && *given != '\0') {
@@ -64,7 +74,7 @@ bool fail(const std::string& why) {
 }  // namespace
 
 bool run_python_module(std::string_view module, const std::vector<std::string>& arguments) {
-  std::vector<std::string> command = {interpreter(), "-m", std::string(module)};
+  std::vector<std::string> command = {interpreter(), "-c", kRunModule, std::string(module)};
   command.insert(command.end(), arguments.begin(), arguments.end());
   std::vector<std::string> variables = environment();
 
@@ -85,6 +95,9 @@ bool run_python_module(std::string_view module, const std::vector<std::string>& 
     if (errno != EINTR) return fail(command[0] + " was lost (" + std::strerror(errno) + ")");
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+  if (const int signal = interrupt_signal()) {
+    throw Stopped(signal, "stopped in " + std::string(module) + "; all before it is complete");
+  }
   if (WIFEXITED(status) && WEXITSTATUS(status) == kExplained) return false;
   if (WIFEXITED(status)) {
     return fail(command[0] + " -m " + std::string(module) + " ended with code " +

@@ -11,7 +11,7 @@
 namespace aimle::experiments {
 
 /// Runs `python -m module arguments...` and waits. False, after saying why on standard error, if it
-/// could not be run or failed.
+/// could not be run or failed; Stopped if a signal ended it under an InterruptHandler.
 bool run_python_module(std::string_view module, const std::vector<std::string>& arguments);
 
 }  // namespace aimle::experiments

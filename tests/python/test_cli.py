@@ -4,12 +4,15 @@ import os
 import random
 import re
 import shutil
+import signal
 import stat
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
-from program import aimle, fails, need_program
+from program import PROGRAM, aimle, fails, need_program
 
 TINY = {"--n": "4", "--seeds": "1", "--samples": "2", "--warmup": "0", "--estimators": "ste"}
 
@@ -56,6 +59,11 @@ def test_wrong_usage(arguments: list[str], says: str):
     fails(*arguments, code=2, says=says)
 
 
+def test_a_command_without_a_verb_shows_its_own_usage():
+    assert "Usage: aimle synth [OPTIONS] SUBCOMMAND" in aimle("synth").stderr
+    assert "Usage: aimle [OPTIONS] SUBCOMMAND" in aimle().stderr
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -78,13 +86,37 @@ def test_settings_that_cannot_be(options: list[str], says: str, tmp_path: Path):
 def test_a_folder_in_use_is_refused_and_kept(tmp_path: Path):
     tiny = [part for pair in TINY.items() for part in pair]
     (tmp_path / "mine.txt").write_text("mine")
-    fails(*synth(*tiny, out=tmp_path), code=1, says="is not empty")
+    fails(*synth(*tiny, out=tmp_path), code=1, says="--resume to continue")
+    fails("data", "make", "--out", tmp_path, code=1, says="with --out, or --force")
     fails(*synth(*tiny, out=tmp_path / "mine.txt"), code=1, says="it is a file")
     assert {file.name for file in tmp_path.iterdir()} == {"mine.txt"}
     result = aimle(*synth(*tiny, "--force", out=tmp_path))
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "mine.txt").read_text() == "mine"
     assert (tmp_path / "summary.csv").exists()
+
+
+def test_an_interrupt_while_python_draws_is_quiet(tmp_path: Path):
+    """Ctrl-C reaches both processes; an endless torch stands for the drawing."""
+    ready = tmp_path / "ready"
+    (tmp_path / "torch.py").write_text(f"import time\nopen({str(ready)!r}, 'w')\ntime.sleep(60)\n")
+    tiny = [part for pair in TINY.items() for part in pair]
+    process = subprocess.Popen(
+        [PROGRAM, "synth", "samples", "--out", tmp_path / "out", *tiny],
+        env={**os.environ, "AIMLE_PYTHON": sys.executable, "PYTHONPATH": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while not ready.exists() and process.poll() is None:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    written, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert written.endswith("summary.csv\n")
+    assert "Traceback" not in said
+    assert said.splitlines()[-1].startswith("aimle: stopped")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -242,7 +242,7 @@ def test_a_grid_is_searched_by_the_validation_loss(program: Path, tmp_path: Path
     summary = json.loads((out / "summary.json").read_text())
     assert summary["winner"]["settings"] == f"lambda={best}"
     assert summary["winner"]["metrics"]["test_loss"]["mean"] == losses[best]["test_loss"]
-    last = message.splitlines()[-1]
+    last = message.splitlines()[-2]  # before where the results are
     assert last.startswith(f"chosen by val_loss: lambda={best}:  ")
     assert f"  test_loss {losses[best]['test_loss']:.5g}  " in last
     assert "train_loss" not in last
@@ -354,6 +354,17 @@ def test_resuming_nothing_says_so_and_begins(program: Path, tmp_path: Path) -> N
     done = train(program, tmp_path / "run", "--resume", "--epochs", "1")
     assert f"there is no run in {tmp_path / 'run'} yet" in done.stdout + done.stderr
     assert (tmp_path / "run" / "metrics.jsonl").exists()
+
+
+def test_a_finished_run_says_where_it_is_and_that_nothing_is_left(
+    program: Path, finished, tmp_path: Path
+) -> None:
+    experiment, whole = finished
+    run = shutil.copytree(whole, tmp_path / "run")
+    done = train(program, run, "--resume", experiment=experiment)
+    assert f"{run} has all its epochs" in done.stderr
+    assert f"results in {run}; a page of them: aimle report {run}" in done.stderr
+    assert train(program, run, "--resume", "--quiet", experiment=experiment).stderr == ""
 
 
 def test_options_may_have_dashes(program: Path, tmp_path: Path) -> None:
