@@ -47,6 +47,11 @@ def check_theta(owner: str, theta: Tensor) -> None:
     """TypeError unless theta is a dense tensor of a floating-point type."""
     if not isinstance(theta, Tensor):
         check_tensor(owner, "theta", theta)
+    if theta.is_nested:
+        raise TypeError(
+            f"[aimle.{owner}] expected a dense theta but got a nested tensor: pad it "
+            "(torch.nested.to_padded_tensor) and give a mask"
+        )
     if theta.layout is not strided:
         raise TypeError(f"[aimle.{owner}] expected a dense theta but got {theta.layout}")
     if not theta.is_floating_point():

@@ -118,7 +118,7 @@ def diagnose(
     theta: Tensor,
     loss_fn: Callable[[Tensor], Tensor],
     *,
-    nb_samples: Sequence[int] = (1, 10),
+    nb_samples: Sequence[int] | int = (1, 10),
     lambdas: Sequence[float] = (0.1, 1.0, 10.0),
     estimators: Sequence[str] | None = None,
     repeats: int = 20,
@@ -132,7 +132,7 @@ def diagnose(
             left as it is, or a solver. All others see the solver in the sense of that layer.
         theta: [*batch, *instance].
         loss_fn: z [*batch, S, *instance] -> losses [*batch, S], each of its own sample.
-        nb_samples: the numbers of samples S to look at.
+        nb_samples: the numbers of samples S to look at, or one.
         lambdas: fixed steps to try. They refer to a loss summed over samples.
         estimators: names of ``aimle.estimators()``; all that apply if None.
         repeats: estimates of each kind, at least 2.
@@ -169,7 +169,7 @@ def diagnose(
         truth_relative_se=error,
         repeats=repeats,
     )
-    for samples in nb_samples:
+    for samples in (nb_samples,) if isinstance(nb_samples, int) else nb_samples:
         check_int("diagnose", "nb_samples", samples, 1)
         for name, fixed, layer in _contestants(solver, yours, samples, lambdas, estimators):
             side = sign if name == _YOURS else 1.0
@@ -194,11 +194,21 @@ def _checked(loss_fn: Loss, theta: Tensor, dims: int) -> Loss:
         if z.dim() == theta.dim():
             z = z.unsqueeze(theta.dim() - dims)
         losses = loss_fn(z)
+        if not isinstance(losses, Tensor):
+            raise TypeError(
+                "[aimle.diagnose] expected loss_fn to return a tensor but got "
+                f"{type(losses).__name__}"
+            )
         wanted = z.shape[: z.dim() - dims]
         if losses.shape != wanted:
             raise ValueError(
                 f"[aimle.diagnose] expected loss_fn to return {list(wanted)}, a loss for every "
                 f"sample, but got {list(losses.shape)}"
+            )
+        if z.requires_grad and not losses.requires_grad:
+            raise ValueError(
+                "[aimle.diagnose] expected loss_fn to be differentiable in z but its losses have "
+                'no gradient: estimators=["sfe"] needs none'
             )
         return losses
 

@@ -96,6 +96,10 @@ def sample_noise(
     """
     noise = as_noise(noise)
     check_tensor("sample_noise", "key", key)
+    if isinstance(shape, int):
+        raise TypeError(
+            f"[aimle.sample_noise] expected shape to be a sequence of sizes but got {shape!r}"
+        )
     check_int("sample_noise", "instance_dims", instance_dims, 0, len(shape))
     if nb_samples is not None and nb_samples < 1:
         raise ValueError(f"[aimle.sample_noise] expected nb_samples >= 1 but got {nb_samples}")

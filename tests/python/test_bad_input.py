@@ -263,6 +263,16 @@ BAD_INPUT: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...
         TypeError,
         ("sample_noise", "key", "tensor", "int"),
     ),
+    "shape a number": (
+        lambda: aimle.sample_noise("gumbel", 5, KEY),
+        TypeError,
+        ("sample_noise", "shape", "sequence of sizes", "5"),
+    ),
+    "key of a number": (
+        lambda: aimle.draw_key(7),
+        TypeError,
+        ("draw_key", "like", "tensor", "int"),
+    ),
     "no samples": (
         lambda: aimle.sample_noise("gumbel", (2, 3), KEY, nb_samples=0),
         ValueError,

@@ -301,6 +301,17 @@ def test_it_says_what_it_wants():
         library.diagnose(library.Argmax(), theta, quartic, repeats=1)
     with pytest.raises(TypeError, match="applies to"):
         library.diagnose(library.TopK(2), theta, quartic, estimators=["reinmax"])
+    with pytest.raises(TypeError, match="loss_fn to return a tensor but got NoneType"):
+        library.diagnose(library.TopK(2), theta, lambda z: None)
+
+    def blind(z):
+        return quartic(z).detach()
+
+    with pytest.raises(ValueError, match="differentiable in z"):
+        library.diagnose(library.TopK(2), theta, blind, nb_samples=2, warmup=0)
+    found = library.diagnose(library.TopK(2), theta, blind, nb_samples=2, estimators=["sfe"])
+    assert {row["estimator"] for row in found.rows} == {"sfe"}
+    assert {row["samples"] for row in found.rows} == {2}
 
 
 # ---- the log -----------------------------------------------------------------------------------

@@ -274,21 +274,24 @@ def test_perturbed_optimisers_take_any_solver_and_sense():
 
 def test_the_fenchel_young_loss_and_its_gradient():
     theta = scores(5).double().expand(2000, 5).clone().requires_grad_()
-    target = torch.softmax(scores(5).double(), -1)
+    mean = torch.softmax(scores(5).double(), -1)
+    target = mean.expand_as(theta)
     settings = {"noise": "gumbel", "nb_samples": 10, "temperature": 0.5}
     losses = aimle.perturbed_fenchel_young_loss(theta, target, aimle.Argmax(), key=KEY, **settings)
     assert losses.shape == (2000,)
     # E max (theta + tau G) = tau (logsumexp(theta / tau) + Euler's constant)
     x = scores(5).double() / 0.5
     euler = 0.57721566
-    expected = 0.5 * (torch.logsumexp(x, -1) + euler) - scores(5).double() @ target
+    expected = 0.5 * (torch.logsumexp(x, -1) + euler) - scores(5).double() @ mean
     assert (losses.mean() - expected).abs() < 5 * losses.std() / math.sqrt(2000)
     losses.sum().backward()
-    assert_unbiased(theta.grad, torch.softmax(x, -1) - target)
+    assert_unbiased(theta.grad, torch.softmax(x, -1) - mean)
     one = aimle.perturbed_fenchel_young_loss(
         -theta.detach(), target, aimle.Argmax(), sense="min", key=KEY, **settings
     )
     torch.testing.assert_close(one, losses.detach())
+    with pytest.raises(ValueError, match=r"target of the shape of theta, \[4, 4\], but got \[4\]"):
+        aimle.perturbed_fenchel_young_loss(torch.zeros(4, 4), torch.arange(4), aimle.Argmax())
 
 
 # ---- Biased ones ---------------------------------------------------------------------------------

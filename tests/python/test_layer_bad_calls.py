@@ -31,6 +31,12 @@ CALLS: dict[str, Misuse] = {
         TypeError,
         ("dense theta", "torch.sparse_coo"),
     ),
+    "theta nested": (
+        topk,
+        lambda f: f(torch.nested.as_nested_tensor([torch.ones(2, 5), torch.ones(3, 5)])),
+        TypeError,
+        ("dense theta", "nested", "mask"),
+    ),
     "theta of complex numbers": (
         topk,
         lambda f: f(torch.ones(2, 5, dtype=torch.complex64)),

@@ -23,7 +23,7 @@ from typing import Literal
 import torch
 from torch import Generator, Tensor, nn
 
-from aimle._settings import check_choice, check_int, check_positive, check_theta
+from aimle._settings import check_choice, check_int, check_positive, check_tensor, check_theta
 from aimle.estimate.sampled import straight_through
 from aimle.functional import draw_key, sample_noise
 from aimle.layers import Sense
@@ -147,6 +147,12 @@ def perturbed_fenchel_young_loss(
     check_positive("perturbed_fenchel_young_loss", "temperature", temperature)
     check_theta("perturbed_fenchel_young_loss", theta)
     check_solver("perturbed_fenchel_young_loss", solver)
+    check_tensor("perturbed_fenchel_young_loss", "target", target)
+    if target.shape != theta.shape:
+        raise ValueError(
+            "[aimle.perturbed_fenchel_young_loss] expected target of the shape of theta, "
+            f"{list(theta.shape)}, but got {list(target.shape)}"
+        )
     noise = as_noise(noise)
     sense = sense or getattr(solver, "sense", "max")
     dims = getattr(solver, "instance_dims", theta.dim() - 1)
