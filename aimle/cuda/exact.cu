@@ -7,6 +7,7 @@
 #include "aimle/cuda/launch.cuh"
 #include "aimle/cuda/row.cuh"
 #include "aimle/cuda/tree_distribution.h"
+#include "aimle/cuda/tree_samples.h"
 
 namespace aimle::cuda {
 namespace {
@@ -228,6 +229,35 @@ struct EvaluateTree {
   }
 };
 
+/// A tree to a group: "row" counts the samples of all rows.
+template <class T>
+struct SampleTree {
+  int32_t vertices;
+  bool directed;
+  SampleRows<T> rows;
+  DeviceKey key;
+
+  template <class Group>
+  __device__ void operator()(Group& group, int64_t row_and_sample, double* memory) const {
+    const int64_t size = int64_t{directed ? 2 : 1} * pairs_of(vertices);
+    const int64_t row = row_and_sample / rows.samples, s = row_and_sample % rows.samples;
+    const TreeSampleScratch scratch = TreeSampleScratch::at(memory, vertices);
+    const TreeRow tree = read_tree(group, vertices, directed, rows.scores + row * size,
+                                   at(rows.mask, row * size), scratch.network());
+    T* const z = rows.z + row_and_sample * size;
+    const bool accepted = tree.status == Status::kOk;
+    fill(group, z, size, accepted ? T(0) : static_cast<T>(NAN));
+    if (group.rank() == 0 && s == 0) rows.status[row] = tree.status;
+    group.sync();
+    if (accepted) sample_tree(group, tree, scratch, load_key(key), rows.first + row, s, z);
+  }
+};
+
+void check_vertices(const SpanningTree& solver) {
+  AIMLE_CHECK(solver.vertices <= kMaxTreeVertices, "[aimle::exact] expected at most ",
+              kMaxTreeVertices, " vertices on a GPU but got vertices=", solver.vertices);
+}
+
 }  // namespace
 
 template <class T>
@@ -249,8 +279,7 @@ void evaluate_rows(const TopK& solver, const DistributionRows<T>& rows, const Co
 template <class T>
 void evaluate_rows(const SpanningTree& solver, const DistributionRows<T>& rows,
                    const Context& context) {
-  AIMLE_CHECK(solver.vertices <= kMaxTreeVertices, "[aimle::exact] expected at most ",
-              kMaxTreeVertices, " vertices on a GPU but got vertices=", solver.vertices);
+  check_vertices(solver);
   const auto vertices = static_cast<int32_t>(solver.vertices);
   for_each_row(
       "exact", rows.count, TreeScratch::sizes(vertices).doubles(rows.covariance != nullptr),
@@ -273,6 +302,16 @@ void sample_rows(const TopK& solver, const SampleRows<T>& rows, const DeviceKey&
                SampleKSubset<T>{solver.n, solver.k, rows, key}, context);
 }
 
+template <class T>
+void sample_rows(const SpanningTree& solver, const SampleRows<T>& rows, const DeviceKey& key,
+                 const Context& context) {
+  check_vertices(solver);
+  const auto vertices = static_cast<int32_t>(solver.vertices);
+  for_each_row("exact_sample", rows.count * rows.samples, TreeSampleScratch::doubles(vertices),
+               SampleTree<T>{vertices, solver.layout == SpanningTree::Layout::kDirected, rows, key},
+               context);
+}
+
 template void evaluate_rows(const Argmax&, const DistributionRows<float>&, const Context&);
 template void evaluate_rows(const Argmax&, const DistributionRows<double>&, const Context&);
 template void evaluate_rows(const TopK&, const DistributionRows<float>&, const Context&);
@@ -285,5 +324,9 @@ template void sample_rows(const Argmax&, const SampleRows<double>&, const Device
                           const Context&);
 template void sample_rows(const TopK&, const SampleRows<float>&, const DeviceKey&, const Context&);
 template void sample_rows(const TopK&, const SampleRows<double>&, const DeviceKey&, const Context&);
+template void sample_rows(const SpanningTree&, const SampleRows<float>&, const DeviceKey&,
+                          const Context&);
+template void sample_rows(const SpanningTree&, const SampleRows<double>&, const DeviceKey&,
+                          const Context&);
 
 }  // namespace aimle::cuda

@@ -3,8 +3,7 @@
 //
 // A warp works on a row whose memory fits into a few kilobytes, a block on a larger one, in shared
 // memory or beyond it in device memory, of which a call takes at most some gigabyte.
-//
-// There are no samples of spanning trees here: they take their edges one after the other.
+// For samples of spanning trees it is a warp or a block to a sample.
 #pragma once
 
 #include "aimle/cuda/rows.h"
@@ -27,6 +26,10 @@ void sample_rows(const Argmax& solver, const SampleRows<T>& rows, const DeviceKe
                  const Context& context);
 template <class T>
 void sample_rows(const TopK& solver, const SampleRows<T>& rows, const DeviceKey& key,
+                 const Context& context);
+/// Throws std::invalid_argument beyond kMaxTreeVertices.
+template <class T>
+void sample_rows(const SpanningTree& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context);
 
 }  // namespace aimle::cuda

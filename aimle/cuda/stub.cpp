@@ -94,6 +94,10 @@ template <class T>
 void sample_rows(const TopK&, const SampleRows<T>&, const DeviceKey&, const Context&) {
   require_kernels();
 }
+template <class T>
+void sample_rows(const SpanningTree&, const SampleRows<T>&, const DeviceKey&, const Context&) {
+  require_kernels();
+}
 
 #define AIMLE_INSTANTIATE(T)                                                                       \
   template void map_rows(const Argmax&, const RowSource<T>&, const RowSink<T>&, const Context&);   \
@@ -120,7 +124,9 @@ void sample_rows(const TopK&, const SampleRows<T>&, const DeviceKey&, const Cont
   template void evaluate_rows(const SpanningTree&, const DistributionRows<T>&, const Context&);    \
   template void sample_rows(const Argmax&, const SampleRows<T>&, const DeviceKey&,                 \
                             const Context&);                                                       \
-  template void sample_rows(const TopK&, const SampleRows<T>&, const DeviceKey&, const Context&);
+  template void sample_rows(const TopK&, const SampleRows<T>&, const DeviceKey&, const Context&);  \
+  template void sample_rows(const SpanningTree&, const SampleRows<T>&, const DeviceKey&,           \
+                            const Context&);
 
 AIMLE_INSTANTIATE(float)
 AIMLE_INSTANTIATE(double)

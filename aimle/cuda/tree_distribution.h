@@ -17,6 +17,7 @@
 #include "aimle/base/host_device.h"
 #include "aimle/cuda/group.h"
 #include "aimle/exact/number.h"
+#include "aimle/exact/wilson.h"
 #include "aimle/map/spanning_tree.h"
 
 namespace aimle::cuda {
@@ -113,6 +114,7 @@ struct TreeRow {
   bool directed;
   double largest;  // logit
   bool linear;     // weights are far from underflow
+  bool walkable;   // complete, and random walks are short
 };
 
 namespace detail {
@@ -145,7 +147,6 @@ template <class T, class Group>
 AIMLE_DEVICE TreeRow read_tree(Group& group, int32_t n, bool directed, const T* scores,
                                const bool* mask, const TreeScratch& scratch) {
   const double inf = __builtin_huge_val();
-  constexpr double kLinearSpread = 300;
   double smallest = inf, largest = -inf;
   bool bad = false, missing = false;
   for (int32_t at = group.rank(); at < pairs_of(n); at += group.size()) {
@@ -161,11 +162,12 @@ AIMLE_DEVICE TreeRow read_tree(Group& group, int32_t n, bool directed, const T* 
     smallest = x < smallest ? x : smallest;
     largest = x > largest ? x : largest;
   }
-  if (group.any(bad)) return {Status::kNaN, n, directed, 0, true};
+  if (group.any(bad)) return {Status::kNaN, n, directed, 0, true, false};
   largest = group.reduce(largest, Higher{});
   smallest = group.reduce(smallest, Lower{});
   Status status = Status::kOk;
-  if (group.any(missing)) {
+  const bool incomplete = group.any(missing);
+  if (incomplete) {
     // Vertices reached from vertex 0 by now and before: 2 n flags where pivots will be.
     auto* reached = reinterpret_cast<uint8_t*>(scratch.w + pairs_of(n));
     uint8_t* before = reached + n;
@@ -192,7 +194,13 @@ AIMLE_DEVICE TreeRow read_tree(Group& group, int32_t n, bool directed, const T* 
     for (int32_t v = group.rank(); v < n; v += group.size()) apart |= !before[v];
     if (group.any(apart)) status = Status::kDisconnected;
   }
-  return {status, n, directed, largest, !(largest - smallest > kLinearSpread)};
+  const double spread = largest - smallest;
+  return {status,
+          n,
+          directed,
+          largest,
+          !(spread > aimle::detail::kLinearSpread),
+          n > 2 && !incomplete && spread <= aimle::detail::kWalkSpread};
 }
 
 /// Makes conductances of the logits in scratch.w. Ends with a sync.

@@ -8,6 +8,9 @@
 
 namespace aimle::detail {
 
+/// Up to this spread of logarithms, numbers and their products are far from underflow as they are.
+inline constexpr double kLinearSpread = 300;
+
 /// Positive numbers as they are.
 struct Linear {
   AIMLE_HD static double from_log(double x) { return std::exp(x); }

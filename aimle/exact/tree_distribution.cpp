@@ -17,11 +17,6 @@ using detail::Logarithmic;
 using detail::Network;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-/// Up to this spread of logits, weights and their products are far from underflow.
-constexpr double kLinearSpread = 300;
-/// Up to this spread of a complete graph walks are short.
-constexpr double kWalkSpread = 3;
-constexpr int64_t kWalkStepsPerVertex = 100;
 
 class Components {
  public:
@@ -72,10 +67,10 @@ struct Graph {
   std::vector<Edge> edges;
   double largest = -kInf, smallest = kInf;
 
-  bool linear() const { return edges.empty() || largest - smallest <= kLinearSpread; }
+  bool linear() const { return edges.empty() || largest - smallest <= detail::kLinearSpread; }
   bool walkable() const {
     return n > 2 && static_cast<int64_t>(edges.size()) == n * (n - 1) / 2 &&
-           largest - smallest <= kWalkSpread;
+           largest - smallest <= detail::kWalkSpread;
   }
 
   template <class T>
@@ -272,12 +267,23 @@ class TreeSampler {
     std::stable_sort(graph_.edges.begin(), graph_.edges.end(),
                      [](const Edge& a, const Edge& b) { return a.x > b.x; });
     graph_.linear() ? linear_.start(graph_) : logarithmic_.start(graph_);
-    if (!graph_.walkable()) return;
-    walks_.reset(graph_.n);
+    if (graph_.walkable()) start_walks();
+  }
+
+  void start_walks() {
+    const auto n = static_cast<size_t>(graph_.n);
+    cumulative_.assign(n * n, 0.0);
+    next_.resize(n);
+    in_tree_.resize(n);
+    walks_ = {.n = graph_.n,
+              .cumulative = cumulative_.data(),
+              .next = next_.data(),
+              .in_tree = in_tree_.data()};
     for (const Edge& edge : graph_.edges) {
       walks_.set_edge(edge.i, edge.j, graph_.conductance<Linear>(edge));
     }
-    walks_.finish();
+    for (int64_t i = 0; i < graph_.n; ++i) walks_.finish_row(i);
+    walks_.start();
   }
 
   /// Number j of a sample belongs to edge j, and from the last edge on to the steps of walks.
@@ -285,13 +291,14 @@ class TreeSampler {
   void draw(Uniform uniform, Chosen chosen) {
     const int64_t n = graph_.n;
     const bool walked =
-        graph_.walkable() &&
-        walks_.draw(
-            kWalkStepsPerVertex * n, [&](int64_t step) { return uniform(n * (n - 1) / 2 + step); },
-            [&](int64_t i, int64_t j) {
-              const int64_t index = SpanningTree::edge(std::min(i, j), std::max(i, j), n);
-              chosen(by_ends_[static_cast<size_t>(index)]);
-            });
+        graph_.walkable() && walks_.draw(
+                                 detail::kWalkStepsPerVertex * n,
+                                 [&](int64_t step) { return uniform(n * (n - 1) / 2 + step); },
+                                 [&](int64_t i, int64_t j) {
+                                   const int64_t index =
+                                       SpanningTree::edge(std::min(i, j), std::max(i, j), n);
+                                   chosen(by_ends_[static_cast<size_t>(index)]);
+                                 });
     if (walked) return;
     graph_.linear() ? linear_.draw(graph_, uniform, chosen)
                     : logarithmic_.draw(graph_, uniform, chosen);
@@ -300,7 +307,10 @@ class TreeSampler {
   const SpanningTree& solver_;
   Graph graph_;
   std::vector<Edge> by_ends_;  // in the undirected order, if the graph is complete
-  detail::Wilson walks_;
+  detail::Walks walks_{};
+  std::vector<double> cumulative_;  // of walks_, like the next two
+  std::vector<int32_t> next_;
+  std::vector<uint8_t> in_tree_;
   Sampler<Linear> linear_;
   Sampler<Logarithmic> logarithmic_;
 };

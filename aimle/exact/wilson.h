@@ -10,75 +10,79 @@
 // the loops that were erased, and with them the number of steps, are independent of the tree.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <vector>
+
+#include "aimle/base/host_device.h"
 
 namespace aimle::detail {
 
-class Wilson {
- public:
-  void reset(int64_t vertices) {
-    n_ = vertices;
-    cumulative_.assign(static_cast<size_t>(n_ * n_), 0.0);
+/// Up to this spread of a complete graph's logits walks are short.
+inline constexpr double kWalkSpread = 3;
+inline constexpr int64_t kWalkStepsPerVertex = 100;
+
+/// In memory of the caller, on the host or on the device: `set_edge` for every edge, `finish_row`
+/// for every vertex, `start`, and then any number of draws.
+struct Walks {
+  int64_t n;  // vertices
+  double*
+      cumulative;    // [n, n], zeros at first: the weights, then those of row i over j = 0, 1, ...
+  int32_t* next;     // [n]
+  uint8_t* in_tree;  // [n]
+  int64_t root = 0;
+
+  AIMLE_HD void set_edge(int64_t i, int64_t j, double weight) const {
+    cumulative[i * n + j] = cumulative[j * n + i] = weight;
   }
-  /// Every edge once, before `finish`.
-  void set_edge(int64_t i, int64_t j, double weight) {
-    cumulative_[static_cast<size_t>(i * n_ + j)] = weight;
-    cumulative_[static_cast<size_t>(j * n_ + i)] = weight;
+  AIMLE_HD void finish_row(int64_t i) const {
+    for (int64_t j = 1; j < n; ++j) cumulative[i * n + j] += cumulative[i * n + j - 1];
   }
-  void finish() {
-    root_ = 0;
-    for (int64_t i = 0; i < n_; ++i) {
-      for (int64_t j = 1; j < n_; ++j) {
-        const auto at = static_cast<size_t>(i * n_ + j);
-        cumulative_[at] += cumulative_[at - 1];
-      }
-      if (total(i) > total(root_)) root_ = i;
+  AIMLE_HD void start() {
+    root = 0;
+    for (int64_t i = 1; i < n; ++i) {
+      if (total(i) > total(root)) root = i;
     }
   }
 
   /// chosen(i, j) for every edge of one tree, or false after max_steps steps, and nothing chosen.
   /// uniform(step) gives the random number of a step.
   template <class Uniform, class Chosen>
-  bool draw(int64_t max_steps, Uniform uniform, Chosen chosen) {
-    next_.assign(static_cast<size_t>(n_), 0);
-    in_tree_.assign(static_cast<size_t>(n_), 0);
-    in_tree_[static_cast<size_t>(root_)] = 1;
+  AIMLE_HD bool draw(int64_t max_steps, const Uniform& uniform, const Chosen& chosen) const {
+    for (int64_t i = 0; i < n; ++i) in_tree[i] = i == root;
     int64_t steps = 0;
-    for (int64_t start = 0; start < n_; ++start) {
-      for (int64_t i = start; !in_tree_[static_cast<size_t>(i)];) {
+    for (int64_t start = 0; start < n; ++start) {
+      for (int64_t i = start; !in_tree[i];) {
         if (steps == max_steps) return false;
-        i = next_[static_cast<size_t>(i)] = neighbour(i, uniform(steps++));
+        next[i] = neighbour(i, uniform(steps++));
+        i = next[i];
       }
-      for (int64_t i = start; !in_tree_[static_cast<size_t>(i)];) {
-        in_tree_[static_cast<size_t>(i)] = 1;
-        i = next_[static_cast<size_t>(i)];
-      }
+      for (int64_t i = start; !in_tree[i]; i = next[i]) in_tree[i] = 1;
     }
-    for (int64_t i = 0; i < n_; ++i) {
-      if (i != root_) chosen(i, next_[static_cast<size_t>(i)]);
+    for (int64_t i = 0; i < n; ++i) {
+      if (i != root) chosen(i, int64_t{next[i]});
     }
     return true;
   }
 
  private:
-  double total(int64_t i) const { return cumulative_[static_cast<size_t>(i * n_ + n_ - 1)]; }
+  AIMLE_HD double total(int64_t i) const { return cumulative[i * n + n - 1]; }
 
-  /// The first whose cumulative weight exceeds u of the total; u < 1, so there is one, and its own
-  /// weight is not 0.
-  int64_t neighbour(int64_t i, double u) const {
-    const auto begin = cumulative_.begin() + i * n_;
-    const auto found = std::upper_bound(begin, begin + n_, u * total(i));
-    if (found != begin + n_) return found - begin;
-    return std::lower_bound(begin, begin + n_, total(i)) - begin;  // u * total rounded up to it
+  /// The first whose cumulative weight exceeds u of the total, u < 1: its own weight is not 0. If
+  /// u * total was rounded up to the total, the last that has a weight.
+  AIMLE_HD int32_t neighbour(int64_t i, double u) const {
+    const double* row = cumulative + i * n;
+    const double wanted = u * total(i);
+    const bool exceeds = wanted < total(i);
+    int64_t low = 0, high = n - 1;
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      if (exceeds ? row[middle] > wanted : row[middle] >= wanted) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    return static_cast<int32_t>(low);
   }
-
-  int64_t n_ = 0;
-  int64_t root_ = 0;
-  std::vector<double> cumulative_;  // of row i over j = 0, 1, ...
-  std::vector<int64_t> next_;
-  std::vector<uint8_t> in_tree_;
 };
 
 }  // namespace aimle::detail

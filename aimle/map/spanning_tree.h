@@ -16,6 +16,7 @@
 //   aimle::solve(aimle::SpanningTree{.vertices = 10}, rows);
 #pragma once
 
+#include "aimle/base/host_device.h"
 #include "aimle/map/map.h"
 
 namespace aimle {
@@ -36,7 +37,7 @@ struct SpanningTree {
   void validate() const;
 
   /// Index of edge {i, j}, i < j, in the undirected order.
-  static constexpr int64_t edge(int64_t i, int64_t j, int64_t vertices) {
+  AIMLE_HD static constexpr int64_t edge(int64_t i, int64_t j, int64_t vertices) {
     return i * (2 * vertices - i - 1) / 2 + (j - i - 1);
   }
   /// Index of sender s -> receiver r, s != r, in the directed order.

@@ -97,10 +97,6 @@ SampleRows<T> sample_rows_of(const SolverTensors& tensors, const SampleOutputs& 
           .z = outputs.z.mutable_data_ptr<T>()};
 }
 
-/// On this thread and its helpers; all tensors on the CPU.
-void sample_on_cpu(const Distribution& distribution, const SolverTensors& tensors,
-                   const SampleOutputs& outputs, const at::Tensor& status);
-
 // ---- The ops, for any device
 // ----------------------------------------------------------------------
 

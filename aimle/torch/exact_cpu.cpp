@@ -31,21 +31,15 @@ struct Cpu {
   }
   static void sample(const Distribution& distribution, const SolverTensors& tensors,
                      const SampleOutputs& outputs, const at::Tensor& status) {
-    sample_on_cpu(distribution, tensors, outputs, status);
+    if (tensors.scores.scalar_type() == at::kDouble) {
+      sample_all<double>(distribution, tensors, outputs, status);
+    } else {
+      sample_all<float>(distribution, tensors, outputs, status);
+    }
   }
 };
 
 TORCH_LIBRARY_IMPL(aimle, CPU, library) { register_exact<Cpu>(library); }
 
 }  // namespace
-
-void sample_on_cpu(const Distribution& distribution, const SolverTensors& tensors,
-                   const SampleOutputs& outputs, const at::Tensor& status) {
-  if (tensors.scores.scalar_type() == at::kDouble) {
-    sample_all<double>(distribution, tensors, outputs, status);
-  } else {
-    sample_all<float>(distribution, tensors, outputs, status);
-  }
-}
-
 }  // namespace aimle::ops

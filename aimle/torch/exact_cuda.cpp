@@ -19,35 +19,17 @@ void evaluate_all(const Distribution& distribution, const SolverTensors& tensors
       distribution);
 }
 
-/// Spanning trees take their edges one after the other, which is no work for a GPU: the rows are
-/// sampled on the CPU, and the caller waits.
-void sample_trees(const SpanningTree& trees, const SolverTensors& tensors,
-                  const SampleOutputs& outputs, const at::Tensor& status) {
-  const SolverTensors host{.scores = tensors.scores.cpu(),
-                           .mask = tensors.mask.defined() ? tensors.mask.cpu() : at::Tensor()};
-  const SampleOutputs sampled{.key = outputs.key.cpu(),
-                              .samples = outputs.samples,
-                              .z = at::empty(outputs.z.sizes(), host.scores.options())};
-  const at::Tensor outcome = at::empty(status.sizes(), host.scores.options().dtype(at::kByte));
-  sample_on_cpu(trees, host, sampled, outcome);
-  outputs.z.copy_(sampled.z);
-  status.copy_(outcome);
-}
-
 template <class T>
 void sample_all(const Distribution& distribution, const SolverTensors& tensors,
                 const SampleOutputs& outputs, const at::Tensor& status) {
-  if (const auto* trees = std::get_if<SpanningTree>(&distribution)) {
-    return sample_trees(*trees, tensors, outputs, status);
-  }
   const DeviceContext context(tensors.scores);
   const SampleRows<T> rows = sample_rows_of<T>(tensors, outputs, status);
   const cuda::DeviceKey key = device_key(outputs.key);
-  if (const auto* entries = std::get_if<Argmax>(&distribution)) {
-    cuda::sample_rows(*entries, rows, key, context.get());
-  } else {
-    cuda::sample_rows(std::get<TopK>(distribution), rows, key, context.get());
-  }
+  std::visit(
+      [&](const auto& solver) {
+        with_value_errors([&] { cuda::sample_rows(solver, rows, key, context.get()); });
+      },
+      distribution);
 }
 
 struct Cuda {

@@ -74,6 +74,60 @@ void run(const S& solver, const std::string& name, int64_t count, double scale, 
   print_row("  covariance", microseconds([&] { on_gpu(nullptr, nullptr, product.data()); }), count);
 }
 
+/// One sample a row, of which a few may differ: where a uniform number falls between two roundings.
+template <class S>
+void run_samples(const S& solver, const std::string& name, int64_t count, double scale,
+                 bool timed) {
+  const auto size = static_cast<size_t>(count * solver.size()), rows = static_cast<size_t>(count);
+  std::vector<double> scores = draw_scores<double>(size, false, 5);
+  for (double& x : scores) x = scale * (x - 0.5);
+  const Key key{.seed = 1, .stream = 2};
+  std::vector<double> z(size);
+  std::vector<Status> status(rows);
+  const auto on_cpu = [&] {
+    sample(solver,
+           SampleRows<double>{.count = count,
+                              .samples = 1,
+                              .scores = scores.data(),
+                              .key = key,
+                              .status = status.data(),
+                              .z = z.data()},
+           thread_pool());
+  };
+  on_cpu();
+
+  DeviceArray<double> device_scores(scores), device_z(size);
+  DeviceArray<Status> device_status(rows);
+  Scratch scratch;
+  const auto on_gpu = [&] {
+    scratch.rewind();
+    cuda::sample_rows(solver,
+                      SampleRows<double>{.count = count,
+                                         .samples = 1,
+                                         .scores = device_scores.data(),
+                                         .status = device_status.data(),
+                                         .z = device_z.data()},
+                      {.value = key}, scratch.context());
+  };
+  on_gpu();
+  check(cudaDeviceSynchronize());
+  const std::vector<double> drawn = device_z.to_host();
+  int64_t different = 0;
+  for (size_t row = 0; row < rows; ++row) {
+    const auto first = static_cast<ptrdiff_t>(row * size / rows);
+    const auto last = static_cast<ptrdiff_t>((row + 1) * size / rows);
+    different += !std::equal(z.begin() + first, z.begin() + last, drawn.begin() + first);
+  }
+  if (different > 1) {
+    std::fprintf(stderr, "%s: %ld of %ld samples differ\n", name.c_str(), different, count);
+    std::exit(1);
+  }
+  if (!timed) return;
+  print_row(std::to_string(count) + " samples, " + name + ", CPU", host_microseconds(on_cpu),
+            count);
+  print_row("  samples", microseconds(on_gpu), count);
+}
+
 }  // namespace
 }  // namespace aimle::bench
 
@@ -84,6 +138,7 @@ int main(int argc, char**) {
     bench::run(TopK{.n = 20, .k = 7}, "topk", 10, 5, false);
     bench::run(SpanningTree{.vertices = 10}, "tree", 10, 5, false);
     bench::run(SpanningTree{.vertices = 20}, "tree", 5, 500, false);
+    bench::run_samples(SpanningTree{.vertices = 20}, "tree", 5, 30, false);
     return 0;
   }
   for (const double scale : {1.0, 30.0, 500.0}) {
@@ -101,5 +156,14 @@ int main(int argc, char**) {
   bench::run(TopK{.n = 350, .k = 10}, "10 of 350", 40, 5, true);
   bench::run(SpanningTree{.vertices = 10}, "trees of 10", 128, 5, true);
   bench::run(SpanningTree{.vertices = 30}, "trees of 30", 128, 5, true);
+  for (const double scale : {1.0, 30.0, 500.0}) {
+    for (const int64_t n : {1, 2, 3, 4, 5, 10, 17, 33}) {
+      bench::run_samples(SpanningTree{.vertices = n}, "tree", 50, scale, false);
+    }
+  }
+  bench::run_samples(TopK{.n = 20, .k = 10}, "10 of 20", 2000, 5, true);
+  bench::run_samples(SpanningTree{.vertices = 10}, "trees of 10, by walks", 128, 2, true);
+  bench::run_samples(SpanningTree{.vertices = 10}, "trees of 10, by edges", 128, 5, true);
+  bench::run_samples(SpanningTree{.vertices = 30}, "trees of 30, by edges", 128, 5, true);
   return 0;
 }

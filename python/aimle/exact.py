@@ -12,8 +12,7 @@ same cells being one structure) goes through the list of all paths, up to 4 x 4 
 Masked entries, scores of -inf and costs of +inf have probability 0; the other infinities count as
 NaN. Rows that are refused raise a ValueError as the solvers' do (NaN scores: a row of NaN).
 
-All of it runs where the scores are, without waiting for a GPU, but for samples of spanning trees,
-which are drawn on the CPU.
+All of it runs where the scores are, without waiting for a GPU.
 
 ``log_partition`` can be differentiated twice and ``marginals`` once: the gradient of the one is the
 other, whose own is ``covariance``.

@@ -47,12 +47,18 @@ def main(device: str) -> None:
             z = layer.to(device)(theta)
             z.backward(torch.randn_like(z))
             print(layer, shape, theta.grad.abs().sum().item(), flush=True)
-    for solver, n in ((aimle.Argmax(), 20), (aimle.TopK(k=5), 20), (aimle.SpanningTree(6), 15)):
+    for solver, n in (
+        (aimle.Argmax(), 20),
+        (aimle.TopK(k=5), 20),
+        (aimle.SpanningTree(6), 15),
+        (aimle.SpanningTree(30), 435),
+    ):
         scores = torch.rand(8, n, device=device)
         key = aimle.draw_key(scores)
-        drawn = aimle.exact.sample(solver, scores, key, 3)
-        marginals = aimle.exact.marginals(solver, scores)
-        print(solver, drawn.sum().item(), marginals.sum().item(), flush=True)
+        for spread in (1.0, 9.0):  # trees are sampled by walks, and edge by edge
+            drawn = aimle.exact.sample(solver, spread * scores, key, 3)
+            marginals = aimle.exact.marginals(solver, spread * scores)
+            print(solver, drawn.sum().item(), marginals.sum().item(), flush=True)
 
 
 if __name__ == "__main__":

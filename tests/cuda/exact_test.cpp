@@ -13,6 +13,7 @@
 #include "aimle/cuda/categorical.h"
 #include "aimle/cuda/k_subset.h"
 #include "aimle/cuda/tree_distribution.h"
+#include "aimle/cuda/tree_samples.h"
 #include "tests/cuda/lockstep.h"
 
 namespace aimle::cuda {
@@ -109,7 +110,7 @@ template <class S, class Draw>
 void expect_same_samples(const S& solver, const Row& row, std::mt19937_64& rng, const Draw& draw) {
   const int64_t samples = static_cast<int64_t>(1 + rng() % 50);
   const Key key{.seed = rng(), .stream = rng()};
-  std::vector<double> expected(static_cast<size_t>(samples * solver.n), kNaN), z(expected);
+  std::vector<double> expected(static_cast<size_t>(samples * solver.size()), kNaN), z(expected);
   Status status{};
   sample(solver, SampleRows<double>{.first = 5,
                                     .count = 1,
@@ -147,6 +148,37 @@ TEST(ExactInLockstep, Samples) {
           const Coins coins = read_coins(group, n, k, row.scores.data(), row.mask.get(), scratch);
           sample_coins(group, coins, scratch, key, 5, samples, z);
         });
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
+}
+
+SpanningTree any_trees(std::mt19937_64& rng, uint64_t most_vertices) {
+  return {
+      .vertices = static_cast<int64_t>(1 + rng() % most_vertices),
+      .layout = rng() % 2 ? SpanningTree::Layout::kDirected : SpanningTree::Layout::kUndirected};
+}
+
+TEST(ExactInLockstep, SamplesOfSpanningTrees) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    std::mt19937_64 rng(seed);
+    const SpanningTree solver = any_trees(rng, seed % 20 == 0 ? 18 : 9);
+    const auto n = static_cast<int32_t>(solver.vertices);
+    const bool directed = solver.layout == SpanningTree::Layout::kDirected;
+    Row row(solver.size(), rng);
+    if (rng() % 3 == 0) {
+      for (double& x : row.scores) x = std::round(x);  // so that there are ties
+    }
+    std::vector<double> memory(static_cast<size_t>(TreeSampleScratch::doubles(n)), kNaN);
+    const TreeSampleScratch scratch = TreeSampleScratch::at(memory.data(), n);
+    expect_same_samples(solver, row, rng, [&](Lockstep& group, Key key, int64_t count, double* z) {
+      for (int64_t s = 0; s < count; ++s, z += solver.size()) {
+        const TreeRow tree =
+            read_tree(group, n, directed, row.scores.data(), row.mask.get(), scratch.network());
+        for (int64_t e = group.rank(); e < solver.size(); e += group.size()) z[e] = 0;
+        group.sync();
+        sample_tree(group, tree, scratch, key, 5, s, z);
+      }
+    });
     if (HasFailure()) FAIL() << "seed " << seed;
   }
 }
@@ -195,9 +227,7 @@ void evaluate_tree_row(Lockstep& group, const TreeRow& tree, const Row& row,
 TEST(ExactInLockstep, SpanningTrees) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     std::mt19937_64 rng(seed);
-    const SpanningTree solver{
-        .vertices = static_cast<int64_t>(1 + rng() % (seed % 20 == 0 ? 31 : 13)),
-        .layout = rng() % 2 ? SpanningTree::Layout::kDirected : SpanningTree::Layout::kUndirected};
+    const SpanningTree solver = any_trees(rng, seed % 20 == 0 ? 31 : 13);
     const auto n = static_cast<int32_t>(solver.vertices);
     const bool directed = solver.layout == SpanningTree::Layout::kDirected;
     const Row row(solver.size(), rng);

@@ -178,12 +178,16 @@ TEST(TreeDistribution, SamplesOfManyVerticesHaveTheMarginals) {
 }
 
 TEST(Wilson, GivesUpAfterItsStepsAndChoosesNothing) {
-  detail::Wilson walks;
-  walks.reset(4);
+  std::vector<double> cumulative(16, 0.0);
+  std::vector<int32_t> next(4);
+  std::vector<uint8_t> in_tree(4);
+  detail::Walks walks{
+      .n = 4, .cumulative = cumulative.data(), .next = next.data(), .in_tree = in_tree.data()};
   for (int64_t i = 0; i < 4; ++i) {
     for (int64_t j = i + 1; j < 4; ++j) walks.set_edge(i, j, (i < 2) == (j < 2) ? 1 : 1e-12);
   }
-  walks.finish();
+  for (int64_t i = 0; i < 4; ++i) walks.finish_row(i);
+  walks.start();
   const auto number = [](int64_t step) { return uniform(Key{.seed = 1}, 0, 0, step); };
   int64_t chosen = 0;
   EXPECT_FALSE(walks.draw(1000, number, [&](int64_t, int64_t) { ++chosen; }));

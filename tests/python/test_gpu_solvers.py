@@ -150,15 +150,24 @@ def test_exact_distributions_agree(solver: str, args: list[int], n: int, scale: 
         torch.testing.assert_close(single.cpu(), expected, rtol=1e-5, atol=1e-6, equal_nan=True)
 
 
+@pytest.mark.parametrize("scale", [0.1, 1.0, 100.0])
 @pytest.mark.parametrize(("solver", "args", "n"), EXACT.values(), ids=EXACT.keys())
-def test_exact_samples_are_the_same(solver: str, args: list[int], n: int):
+def test_exact_samples_are_the_same(solver: str, args: list[int], n: int, scale: float):
     """But for a uniform number that falls between two roundings of one probability."""
-    x = draw((20, n), "plain", torch.float64, 3)
+    x = scale * draw((20, n), "plain", torch.float64, 3)
+    x[0, 0], x[1, 1] = torch.nan, -torch.inf
+    mask = draw_mask(x.shape, 4)
     key = torch.tensor([5, 6])
-    a = ops.exact_sample(x, key, 30, solver, args)
-    b = ops.exact_sample(x.cuda(), key.cuda(), 30, solver, args).cpu()
-    assert (a != b).any(-1).sum() <= 1
-    assert torch.equal(a.sum(-1), b.sum(-1))
+    for allowed in (None, mask):
+        on_gpu = None if allowed is None else allowed.cuda()
+        a = ops.exact_sample(x, key, 30, solver, args, mask=allowed, check=CHECK_NEVER)
+        b = ops.exact_sample(
+            x.cuda(), key.cuda(), 30, solver, args, mask=on_gpu, check=CHECK_NEVER
+        ).cpu()
+        assert torch.equal(a.isnan(), b.isnan())
+        a, b = a.nan_to_num(7.0), b.nan_to_num(7.0)
+        assert (a != b).any(-1).sum() <= 1
+        assert torch.equal(a.sum(-1), b.sum(-1))
 
 
 def test_exact_distributions_with_a_k_per_row_agree():
@@ -173,6 +182,7 @@ def test_no_solver_waits_for_the_device():
     x = draw((50, 45), "plain", torch.float32, 0).cuda()
     grids = x[:, :36].reshape(50, 6, 6)
     v = torch.ones_like(x)
+    key = torch.tensor([5, 6])
     warm_up_then = [lambda: None, lambda: torch.cuda.set_sync_debug_mode("error")]
     try:
         for prepare in warm_up_then:
@@ -183,6 +193,8 @@ def test_no_solver_waits_for_the_device():
             ops.marginals(x, "topk", [5])
             ops.covariance(x, v, "spanning_tree", [10])
             ops.log_partition(x, "argmax", [])
+            for solver, args in (("argmax", []), ("topk", [5]), ("spanning_tree", [10])):
+                ops.exact_sample(x, key, 3, solver, args)
     finally:
         torch.cuda.set_sync_debug_mode("default")
 
