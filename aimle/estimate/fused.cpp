@@ -15,13 +15,16 @@ constexpr double kPerturbNs = 0.5;  // per entry
 
 template <class T>
 void pack(const T* z, int64_t n, uint8_t* bits) {
-  for (int64_t byte = 0; byte < bytes_per_row(n); ++byte) {
-    uint8_t packed = 0;
-    for (int64_t bit = 0; bit < 8 && 8 * byte + bit < n; ++bit) {
-      packed = static_cast<uint8_t>(packed | ((z[8 * byte + bit] == T(1)) << bit));
+  const auto pack_byte = [](const T* entries, int64_t count) {
+    uint32_t packed = 0;
+    for (int64_t bit = 0; bit < count; ++bit) {
+      packed |= static_cast<uint32_t>(entries[bit] == T(1)) << bit;
     }
-    bits[byte] = packed;
-  }
+    return static_cast<uint8_t>(packed);
+  };
+  int64_t j = 0;
+  for (; j + 8 <= n; j += 8) *bits++ = pack_byte(z + j, 8);
+  if (j < n) *bits = pack_byte(z + j, n - j);
 }
 
 template <class T>

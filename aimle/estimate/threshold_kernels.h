@@ -29,14 +29,28 @@ struct Meeting {
   bool met = false;
 };
 
-/// What the weights are taken of; n entries each, and room for kThresholdPadding more.
-struct WeightRow {
+/// Rows are laid out in groups of four entries, the last one of a row filled up: what is not an
+/// entry is neither in nor valid.
+inline constexpr int64_t kThresholdGroup = 4;
+constexpr int64_t whole_groups(int64_t n) {
+  return (n + kThresholdGroup - 1) / kThresholdGroup * kThresholdGroup;
+}
+
+/// The entries of rows, one row after the other.
+struct WeightRows {
   double* u;           // (t - theta) / tau
   double* difference;  // d_j - d_m
   Flag* in;
-  Flag* valid;  // where not, there is no weight; u and difference are then zero
+  Flag* valid;     // where not, there is no weight; u and difference are then zero
+  double* weight;  // before the cap
 };
-inline constexpr int64_t kThresholdPadding = 8;
+
+/// The groups in which an entry is in, by the place of their first entry, and room to work on them.
+struct InGroups {
+  int64_t* first;
+  int64_t count;
+  double* scratch;
+};
 
 /// What the cap took, as counts of weights and sums over entries; entry j of every sample goes to
 /// partial sum j mod 32 (fixed_sum.h).
@@ -60,18 +74,23 @@ struct ThresholdKernels {
   /// free_j: is j allowed and not infinite? Returns how many are.
   int64_t (*find_free)(const T* theta, const bool* mask, int64_t n, Flag* free);
 
-  /// in_j = bit j of a packed row; writes whole groups of 8. Returns how many are set.
-  int64_t (*unpack)(const uint8_t* bits, int64_t n, Flag* in);
+  /// in_j = bit j of a packed row, n of them and what fills up the last group. Writes the groups
+  /// that have one, counted from `place`, behind `groups`. Returns how many are set.
+  int64_t (*unpack)(const uint8_t* bits, int64_t n, Flag* in, int64_t place, InGroups& groups);
 
   Rivals (*rivals)(const T* x, const bool* mask, const Flag* in, int64_t n);
 
   /// Fills u, difference and valid of a row whose `in` is set. `free` may be null: all are.
   void (*meet)(const Meeting& in, const Meeting& out, const T* theta, double sign, double tau,
-               const T* d, const Flag* free, int64_t n, const WeightRow& row);
+               const T* d, const Flag* free, int64_t n, const WeightRows& row);
 
-  /// sum_j += factor min(w_j, max_weight) difference_j
-  void (*weigh)(const ThresholdTarget& target, const WeightRow& row, int64_t n,
-                CappedPartials& capped, double* sum);
+  /// Fills the weights of rows with `entries` entries in all.
+  void (*weigh)(const ThresholdTarget& target, const WeightRows& rows, int64_t entries,
+                const InGroups& groups);
+
+  /// sum_j += factor min(w_j, max_weight) difference_j for a row.
+  void (*add)(const ThresholdTarget& target, const WeightRows& row, int64_t n,
+              CappedPartials& capped, double* sum);
 
   /// Sums up the partial sums and starts them again.
   CappedTotals (*drain)(CappedPartials& capped);

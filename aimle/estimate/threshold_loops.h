@@ -10,13 +10,18 @@
 namespace aimle {
 namespace {
 
-inline int64_t unpack(const uint8_t* __restrict bits, int64_t n, Flag* __restrict in) {
+inline int64_t unpack(const uint8_t* __restrict bits, int64_t n, Flag* __restrict in, int64_t place,
+                      InGroups& groups) {
   int64_t count = 0;
-  for (int64_t byte = 0; 8 * byte < n; ++byte) {
-    const uint64_t packed = bits[byte];
-    for (uint64_t i = 0; i < 8; ++i) in[8 * byte + i] = Flag{0} - (packed >> i & 1);
+  int64_t* first = groups.first + groups.count;
+  for (int64_t j = 0; j < n; j += kThresholdGroup) {
+    const uint64_t packed = bits[j / 8] >> (j % 8) & 0xf;
+    for (uint64_t i = 0; i < kThresholdGroup; ++i) in[j + i] = Flag{0} - (packed >> i & 1);
+    *first = place + j;
+    first += packed != 0;
     count += __builtin_popcountll(packed);
   }
+  groups.count = first - groups.first;
   return count;
 }
 
@@ -101,9 +106,17 @@ Rivals rivals(const T* x, const bool* mask, const Flag* in, int64_t n) {
   return find_rivals(x, mask, in, n);
 }
 
+/// The entries of the last group that are none.
+inline void fill_up(int64_t n, const WeightRows& row) {
+  for (int64_t j = n; j % kThresholdGroup != 0; ++j) {
+    row.u[j] = row.difference[j] = 0.0;
+    row.valid[j] = 0;
+  }
+}
+
 template <class T>
 void meet(const Meeting& in, const Meeting& out, const T* __restrict theta, double sign, double tau,
-          const T* __restrict d, const Flag* __restrict free, int64_t n, const WeightRow& row) {
+          const T* __restrict d, const Flag* __restrict free, int64_t n, const WeightRows& row) {
   double* __restrict u = row.u;
   double* __restrict difference = row.difference;
   const Flag* __restrict is_in = row.in;
@@ -114,66 +127,82 @@ void meet(const Meeting& in, const Meeting& out, const T* __restrict theta, doub
   if (free != nullptr) {
     for (int64_t j = 0; j < n; ++j) valid[j] &= free[j];
   }
-  for (int64_t j = 0; j < n; ++j) {
-    const double t = select(is_in[j], in_t, out_t), gain = select(is_in[j], in_gain, out_gain);
-    const double at = (t - sign * static_cast<double>(theta[j])) / tau;
-    u[j] = select(valid[j], at, 0.0);
-    difference[j] = select(valid[j], static_cast<double>(d[j]) - gain, 0.0);
+  const auto fill = [=](auto divide) {
+    for (int64_t j = 0; j < n; ++j) {
+      const double t = select(is_in[j], in_t, out_t), gain = select(is_in[j], in_gain, out_gain);
+      const double at = divide(t - sign * static_cast<double>(theta[j]));
+      u[j] = select(valid[j], at, 0.0);
+      difference[j] = select(valid[j], static_cast<double>(d[j]) - gain, 0.0);
+    }
+  };
+  if (tau == 1.0) {
+    fill([](double x) { return x; });
+  } else {
+    fill([=](double x) { return x / tau; });
   }
+  fill_up(n, row);
 }
 
 [[gnu::always_inline]] inline double absolute(double x) {
   return double_from_bits(double_bits(x) & ~(uint64_t{1} << 63));
 }
 
-template <NoiseKind kDensity, ThresholdTarget::Order kOrder>
-void weigh_by(double max_weight, const WeightRow& row, int64_t n, CappedPartials& capped,
-              double* __restrict sum) {
-  const double* __restrict u = row.u;
-  const double* __restrict difference = row.difference;
-  const Flag* __restrict in = row.in;
-  const Flag* __restrict valid = row.valid;
-  constexpr double kFactor = kOrder == ThresholdTarget::Order::kTrapezoid ? 0.5 : 1.0;
-  Flag weights = 0, cut = 0;
-  for (int64_t begin = 0; begin < n; begin += kSumLanes) {
-    const int64_t end = n - begin < kSumLanes ? n : begin + kSumLanes;
-    double* __restrict mass = capped.mass;
-    double* __restrict lost = capped.lost;
-    Flag above = 0;
-    for (int64_t j = begin; j < end; ++j) {
-      const double w = threshold_weight(kDensity, kOrder, u[j], in[j] != 0);
-      const double kept = w < max_weight ? w : max_weight;
-      mass[j - begin] += w * absolute(difference[j]);
-      sum[j] += kFactor * kept * difference[j];
-      weights -= valid[j];
-      above -= mask_if(w > kept) & valid[j];
-    }
-    if (above == 0) continue;  // and nothing is lost
-    cut += above;
-    for (int64_t j = begin; j < end; ++j) {
-      const double w = threshold_weight(kDensity, kOrder, u[j], in[j] != 0);
-      lost[j - begin] += (w - (w < max_weight ? w : max_weight)) * absolute(difference[j]);
-    }
-  }
-  capped.capped += static_cast<int64_t>(cut);
-  capped.weights += static_cast<int64_t>(weights);
+/// The bits of a group.
+[[gnu::always_inline]] inline FourKeys four(const void* at) {
+  FourKeys bits;
+  __builtin_memcpy(&bits, at, sizeof(bits));
+  return bits;
 }
 
-inline void weigh(const ThresholdTarget& target, const WeightRow& row, int64_t n,
-                  CappedPartials& capped, double* sum) {
-  constexpr int64_t kVector = 4;
-  for (int64_t j = n; j % kVector != 0; ++j) {
-    row.u[j] = row.difference[j] = 0.0;
-    row.in[j] = row.valid[j] = 0;
+/// An entry that is out needs no more than an exponential. Where few are in, the groups that have
+/// one are gathered for the rest.
+inline void weigh_gumbel_trapezoid(const WeightRows& rows, int64_t entries,
+                                   const InGroups& groups) {
+  const double* __restrict u = rows.u;
+  const Flag* __restrict in = rows.in;
+  double* __restrict weight = rows.weight;
+  double* __restrict y = groups.scratch;
+  constexpr int64_t kSize = kThresholdGroup;
+  const int64_t gathered = kSize * groups.count;
+  for (int64_t j = 0; j < entries; ++j) weight[j] = exp_portable(-u[j]);
+  if (4 * gathered > 3 * entries) {
+    for (int64_t j = 0; j < entries; ++j) {
+      weight[j] = select(in[j], gumbel_in_weight(weight[j]), weight[j]);
+    }
+    return;
   }
-  const int64_t padded = (n + kVector - 1) / kVector * kVector;
+  for (int64_t g = 0; g < groups.count; ++g) {
+    __builtin_memcpy(y + kSize * g, weight + groups.first[g], sizeof(FourKeys));
+  }
+  for (int64_t i = 0; i < gathered; ++i) y[i] = gumbel_in_weight(y[i]);
+  for (int64_t g = 0; g < groups.count; ++g) {
+    const FourKeys is_in = four(in + groups.first[g]);
+    const FourKeys mixed =
+        (four(y + kSize * g) & is_in) | (four(weight + groups.first[g]) & ~is_in);
+    __builtin_memcpy(weight + groups.first[g], &mixed, sizeof(mixed));
+  }
+}
+
+template <NoiseKind kDensity, ThresholdTarget::Order kOrder>
+void weigh_by(const WeightRows& rows, int64_t entries, const InGroups& groups) {
+  if constexpr (kDensity == NoiseKind::kGumbel && kOrder == ThresholdTarget::Order::kTrapezoid) {
+    return weigh_gumbel_trapezoid(rows, entries, groups);
+  }
+  const double* __restrict u = rows.u;
+  const Flag* __restrict in = rows.in;
+  double* __restrict weight = rows.weight;
+  for (int64_t j = 0; j < entries; ++j) {
+    weight[j] = threshold_weight(kDensity, kOrder, u[j], in[j] != 0);
+  }
+}
+
+inline void weigh(const ThresholdTarget& target, const WeightRows& rows, int64_t entries,
+                  const InGroups& groups) {
   const auto in_order = [&]<NoiseKind kDensity>() {
     if (target.order == ThresholdTarget::Order::kFirst) {
-      weigh_by<kDensity, ThresholdTarget::Order::kFirst>(target.max_weight, row, padded, capped,
-                                                         sum);
+      weigh_by<kDensity, ThresholdTarget::Order::kFirst>(rows, entries, groups);
     } else {
-      weigh_by<kDensity, ThresholdTarget::Order::kTrapezoid>(target.max_weight, row, padded, capped,
-                                                             sum);
+      weigh_by<kDensity, ThresholdTarget::Order::kTrapezoid>(rows, entries, groups);
     }
   };
   switch (target.density) {
@@ -184,6 +213,38 @@ inline void weigh(const ThresholdTarget& target, const WeightRow& row, int64_t n
     default:
       return in_order.template operator()<NoiseKind::kNormal>();
   }
+}
+
+inline void add(const ThresholdTarget& target, const WeightRows& row, int64_t n,
+                CappedPartials& capped, double* __restrict sum) {
+  const double* __restrict weight = row.weight;
+  const double* __restrict difference = row.difference;
+  const Flag* __restrict valid = row.valid;
+  const double max_weight = target.max_weight;
+  const double factor = target.order == ThresholdTarget::Order::kTrapezoid ? 0.5 : 1.0;
+  const int64_t padded = whole_groups(n);
+  Flag weights = 0, cut = 0;
+  for (int64_t begin = 0; begin < padded; begin += kSumLanes) {
+    const int64_t end = padded - begin < kSumLanes ? padded : begin + kSumLanes;
+    double* __restrict mass = capped.mass;
+    double* __restrict lost = capped.lost;
+    Flag above = 0;
+    for (int64_t j = begin; j < end; ++j) {
+      const double w = weight[j], kept = w < max_weight ? w : max_weight;
+      mass[j - begin] += w * absolute(difference[j]);
+      sum[j] += factor * kept * difference[j];
+      weights -= valid[j];
+      above -= mask_if(w > kept) & valid[j];
+    }
+    if (above == 0) continue;  // and nothing is lost
+    cut += above;
+    for (int64_t j = begin; j < end; ++j) {
+      const double w = weight[j];
+      lost[j - begin] += (w - (w < max_weight ? w : max_weight)) * absolute(difference[j]);
+    }
+  }
+  capped.capped += static_cast<int64_t>(cut);
+  capped.weights += static_cast<int64_t>(weights);
 }
 
 using FourSums = double __attribute__((vector_size(32)));
@@ -255,6 +316,7 @@ constexpr ThresholdKernels<T> kThresholdKernels = {.find_free = find_free<T>,
                                                    .rivals = rivals<T>,
                                                    .meet = meet<T>,
                                                    .weigh = weigh,
+                                                   .add = add,
                                                    .drain = drain,
                                                    .center = center<T>};
 

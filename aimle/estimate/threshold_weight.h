@@ -20,11 +20,19 @@
 
 namespace aimle {
 
+/// y / (e^y - 1), the weight of an entry that is in.
+AIMLE_HD double gumbel_in_weight(double y) {
+  const double bounded = y < kMaxExponent ? y : kMaxExponent;
+  return bounded / expm1_portable(bounded);
+}
+
 AIMLE_HD double gumbel_weight(ThresholdTarget::Order order, double u, bool is_in) {
   const double y = exp_portable(-u);
+  if (order == ThresholdTarget::Order::kTrapezoid) {
+    return select(mask_if(is_in), gumbel_in_weight(y), y);
+  }
   const double bounded = y < kMaxExponent ? y : kMaxExponent;
-  if (order == ThresholdTarget::Order::kFirst) return bounded * exp_portable(-bounded);
-  return select(mask_if(is_in), bounded / expm1_portable(bounded), y);
+  return bounded * exp_portable(-bounded);
 }
 
 AIMLE_HD double logistic_weight(ThresholdTarget::Order order, double u, bool is_in) {

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <utility>
+#include <span>
+#include <vector>
 
 #include "aimle/estimate/block.h"
 #include "aimle/estimate/fixed_sum.h"
@@ -16,6 +17,20 @@
 namespace aimle {
 namespace {
 
+/// Entries whose weights are taken in one go: enough that one exponential need not wait for the
+/// other, few enough to stay in the cache.
+constexpr int64_t kEntriesAtOnce = 1024;
+
+/// One sample of an example.
+template <class T>
+struct Sample {
+  int64_t example;
+  const T* x;           // [n] its scores
+  const uint8_t* bits;  // its solution
+  const T* d;           // [n] its gradient
+};
+
+/// Sums up the gradients of examples, sample by sample, in batches of up to `capacity` of them.
 template <class T>
 class ThresholdSum {
  public:
@@ -25,86 +40,136 @@ class ThresholdSum {
         examples_(examples),
         kernels_(threshold_kernels<T>()),
         finder_(solver),
-        sign_(settings.sense == Sense::kMin ? -1.0 : 1.0) {
+        sign_(settings.sense == Sense::kMin ? -1.0 : 1.0),
+        stride_(whole_groups(examples.n)),
+        capacity_(std::max<int64_t>(1, kEntriesAtOnce / std::max<int64_t>(1, stride_))) {
     if (settings.noise.kind == NoiseKind::kNone) target_.order = ThresholdTarget::Order::kFirst;
     const auto n = static_cast<size_t>(examples.n);
-    const size_t padded = n + kThresholdPadding;
-    for (auto* entries : {&u_, &difference_, &sum_}) entries->resize(padded);
-    for (auto* flags : {&in_, &valid_}) flags->resize(padded);
-    free_.resize(n);
+    const auto all = static_cast<size_t>(capacity_ * stride_);
+    for (auto* entries : {&u_, &difference_, &weight_, &scratch_}) entries->resize(all);
+    for (auto* flags : {&in_, &valid_, &free_}) flags->resize(all);
+    in_groups_.resize(all / kThresholdGroup + 1);
+    rows_.resize(static_cast<size_t>(capacity_));
+    sum_.resize(static_cast<size_t>(stride_));
     if (!finder_.is_tree()) return;
     threshold_.resize(n);
     partner_.resize(n);
     gain_.resize(n);
   }
 
-  /// Starts example b.
-  void start(int64_t b) {
-    const int64_t n = examples_.n;
-    theta_ = examples_.theta + b * n;
-    mask_ = examples_.mask != nullptr ? examples_.mask + b * n : nullptr;
-    k_ = examples_.k != nullptr ? examples_.k + b : nullptr;
-    free_count_ = kernels_.find_free(theta_, mask_, n, free_.data());
+  int64_t capacity() const { return capacity_; }
+
+  /// Finds the weights of a batch.
+  void weigh(std::span<const Sample<T>> samples) {
+    InGroups groups{.first = in_groups_.data(), .count = 0, .scratch = scratch_.data()};
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const Sample<T>& sample = samples[i];
+      Row& row = rows_[i];
+      find_free(sample.example, i);
+      const int64_t place = static_cast<int64_t>(i) * stride_;
+      const int64_t* k = examples_.k != nullptr ? examples_.k + sample.example : nullptr;
+      const int64_t chosen =
+          kernels_.unpack(sample.bits, examples_.n, in_.data() + place, place, groups);
+      row.solved = chosen == finder_.size_of_solution(k);
+      if (!row.solved) {
+        std::fill_n(u_.begin() + place, stride_, 0.0);
+      } else if (finder_.is_tree()) {
+        compare_in_tree(sample, row, entries(i));
+      } else {
+        compare_in_row(sample, row, entries(i));
+      }
+    }
+    kernels_.weigh(target_, entries(0), static_cast<int64_t>(samples.size()) * stride_, groups);
   }
 
-  /// Adds a sample: its scores x [n], packed solution and gradient d [n].
-  void add(const T* x, const uint8_t* bits, const T* d) {
-    const int64_t count = kernels_.unpack(bits, examples_.n, in_.data());
-    const bool solved = count == finder_.size_of_solution(k_);
-    if (!solved) {  // the row had no solution
+  /// Adds sample i of the batch to its example.
+  void add(size_t i) {
+    if (!rows_[i].solved) {
       std::fill(sum_.begin(), sum_.end(), std::numeric_limits<double>::quiet_NaN());
       return;
     }
-    if (finder_.is_tree()) {
-      compare_in_tree(x, d);
-    } else {
-      compare_in_row(x, d);
-    }
-    kernels_.weigh(target_, row(), examples_.n, partials_, sum_.data());
+    kernels_.add(target_, entries(i), examples_.n, partials_, sum_.data());
     changes_.samples += 1;
   }
 
-  /// Writes the gradient of the example.
-  CappedTotals finish(T* dtheta) {
+  /// Writes the gradient of an example, of which sample i of the batch was the last.
+  CappedTotals finish(size_t i, T* dtheta) {
     const double samples =
         settings_.output == Output::kMean ? static_cast<double>(settings_.samples) : 1.0;
     const double scale = sign_ / (settings_.theta_temperature * samples);
-    changes_.zeros += kernels_.center(sum_.data(), free(), free_count_, scale, examples_.n, dtheta);
-    changes_.entries += free_count_;
-    std::fill(sum_.begin() + examples_.n, sum_.end(), 0.0);
+    const Row& row = rows_[i];
+    changes_.zeros +=
+        kernels_.center(sum_.data(), free(row), row.free_count, scale, examples_.n, dtheta);
+    changes_.entries += row.free_count;
     return kernels_.drain(partials_);
   }
 
   const Changes& changes() const { return changes_; }
 
  private:
-  const Flag* free() const { return free_count_ == examples_.n ? nullptr : free_.data(); }
-  WeightRow row() {
-    return {
-        .u = u_.data(), .difference = difference_.data(), .in = in_.data(), .valid = valid_.data()};
+  /// A sample of the batch.
+  struct Row {
+    int64_t example;
+    const Flag* free;  // shared by the samples of an example
+    int64_t free_count;
+    bool solved;
+  };
+
+  const bool* mask(int64_t b) const {
+    return examples_.mask != nullptr ? examples_.mask + b * examples_.n : nullptr;
+  }
+  const Flag* free(const Row& row) const {
+    return row.free_count == examples_.n ? nullptr : row.free;
+  }
+  WeightRows entries(size_t i) {
+    const auto place = static_cast<int64_t>(i) * stride_;
+    return {.u = u_.data() + place,
+            .difference = difference_.data() + place,
+            .in = in_.data() + place,
+            .valid = valid_.data() + place,
+            .weight = weight_.data() + place};
   }
 
-  void compare_in_row(const T* x, const T* d) {
+  void find_free(int64_t b, size_t i) {
+    if (i > 0 && rows_[i - 1].example == b) {
+      rows_[i] = rows_[i - 1];
+      return;
+    }
+    Flag* free = free_.data() + static_cast<int64_t>(i) * stride_;
     const int64_t n = examples_.n;
-    const Rivals rivals = kernels_.rivals(x, mask_, in_.data(), n);
-    const auto meeting = [&](int64_t partner) -> Meeting {
-      if (partner < 0 || std::isinf(x[partner])) return {};  // no noise gets there
-      return {.threshold = x[partner], .gain = d[partner], .met = true};
-    };
-    kernels_.meet(meeting(rivals.best_out), meeting(rivals.worst_in), theta_, sign_,
-                  settings_.theta_temperature, d, free(), n, row());
+    rows_[i] = {.example = b,
+                .free = free,
+                .free_count = kernels_.find_free(examples_.theta + b * n, mask(b), n, free),
+                .solved = false};
   }
 
-  void compare_in_tree(const T* x, const T* d) {
-    finder_.find(x, mask_, k_, in_.data(), threshold_.data(), partner_.data());
-    finder_.fold(d, gain_.data());
+  void compare_in_row(const Sample<T>& sample, const Row& row, const WeightRows& out) {
+    const int64_t n = examples_.n, b = sample.example;
+    const Rivals rivals = kernels_.rivals(sample.x, mask(b), out.in, n);
+    const auto meeting = [&](int64_t partner) -> Meeting {
+      if (partner < 0 || std::isinf(sample.x[partner])) return {};  // no noise gets there
+      return {.threshold = sample.x[partner], .gain = sample.d[partner], .met = true};
+    };
+    kernels_.meet(meeting(rivals.best_out), meeting(rivals.worst_in), examples_.theta + b * n,
+                  sign_, settings_.theta_temperature, sample.d, free(row), n, out);
+  }
+
+  void compare_in_tree(const Sample<T>& sample, const Row& row, const WeightRows& out) {
+    const int64_t n = examples_.n, b = sample.example;
+    const T* theta = examples_.theta + b * n;
+    finder_.find(sample.x, mask(b), nullptr, out.in, threshold_.data(), partner_.data());
+    finder_.fold(sample.d, gain_.data());
     const double tau = settings_.theta_temperature;
-    for (int64_t j = 0; j < examples_.n; ++j) {
+    for (int64_t j = 0; j < n; ++j) {
       const auto t = static_cast<double>(threshold_[j]);
-      const bool valid = partner_[j] >= 0 && free_[j] != 0 && std::isfinite(t);
-      valid_[j] = mask_if(valid);
-      u_[j] = valid ? (t - sign_ * static_cast<double>(theta_[j])) / tau : 0.0;
-      difference_[j] = valid ? gain_[j] - gain_[partner_[j]] : 0.0;
+      const bool valid = partner_[j] >= 0 && row.free[j] != 0 && std::isfinite(t);
+      out.valid[j] = mask_if(valid);
+      out.u[j] = valid ? (t - sign_ * static_cast<double>(theta[j])) / tau : 0.0;
+      out.difference[j] = valid ? gain_[j] - gain_[partner_[j]] : 0.0;
+    }
+    for (int64_t j = n; j < stride_; ++j) {
+      out.u[j] = out.difference[j] = 0.0;
+      out.valid[j] = 0;
     }
   }
 
@@ -114,22 +179,23 @@ class ThresholdSum {
   const ThresholdKernels<T>& kernels_;
   ThresholdFinder<T> finder_;
   double sign_;
+  int64_t stride_;
+  int64_t capacity_;
 
-  // The example.
-  const T* theta_ = nullptr;
-  const bool* mask_ = nullptr;
-  const int64_t* k_ = nullptr;
-  std::vector<Flag> free_;
-  int64_t free_count_ = 0;
-  std::vector<double> sum_;
-  CappedPartials partials_;
+  // The batch.
+  std::vector<Row> rows_;
+  std::vector<double> u_, difference_, weight_, scratch_;
+  std::vector<Flag> in_, valid_, free_;
+  std::vector<int64_t> in_groups_;
 
   // The sample.
-  std::vector<Flag> in_, valid_;
-  std::vector<double> u_, difference_;
   std::vector<T> threshold_;
   std::vector<int64_t> partner_;
   std::vector<double> gain_;
+
+  // The example.
+  std::vector<double> sum_;
+  CappedPartials partials_;
 
   Changes changes_;
 };
@@ -150,17 +216,29 @@ BackwardReport threshold_backward(const EstimatorSettings& settings, const Solve
   ReportBuilder report(0);
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
     Block<T> block(settings, examples, (end - begin) * samples);
-    std::vector<T> x(static_cast<size_t>(block.capacity() * n)), widened(static_cast<size_t>(n));
     ThresholdSum<T> sum(settings, solver, examples);
+    std::vector<T> x(static_cast<size_t>(block.capacity() * n));
+    std::vector<T> widened(dy.widen == nullptr ? 0 : static_cast<size_t>(sum.capacity() * n));
+    std::vector<Sample<T>> batch(static_cast<size_t>(sum.capacity()));
     for_each_block(block, settings, begin, end, [&](Block<T>& rows) {
       rows.perturb(sign, x.data());
-      for (int64_t i = 0; i < rows.count(); ++i) {
-        const int64_t b = rows.example(i), g = gradients == 1 ? 0 : rows.sample(i);
-        if (rows.sample(i) == 0) sum.start(b);
-        sum.add(x.data() + i * n, pass.bits + (rows.first() + i) * bytes_per_row(n),
-                dy.row(b, g, n, widened.data()));
-        if (rows.sample(i) + 1 == samples) {
-          capped[static_cast<size_t>(b)] = sum.finish(pass.dtheta + b * n);
+      for (int64_t first = 0; first < rows.count(); first += sum.capacity()) {
+        const int64_t count = std::min(sum.capacity(), rows.count() - first);
+        for (int64_t i = 0; i < count; ++i) {
+          const int64_t row = first + i, b = rows.example(row);
+          const int64_t g = gradients == 1 ? 0 : rows.sample(row);
+          batch[static_cast<size_t>(i)] = {
+              .example = b,
+              .x = x.data() + row * n,
+              .bits = pass.bits + (rows.first() + row) * bytes_per_row(n),
+              .d = dy.row(b, g, n, widened.data() + i * n)};
+        }
+        sum.weigh(std::span(batch).first(static_cast<size_t>(count)));
+        for (int64_t i = 0; i < count; ++i) {
+          const int64_t b = rows.example(first + i);
+          sum.add(static_cast<size_t>(i));
+          if (rows.sample(first + i) + 1 < samples) continue;
+          capped[static_cast<size_t>(b)] = sum.finish(static_cast<size_t>(i), pass.dtheta + b * n);
         }
       }
     });
