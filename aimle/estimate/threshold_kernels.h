@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "aimle/estimate/fixed_sum.h"
 #include "aimle/estimate/target.h"
@@ -69,6 +70,31 @@ struct CappedTotals {
   double lost = 0.0;
 };
 
+/// An edge of a graph as one number, the larger the better: its weight, mapped to integers in the
+/// same order, above its index, of which the lower is the larger number.
+__extension__ using WideEdgeNumber = __int128;
+template <class T>
+using EdgeNumber = std::conditional_t<std::is_same_v<T, float>, int64_t, WideEdgeNumber>;
+template <class T>
+inline constexpr EdgeNumber<T> kNoPath = ~(EdgeNumber<T>{1} << (8 * sizeof(EdgeNumber<T>) - 1));
+template <class T>
+inline constexpr EdgeNumber<T> kNoEdge = ~kNoPath<T>;
+template <class Number>
+[[gnu::always_inline]] inline uint32_t edge_of(Number number) {
+  return ~static_cast<uint32_t>(number);
+}
+
+/// A walk over a tree that finishes a branch before the next, so that what lies below a place is
+/// [it, end[it]). Rows by vertex are `stride` long, a multiple of 8.
+struct TreeWalk {
+  int64_t vertices;
+  int64_t stride;
+  const int64_t* vertex;  // at a place
+  const int64_t* place;   // of a vertex, [stride]
+  const int64_t* up;      // the place of the parent
+  const int64_t* end;
+};
+
 template <class T>
 struct ThresholdKernels {
   /// free_j: is j allowed and not infinite? Returns how many are.
@@ -83,6 +109,11 @@ struct ThresholdKernels {
   /// Fills u, difference and valid of a row whose `in` is set. `free` may be null: all are.
   void (*meet)(const Meeting& in, const Meeting& out, const T* theta, double sign, double tau,
                const T* d, const Flag* free, int64_t n, const WeightRows& row);
+
+  /// The same for entries with a threshold each, which may be infinite or NaN for none; difference
+  /// is set already.
+  void (*meet_each)(const T* threshold, const T* theta, double sign, double tau, const Flag* free,
+                    int64_t n, const WeightRows& row);
 
   /// Fills the weights of rows with `entries` entries in all.
   void (*weigh)(const ThresholdTarget& target, const WeightRows& rows, int64_t entries,
@@ -99,6 +130,23 @@ struct ThresholdKernels {
   /// many free results are zero.
   int64_t (*center)(double* sum, const Flag* free, int64_t free_count, double scale, int64_t n,
                     T* out);
+
+  /// The numbers of the edges 0, 1, ...
+  void (*number_edges)(const T* weight, int64_t edges, EdgeNumber<T>* out);
+
+  /// out[v, w] = out[w, v] = the number of their edge; kNoEdge for v = w.
+  void (*spread_edges)(const TreeWalk& tree, const EdgeNumber<T>* number, EdgeNumber<T>* out);
+
+  /// out = the indices of the edges that stand at [v, w], v < w, one after the other.
+  void (*read_edges)(const TreeWalk& tree, const EdgeNumber<T>* number, uint32_t* out);
+
+  /// light[v, w] = the lightest edge on the path between two vertices; above[a] is the edge from
+  /// place a to its parent.
+  void (*sweep_down)(const TreeWalk& tree, const EdgeNumber<T>* above, EdgeNumber<T>* light);
+
+  /// best[a] = the heaviest edge from below place a to the rest, where heavy[v, w] is the edge
+  /// between two vertices; overwrites it.
+  void (*sweep_up)(const TreeWalk& tree, EdgeNumber<T>* heavy, EdgeNumber<T>* best);
 };
 
 template <class T>

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "aimle/estimate/threshold_kernels.h"
+#include "aimle/estimate/threshold_tree_loops.h"
 #include "aimle/estimate/threshold_weight.h"
 
 namespace aimle {
@@ -133,6 +134,34 @@ void meet(const Meeting& in, const Meeting& out, const T* __restrict theta, doub
       const double at = divide(t - sign * static_cast<double>(theta[j]));
       u[j] = select(valid[j], at, 0.0);
       difference[j] = select(valid[j], static_cast<double>(d[j]) - gain, 0.0);
+    }
+  };
+  if (tau == 1.0) {
+    fill([](double x) { return x; });
+  } else {
+    fill([=](double x) { return x / tau; });
+  }
+  fill_up(n, row);
+}
+
+template <class T>
+void meet_each(const T* __restrict threshold, const T* __restrict theta, double sign, double tau,
+               const Flag* __restrict free, int64_t n, const WeightRows& row) {
+  double* __restrict u = row.u;
+  double* __restrict difference = row.difference;
+  Flag* __restrict valid = row.valid;
+  constexpr T kInfinity = static_cast<T>(__builtin_huge_val());
+  for (int64_t j = 0; j < n; ++j) {
+    valid[j] = mask_if(threshold[j] > -kInfinity && threshold[j] < kInfinity);
+  }
+  if (free != nullptr) {
+    for (int64_t j = 0; j < n; ++j) valid[j] &= free[j];
+  }
+  const auto fill = [=](auto divide) {
+    for (int64_t j = 0; j < n; ++j) {
+      const double t = static_cast<double>(threshold[j]);
+      u[j] = select(valid[j], divide(t - sign * static_cast<double>(theta[j])), 0.0);
+      difference[j] = select(valid[j], difference[j], 0.0);
     }
   };
   if (tau == 1.0) {
@@ -315,10 +344,16 @@ constexpr ThresholdKernels<T> kThresholdKernels = {.find_free = find_free<T>,
                                                    .unpack = unpack,
                                                    .rivals = rivals<T>,
                                                    .meet = meet<T>,
+                                                   .meet_each = meet_each<T>,
                                                    .weigh = weigh,
                                                    .add = add,
                                                    .drain = drain,
-                                                   .center = center<T>};
+                                                   .center = center<T>,
+                                                   .number_edges = number_edges<T>,
+                                                   .spread_edges = spread_edges<T>,
+                                                   .read_edges = read_edges<T>,
+                                                   .sweep_down = sweep_down<T>,
+                                                   .sweep_up = sweep_up<T>};
 
 }  // namespace
 }  // namespace aimle

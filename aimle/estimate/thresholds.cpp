@@ -3,19 +3,32 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "aimle/base/check.h"
 #include "aimle/estimate/block.h"
 #include "aimle/estimate/fixed_sum.h"
 #include "aimle/estimate/fixed_total.h"
 #include "aimle/estimate/report.h"
-#include "aimle/estimate/threshold_finder.h"
 #include "aimle/estimate/threshold_kernels.h"
+#include "aimle/estimate/tree_thresholds.h"
 #include "aimle/noise/exp.h"
 
 namespace aimle {
 namespace {
+
+/// How many entries a solution has in; throws for solvers without thresholds.
+int64_t size_of_solution(const Solver& solver) {
+  AIMLE_CHECK(!std::holds_alternative<GridPath>(solver),
+              "[aimle::thresholds] expected argmax, topk or spanning_tree but got grid_path: an "
+              "entry of a path has no single partner");
+  if (const auto* topk = std::get_if<TopK>(&solver)) return topk->k;
+  const auto* tree = std::get_if<SpanningTree>(&solver);
+  if (tree == nullptr) return 1;
+  return (tree->layout == SpanningTree::Layout::kDirected ? 2 : 1) * (tree->vertices - 1);
+}
 
 /// Entries whose weights are taken in one go: enough that one exponential need not wait for the
 /// other, few enough to stay in the cache.
@@ -39,22 +52,21 @@ class ThresholdSum {
         target_(std::get<ThresholdTarget>(settings.target)),
         examples_(examples),
         kernels_(threshold_kernels<T>()),
-        finder_(solver),
+        chosen_(size_of_solution(solver)),
         sign_(settings.sense == Sense::kMin ? -1.0 : 1.0),
         stride_(whole_groups(examples.n)),
         capacity_(std::max<int64_t>(1, kEntriesAtOnce / std::max<int64_t>(1, stride_))) {
     if (settings.noise.kind == NoiseKind::kNone) target_.order = ThresholdTarget::Order::kFirst;
-    const auto n = static_cast<size_t>(examples.n);
     const auto all = static_cast<size_t>(capacity_ * stride_);
     for (auto* entries : {&u_, &difference_, &weight_, &scratch_}) entries->resize(all);
     for (auto* flags : {&in_, &valid_, &free_}) flags->resize(all);
     in_groups_.resize(all / kThresholdGroup + 1);
     rows_.resize(static_cast<size_t>(capacity_));
     sum_.resize(static_cast<size_t>(stride_));
-    if (!finder_.is_tree()) return;
-    threshold_.resize(n);
-    partner_.resize(n);
-    gain_.resize(n);
+    if (const auto* tree = std::get_if<SpanningTree>(&solver)) {
+      tree_.emplace(*tree);
+      threshold_.resize(static_cast<size_t>(examples.n));
+    }
   }
 
   int64_t capacity() const { return capacity_; }
@@ -67,13 +79,13 @@ class ThresholdSum {
       Row& row = rows_[i];
       find_free(sample.example, i);
       const int64_t place = static_cast<int64_t>(i) * stride_;
-      const int64_t* k = examples_.k != nullptr ? examples_.k + sample.example : nullptr;
+      const int64_t expected = examples_.k != nullptr ? examples_.k[sample.example] : chosen_;
       const int64_t chosen =
           kernels_.unpack(sample.bits, examples_.n, in_.data() + place, place, groups);
-      row.solved = chosen == finder_.size_of_solution(k);
+      row.solved = chosen == expected;
       if (!row.solved) {
         std::fill_n(u_.begin() + place, stride_, 0.0);
-      } else if (finder_.is_tree()) {
+      } else if (tree_) {
         compare_in_tree(sample, row, entries(i));
       } else {
         compare_in_row(sample, row, entries(i));
@@ -156,28 +168,18 @@ class ThresholdSum {
 
   void compare_in_tree(const Sample<T>& sample, const Row& row, const WeightRows& out) {
     const int64_t n = examples_.n, b = sample.example;
-    const T* theta = examples_.theta + b * n;
-    finder_.find(sample.x, mask(b), nullptr, out.in, threshold_.data(), partner_.data());
-    finder_.fold(sample.d, gain_.data());
-    const double tau = settings_.theta_temperature;
-    for (int64_t j = 0; j < n; ++j) {
-      const auto t = static_cast<double>(threshold_[j]);
-      const bool valid = partner_[j] >= 0 && row.free[j] != 0 && std::isfinite(t);
-      out.valid[j] = mask_if(valid);
-      out.u[j] = valid ? (t - sign_ * static_cast<double>(theta[j])) / tau : 0.0;
-      out.difference[j] = valid ? gain_[j] - gain_[partner_[j]] : 0.0;
-    }
-    for (int64_t j = n; j < stride_; ++j) {
-      out.u[j] = out.difference[j] = 0.0;
-      out.valid[j] = 0;
-    }
+    tree_->find(sample.x, mask(b), sample.bits);
+    tree_->write(sample.x, sample.d, threshold_.data(), out.difference);
+    kernels_.meet_each(threshold_.data(), examples_.theta + b * n, sign_,
+                       settings_.theta_temperature, free(row), n, out);
   }
 
   const EstimatorSettings& settings_;
   ThresholdTarget target_;
   const Examples<T>& examples_;
   const ThresholdKernels<T>& kernels_;
-  ThresholdFinder<T> finder_;
+  std::optional<TreeThresholds<T>> tree_;
+  int64_t chosen_;  // entries in a solution
   double sign_;
   int64_t stride_;
   int64_t capacity_;
@@ -188,10 +190,7 @@ class ThresholdSum {
   std::vector<Flag> in_, valid_, free_;
   std::vector<int64_t> in_groups_;
 
-  // The sample.
-  std::vector<T> threshold_;
-  std::vector<int64_t> partner_;
-  std::vector<double> gain_;
+  std::vector<T> threshold_;  // of a sample
 
   // The example.
   std::vector<double> sum_;
@@ -210,8 +209,9 @@ BackwardReport threshold_backward(const EstimatorSettings& settings, const Solve
   const int64_t gradients = gradient_rows(settings);
   const GradientRows<T> dy = pass.rows(settings, n);
   const Signs sign = signs(settings.sense, Sense::kMax);
-  const ThresholdFinder<T> supported(solver);  // throws here rather than on a thread
-  const double ns = (supported.is_tree() ? 12.0 : 5.0) * static_cast<double>(samples * n);
+  size_of_solution(solver);  // throws here rather than on a thread
+  const bool tree = std::holds_alternative<SpanningTree>(solver);
+  const double ns = (tree ? 12.0 : 5.0) * static_cast<double>(samples * n);
   std::vector<CappedTotals> capped(static_cast<size_t>(examples.count));
   ReportBuilder report(0);
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {

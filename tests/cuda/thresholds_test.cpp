@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "aimle/estimate/threshold_finder.h"
 #include "tests/cuda/lockstep.h"
 #include "tests/cuda/row_in_memory.h"
+#include "tests/estimate/swaps.h"
 #include "tests/map/argmax_instances.h"
 #include "tests/map/conformance.h"
 #include "tests/map/spanning_tree_instances.h"
@@ -95,7 +95,6 @@ TYPED_TEST(PartnersInLockstep, AreThoseOfTheCpu) {
   for (uint64_t seed = 0; seed < 150; ++seed) {
     Rng rng(seed);
     const S solver = Instances<S>::draw_any(rng);
-    ThresholdFinder<T> finder(solver);
     for (const Draw draw : {Draw::kExact, Draw::kTied, Draw::kExtreme}) {
       const auto batch =
           draw_batch<T>(solver, {.count = 3, .draw = draw, .mask = one_in(rng, 2)}, rng);
@@ -105,11 +104,10 @@ TYPED_TEST(PartnersInLockstep, AreThoseOfTheCpu) {
         std::vector<Flag> z(static_cast<size_t>(batch.size));
         for (int64_t j = 0; j < batch.size; ++j)
           z[j] = solved.z[r * batch.size + j] == T(1) ? ~Flag{0} : 0;
-        std::vector<T> threshold(z.size());
-        std::vector<int64_t> expected(z.size());
         const Instance<T> row = batch.instance(r);
-        ASSERT_TRUE(finder.find(row.scores, row.mask, nullptr, z.data(), threshold.data(),
-                                expected.data()));
+        const T* solution = solved.z.data() + r * batch.size;
+        const std::vector<int64_t> expected =
+            cases::find_swaps<T>(solver, row.scores, row.mask, solution, solution).partner;
         ASSERT_EQ(partners<T>(solver, row, z.data(), rng), expected)
             << text(solver, batch, r) << "\nseed " << seed;
         ++compared;

@@ -6,9 +6,9 @@
 
 #include "aimle/base/isa.h"
 #include "aimle/estimate/step_size.h"
-#include "aimle/estimate/threshold_finder.h"
 #include "aimle/estimate/threshold_weight.h"
 #include "tests/estimate/cases.h"
+#include "tests/estimate/swaps.h"
 
 namespace aimle::cases {
 namespace {
@@ -55,40 +55,32 @@ TEST(ThresholdsTest, EntriesEnterAndLeaveAtTheirThresholdsWithTheirPartners) {
       for (bool& allowed : mask) allowed = !one_in(rng, 6);
     }
     const Row row = solve_row(solver, x, mask);
-    std::vector<Flag> in(x.size());
-    for (size_t j = 0; j < x.size(); ++j) in[j] = row.z[j] == 1.0 ? ~Flag{0} : Flag{0};
-    ThresholdFinder<double> finder(solver);
-    std::vector<double> threshold(x.size());
-    std::vector<int64_t> partner(x.size());
-    const bool found = finder.find(x.data(), mask.size() ? &mask[0] : nullptr, nullptr, in.data(),
-                                   threshold.data(), partner.data());
-    ASSERT_EQ(found, row.status == Status::kOk) << describe_row(seed, solver, -1);
-    if (!found) continue;
-    std::vector<double> mark(x.size()), gain(x.size());
+    if (row.status != Status::kOk) continue;
+    std::vector<double> d(x.size());
+    for (double& value : d) value = normal(rng);
+    const Swaps<double> swaps =
+        find_swaps(solver, x.data(), mask.size() ? &mask[0] : nullptr, row.z.data(), d.data());
     for (int64_t j = 0; j < n; ++j) {
       if (mask.size() && !mask[static_cast<size_t>(j)]) continue;
       const std::string where = describe_row(seed, solver, j);
       const auto at = static_cast<size_t>(j);
       std::vector<double> above = x, below = x;
-      if (partner[at] < 0) {
+      if (swaps.partner[at] < 0) {
         above[at] = 1e6;
         below[at] = -1e6;
         ASSERT_EQ(solve_row(solver, above, mask).z, row.z) << where;
         ASSERT_EQ(solve_row(solver, below, mask).z, row.z) << where;
         continue;
       }
-      above[at] = threshold[at] + 1e-9;
-      below[at] = threshold[at] - 1e-9;
+      above[at] = swaps.threshold[at] + 1e-9;
+      below[at] = swaps.threshold[at] - 1e-9;
       const Row inside = solve_row(solver, above, mask), out = solve_row(solver, below, mask);
       ASSERT_EQ(inside.z[at], 1.0) << where;
       ASSERT_EQ(out.z[at], 0.0) << where;
-      ASSERT_EQ(out.z[static_cast<size_t>(partner[at])], 1.0) << where;
-      // <d, z_in - z_out> is what the folded gradient says.
-      for (double& value : mark) value = normal(rng);
-      finder.fold(mark.data(), gain.data());
+      ASSERT_EQ(out.z[static_cast<size_t>(swaps.partner[at])], 1.0) << where;
       double expected = 0.0;
-      for (size_t i = 0; i < x.size(); ++i) expected += mark[i] * (inside.z[i] - out.z[i]);
-      ASSERT_NEAR(gain[at] - gain[static_cast<size_t>(partner[at])], expected, 1e-12) << where;
+      for (size_t i = 0; i < x.size(); ++i) expected += d[i] * (inside.z[i] - out.z[i]);
+      ASSERT_NEAR(swaps.difference[at], expected, 1e-12) << where;
     }
   }
 }
@@ -103,7 +95,6 @@ Outcome<T> plain_thresholds(const Case<T>& call, const std::vector<T>& z) {
   const Examples<T> examples = call.examples();
   std::vector<T> x(static_cast<size_t>(call.count * samples * n));
   perturb(settings, Sense::kMax, examples, x.data(), sequential());
-  ThresholdFinder<T> finder(call.solver);
   Outcome<T> result;
   result.dtheta.resize(static_cast<size_t>(call.count * n));
   const auto size = static_cast<size_t>(n);
@@ -111,31 +102,27 @@ Outcome<T> plain_thresholds(const Case<T>& call, const std::vector<T>& z) {
   int64_t weights = 0, cut = 0;
   for (int64_t b = 0; b < call.count; ++b) {
     const double sign = settings.sense == Sense::kMin ? -1.0 : 1.0;
-    std::vector<double> sum(size), gain(size);
+    std::vector<double> sum(size);
     double mass[kSumLanes] = {}, lost[kSumLanes] = {};
     for (int64_t s = 0; s < samples; ++s) {
       const int64_t row = b * samples + s;
-      std::vector<Flag> in(size);
-      for (size_t j = 0; j < size; ++j)
-        in[j] = z[static_cast<size_t>(row * n) + j] == T(1) ? ~Flag{0} : 0;
-      std::vector<T> threshold(size);
-      std::vector<int64_t> partner(size);
-      if (!finder.find(x.data() + row * n, examples.mask ? examples.mask + b * n : nullptr,
-                       examples.k ? examples.k + b : nullptr, in.data(), threshold.data(),
-                       partner.data())) {
+      const T* solution = z.data() + row * n;
+      if (n > 0 && std::isnan(solution[0])) {
         std::ranges::fill(sum, std::numeric_limits<double>::quiet_NaN());
         continue;
       }
       const int64_t g = call.rows() == 1 ? 0 : s;
-      finder.fold(call.dy.data() + (b * call.rows() + g) * n, gain.data());
+      const Swaps<T> swaps = find_swaps(call.solver, x.data() + row * n,
+                                        examples.mask ? examples.mask + b * n : nullptr, solution,
+                                        call.dy.data() + (b * call.rows() + g) * n);
       for (int64_t j = 0; j < n; ++j) {
         const auto at = static_cast<size_t>(j);
-        const auto t = static_cast<double>(threshold[at]);
-        if (partner[at] < 0 || !is_free(examples, b, j) || !std::isfinite(t)) continue;
-        const double d = gain[at] - gain[static_cast<size_t>(partner[at])];
+        const auto t = static_cast<double>(swaps.threshold[at]);
+        if (swaps.partner[at] < 0 || !is_free(examples, b, j) || !std::isfinite(t)) continue;
+        const double d = swaps.difference[at];
         const double u = (t - sign * static_cast<double>(examples.theta[b * n + j])) /
                          settings.theta_temperature;
-        const double w = threshold_weight(target.density, target.order, u, in[at] != 0);
+        const double w = threshold_weight(target.density, target.order, u, solution[j] == T(1));
         const double kept = std::min(w, target.max_weight);
         weights += 1;
         cut += w > kept;
@@ -232,11 +219,13 @@ TEST(ThresholdsTest, EveryInstructionSetGivesTheBitsOfThePlainFormula) {
 }
 
 TEST(ThresholdsTest, MisuseIsRefused) {
-  EXPECT_THROW(ThresholdFinder<float>(GridPath{.height = 3, .width = 3}), std::invalid_argument);
   EstimatorSettings settings{.noise = {.kind = NoiseKind::kGumbel},
                              .difference = Difference::kThresholds,
                              .target = ThresholdTarget{}};
   settings.validate();
+  EXPECT_THROW(
+      threshold_backward<float>(settings, GridPath{.height = 3, .width = 3}, {}, {}, sequential()),
+      std::invalid_argument);
   auto refused = [&](auto change) {
     EstimatorSettings changed = settings;
     change(changed);
