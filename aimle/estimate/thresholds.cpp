@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -64,7 +64,7 @@ class ThresholdSum {
     rows_.resize(static_cast<size_t>(capacity_));
     sum_.resize(static_cast<size_t>(stride_));
     if (const auto* tree = std::get_if<SpanningTree>(&solver)) {
-      tree_.emplace(*tree);
+      tree_ = std::make_unique<TreeThresholds<T>>(*tree);
       threshold_.resize(static_cast<size_t>(examples.n));
     }
   }
@@ -178,8 +178,8 @@ class ThresholdSum {
   ThresholdTarget target_;
   const Examples<T>& examples_;
   const ThresholdKernels<T>& kernels_;
-  std::optional<TreeThresholds<T>> tree_;
-  int64_t chosen_;  // entries in a solution
+  std::unique_ptr<TreeThresholds<T>> tree_;  // null for rows
+  int64_t chosen_;                           // entries in a solution
   double sign_;
   int64_t stride_;
   int64_t capacity_;
