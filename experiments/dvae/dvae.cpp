@@ -36,7 +36,6 @@ class Dvaes {
         device_(settings.get<std::string>("device")),
         solver_(settings.get<int64_t>("k") == 1 ? argmax() : topk(settings.get<int64_t>("k"))),
         kl_weight_(settings.get<double>("kl_weight")),
-        anneal_(settings.get<bool>("anneal")),
         model_(DvaeShape{.pixels = data_->height * data_->width,
                          .rows = settings.get<int64_t>("rows"),
                          .size = settings.get<int64_t>("size")}) {
@@ -44,23 +43,20 @@ class Dvaes {
     EstimatorOptions options = chosen_estimator_options(settings);
     const EstimatorInfo& method = estimator_info(settings.get<std::string>("method"));
     const auto k = settings.get<int64_t>("k");
-    if (!options.noise && method.takes("noise") && k > 1 && method.name != "thresholds") {
-      options.noise = NoiseSpec{.kind = NoiseKind::kSumOfGamma, .k = k};
-    }
+    if (!options.noise && method.takes("noise")) options.noise = default_noise(method, k);
     if (!options.target_norm && method.takes("target_norm")) {
       options.target_norm = default_target(method, k, settings.get<int64_t>("size"));
     }
     estimator_ = make_estimator(settings, solver_, options, device_);
+    anneal_ = settings.get<bool>("anneal") && estimator_->state().contains("temperature");
     samples_ = options.nb_samples.value_or(1);
+    given_samples_ = given_samples(method, options);
     first_temperature_ = options.temperature.value_or(1.0);
 
     EstimatorOptions noisy;
     noisy.nb_samples = samples_;
-    noisy.noise = options.noise;
+    noisy.noise = options.noise.value_or(default_noise(method, k));
     noisy.theta_noise_temperature = options.theta_noise_temperature;
-    if (!noisy.noise && k > 1 && method.name != "thresholds") {
-      noisy.noise = NoiseSpec{.kind = NoiseKind::kSumOfGamma, .k = k};
-    }
     Settings as_sampler = settings;
     as_sampler.set("method", Json("ste"), Origin::kDefault);
     sampler_ = make_estimator(as_sampler, solver_, noisy, device_);
@@ -90,8 +86,8 @@ class Dvaes {
   Scalars step(const Batch& batch) {
     const at::Tensor x = to_unit(data_->train.index_select(0, batch.rows));
     const at::Tensor theta = model_->encode(x);
-    const at::Tensor coded = averaging(theta);
-    const at::Tensor z = (*estimator_)(coded, {.key = batch.key});
+    const at::Tensor coded = averaging(theta, given_samples_);
+    const at::Tensor z = with_samples((*estimator_)(coded, {.key = batch.key}), coded, 2);
     const at::Tensor bce = reconstruction_loss(model_->decode(z), x);
     const at::Tensor kl = code_kl(theta);
     const auto samples = static_cast<double>(bce.size(1));
@@ -116,7 +112,7 @@ class Dvaes {
 
   /// Relaxations: temperature * exp(-3e-5 step), renewed every 1000 steps, not below 0.5.
   bool schedule(int64_t step) {
-    if (!anneal_ || !estimator_->info().soft) return false;
+    if (!anneal_) return false;
     const auto renewed = static_cast<double>(step / 1000 * 1000);
     const double temperature = std::max(first_temperature_ * std::exp(-3e-5 * renewed), 0.5);
     if (temperature == temperature_) return false;
@@ -160,15 +156,6 @@ class Dvaes {
   }
 
  private:
-  /// theta, but its gradient is averaged over the samples whose losses are summed, as in the
-  /// authors' layer: the encoder learns from their mean, the decoder from every one.
-  at::Tensor averaging(const at::Tensor& theta) const {
-    at::Tensor same = theta.view_as(theta);
-    const auto samples = static_cast<double>(samples_);
-    same.register_hook([samples](const at::Tensor& gradient) { return gradient / samples; });
-    return same;
-  }
-
   at::Tensor reconstruct(const at::Tensor& theta) {
     const at::Tensor z = solve(solver_, theta).unsqueeze(2);
     return model_->decode(z);
@@ -201,9 +188,10 @@ class Dvaes {
   at::Device device_;
   SolverSpec solver_;
   double kl_weight_;
-  bool anneal_;
+  bool anneal_ = false;
   Dvae model_;
-  int64_t samples_ = 1;
+  int64_t samples_ = 1;        // of an evaluation
+  int64_t given_samples_ = 1;  // of a step
   double first_temperature_ = 1.0;
   double temperature_ = 0.0;  // as set last
   std::unique_ptr<Estimator> estimator_;

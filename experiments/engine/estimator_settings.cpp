@@ -28,6 +28,8 @@ void check_setting(const std::string& name, const std::string& text) {
   }
 }
 
+bool gives_mean(const EstimatorInfo& method) { return method.name == "dpo"; }
+
 std::string methods_with(const std::string& setting) {
   std::string names;
   for (const EstimatorInfo& info : estimators()) {
@@ -70,7 +72,31 @@ EstimatorOptions chosen_estimator_options(const Settings& settings) {
                     "; those that do are " + methods_with(setting.name));
     }
   }
+  if (method.takes("output") && !gives_mean(method)) options.output = "samples";
   return options;
+}
+
+NoiseSpec default_noise(const EstimatorInfo& method, int64_t k) {
+  if (method.name == "identity") return {.kind = NoiseKind::kNone};
+  if (method.name == "dpo") return {.kind = NoiseKind::kNormal};
+  if (method.name == "thresholds" || k == 1) return {.kind = NoiseKind::kGumbel};
+  return {.kind = NoiseKind::kSumOfGamma, .k = k};
+}
+
+int64_t given_samples(const EstimatorInfo& method, const EstimatorOptions& options) {
+  return gives_mean(method) ? 1 : options.nb_samples.value_or(1);
+}
+
+at::Tensor with_samples(const at::Tensor& z, const at::Tensor& theta, int64_t dim) {
+  return z.dim() == theta.dim() ? z.unsqueeze(dim) : z;
+}
+
+at::Tensor averaging(const at::Tensor& theta, int64_t samples) {
+  if (samples == 1) return theta;
+  at::Tensor same = theta.view_as(theta);
+  same.register_hook(
+      [samples](const at::Tensor& gradient) { return gradient / static_cast<double>(samples); });
+  return same;
 }
 
 std::unique_ptr<Estimator> make_estimator(const Settings& settings, const SolverSpec& solver,

@@ -139,8 +139,8 @@ class Trainer {
   }
 
   bool shows_now() const {
-    return pending_ > 0 && (interrupt_signal() != 0 || seconds_since(shown_) > 0.1 ||
-                            position_.step == steps_);
+    return pending_ > 0 &&
+           (interrupt_signal() != 0 || seconds_since(shown_) > 0.1 || position_.step == steps_);
   }
 
   void after_step() {

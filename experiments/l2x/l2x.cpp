@@ -56,7 +56,7 @@ class Explainer {
     const LayerCall call = {
         .mask = words.mask, .k = takes_k_ ? words.k : std::nullopt, .key = batch.key};
     const at::Tensor theta = model_->selector(words.vectors, words.mask, subkey(batch.key, 1));
-    const at::Tensor z = (*estimator_)(theta, call);  // [B, S, L]
+    const at::Tensor z = with_samples((*estimator_)(theta, call), theta, 1);  // [B, S, L]
     const at::Tensor rating = model_->predictor(words.vectors, z, words.count);
     const at::Tensor errors = (rating - words.ratings.unsqueeze(1)).square();
     at::Tensor objective = errors.mean();

@@ -2,6 +2,8 @@
 
 #include <ATen/Functions.h>
 
+#include "experiments/engine/estimator_settings.h"
+
 namespace aimle::experiments::nri {
 
 LinkGradient link_gradient(const Settings& settings, const EstimatorOptions& options) {
@@ -20,7 +22,7 @@ Choice choose(const Estimator& estimator, const Wiring& wiring, const LinkGradie
   const at::Tensor fixed = theta.detach();
   const at::Tensor seen =
       gradient.factor == 1.0 ? theta : fixed + (theta - fixed) * gradient.factor;
-  const at::Tensor pairs = estimator(seen, {.key = key});
+  const at::Tensor pairs = with_samples(estimator(seen, {.key = key}), seen, 1);
   return {.pairs = pairs,
           .links = gradient.one_way ? wiring.one_way(pairs) : wiring.both_ways(pairs)};
 }

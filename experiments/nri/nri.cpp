@@ -53,9 +53,7 @@ class TreeLearner {
     const EstimatorInfo& method = estimator_info(settings.get<std::string>("method"));
     const Tuned found = tuned(method.name, frames);
     EstimatorOptions options = chosen_estimator_options(settings);
-    if (method.takes("noise") && !options.noise && method.name != "thresholds") {
-      options.noise = NoiseSpec{.kind = NoiseKind::kSumOfGamma, .k = kVertices};
-    }
+    if (method.takes("noise") && !options.noise) options.noise = default_noise(method, kVertices);
     if (method.takes("theta_noise_temperature") && !options.theta_noise_temperature &&
         !found.noise_temperature.empty()) {
       set_option(options, "theta_noise_temperature", found.noise_temperature);

@@ -42,7 +42,7 @@ class Pathfinder {
     if (!options.noise && method.takes("theta_noise_temperature")) {
       options.noise = NoiseSpec{.kind = NoiseKind::kSumOfGamma, .k = data_->cells};
     }
-    samples_ = method.takes("output") && method.name != "dpo" ? options.nb_samples.value_or(1) : 1;
+    given_samples_ = given_samples(method, options);
     estimator_ = make_estimator(settings, solver_, options, device_);
 
     adam_ = std::make_unique<Adam>(parameters_of(*net_), AdamOptions{.lr = lr_});
@@ -107,22 +107,14 @@ class Pathfinder {
       return perturbed_fenchel_young_loss(out, label, solver_, perturbation_, {.key = key})
           .unsqueeze(1);
     }
-    const at::Tensor costs = samples_ > 1 ? averaging(out) : out;
-    const at::Tensor z = (*estimator_)(costs, {.key = key});
-    const at::Tensor losses = hamming(z.dim() == 3 ? z.unsqueeze(1) : z, label);
+    const at::Tensor costs = averaging(out, given_samples_);
+    const at::Tensor z = with_samples((*estimator_)(costs, {.key = key}), costs, 1);
+    const at::Tensor losses = hamming(z, label);
     return estimator_->needs_losses() ? estimator_->surrogate(costs, z, losses) : losses;
   }
 
   static at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& label) {
     return (at::softplus(logits) - label * logits).mean({1, 2}).unsqueeze(1);
-  }
-
-  /// The samples' gradients are averaged where their losses are summed.
-  at::Tensor averaging(const at::Tensor& costs) const {
-    at::Tensor same = costs.view_as(costs);
-    const auto samples = static_cast<double>(samples_);
-    same.register_hook([samples](const at::Tensor& gradient) { return gradient / samples; });
-    return same;
   }
 
   at::Tensor predict(const at::Tensor& out) const {
@@ -165,7 +157,7 @@ class Pathfinder {
   int64_t steps_per_epoch_;
   SolverSpec solver_;
   PathNet net_;
-  int64_t samples_ = 1;
+  int64_t given_samples_ = 1;
   PerturbationOptions perturbation_;
   std::unique_ptr<Estimator> estimator_;
   std::unique_ptr<Adam> adam_;

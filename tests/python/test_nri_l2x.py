@@ -70,13 +70,6 @@ def test_nri_continues_where_it_stopped(program: Path, tmp_path: Path) -> None:
     assert without_times(parts) == without_times(whole)
 
 
-@pytest.mark.parametrize("method", ["sst", "imle_central", "ste", "sfe", "thresholds", "exact"])
-def test_nri_with_every_kind_of_method(program: Path, method: str, tmp_path: Path) -> None:
-    short = NRI.replace("--epoch_steps 25", "--epoch_steps 3").replace("--epochs 2", "--epochs 1")
-    lines = train(program, "nri", f"--method {method} --nb_samples 2 {short}", tmp_path)
-    assert lines[-1]["train_loss"] > 0
-
-
 def test_l2x_finds_the_planted_words(program: Path, tmp_path: Path) -> None:
     lines = train(program, "l2x", L2X, tmp_path)
     # Guessing finds one planted word in twenty.
@@ -88,15 +81,6 @@ def test_l2x_finds_the_planted_words(program: Path, tmp_path: Path) -> None:
         assert len(review["chosen"]) == 4
         assert len(review["annotated"]) == 4
         assert max(review["chosen"] + review["annotated"]) < len(review["words"])
-
-
-@pytest.mark.parametrize(
-    "method", ["softsub", "sst", "l2x", "gumbel_softmax", "exact", "sfe", "thresholds", "ste"]
-)
-def test_l2x_with_every_kind_of_method(program: Path, method: str, tmp_path: Path) -> None:
-    tiny = L2X.replace("--examples 1000", "--examples 60").replace("--epochs 2", "--epochs 1")
-    lines = train(program, "l2x", f"--method {method} {tiny}", tmp_path)
-    assert 0 < lines[-1]["test_loss"] < 100
 
 
 def test_a_listing_counts_the_epochs_of_training(program: Path, tmp_path: Path) -> None:
