@@ -17,7 +17,7 @@ _ops = torch.ops.aimle
 _draw_key = _ops.draw_key.default
 _draw_host_key = _ops.draw_host_key.default
 _CAN_BE_DISTRIBUTED = torch.distributed.is_available()
-_RANK = int(os.environ.get("RANK", "0"))
+_RANK = int(os.environ["RANK"]) if os.environ.get("RANK", "").isdecimal() else 0
 
 
 @overload

@@ -95,3 +95,15 @@ def test_a_library_without_gpu_kernels_says_what_is_missing():
     for call in calls.values():
         with pytest.raises(RuntimeError, match=r"without GPU kernels.*nvcc.*AIMLE_CUDA=ON"):
             call()
+
+
+@pytest.mark.parametrize(("given", "rank"), [("7", 7), ("", 0), ("leader", 0)])
+def test_the_rank_of_the_environment(given: str, rank: int):
+    """RANK is everybody's name for something: what is no number is not ours."""
+    package = str(Path(aimle.__file__).parents[1])
+    code = "from aimle.functional import process_rank; print(process_rank())"
+    environment = os.environ | {"PYTHONPATH": package, "RANK": given}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == f"{rank}\n", done.stderr
