@@ -5,6 +5,7 @@ from numbers import Integral, Real
 from typing import TypeGuard
 
 from torch import Tensor, strided
+from torch import bool as bool_
 
 
 def check_int(owner: str, name: str, value: object, low: int, high: int | None = None) -> int:
@@ -43,8 +44,21 @@ def check_tensor(owner: str, name: str, value: object) -> None:
         )
 
 
+def check_mask(owner: str, mask: Tensor, theta: Tensor) -> None:
+    """TypeError unless mask is a tensor of bool, ValueError unless it broadcasts to theta."""
+    check_tensor(owner, "mask", mask)
+    if mask.dtype is not bool_:
+        raise TypeError(f"[aimle.{owner}] expected a mask of bool but got {mask.dtype}")
+    pairs = zip(reversed(mask.shape), reversed(theta.shape), strict=False)
+    if mask.dim() > theta.dim() or any(size not in (1, wanted) for size, wanted in pairs):
+        raise ValueError(
+            f"[aimle.{owner}] expected a mask broadcastable to the shape of theta, "
+            f"{list(theta.shape)}, but got shape {list(mask.shape)}"
+        )
+
+
 def check_theta(owner: str, theta: Tensor) -> None:
-    """TypeError unless theta is a dense tensor of a floating-point type."""
+    """TypeError unless theta is a dense tensor of a floating-point type; it has a dimension."""
     if not isinstance(theta, Tensor):
         check_tensor(owner, "theta", theta)
     if theta.is_nested:
@@ -58,6 +72,8 @@ def check_theta(owner: str, theta: Tensor) -> None:
         raise TypeError(
             f"[aimle.{owner}] expected theta of a floating-point type but got {theta.dtype}"
         )
+    if theta.dim() == 0:
+        raise ValueError(f"[aimle.{owner}] expected theta of at least 1 dimension but got shape []")
 
 
 def check_positive(owner: str, name: str, value: object) -> None:

@@ -17,7 +17,7 @@ from typing import Literal
 import torch
 from torch import Generator, Tensor
 
-from aimle._settings import check_choice, check_theta
+from aimle._settings import check_choice, check_mask, check_theta
 from aimle.noise import Gumbel, Noise
 from aimle.perturbed_map import Output, PerturbedMap, Sense
 from aimle.solvers import Solver
@@ -220,6 +220,8 @@ class Identity(STE):
     def forward(self, theta: Tensor, *args, mask: Tensor | None = None, **kwargs) -> Tensor:
         """As for the other layers."""
         check_theta(type(self).__name__, theta)
+        if mask is not None:
+            check_mask(type(self).__name__, mask, theta)
         count = getattr(self.solver, "instance_dims", theta.dim() - 1)
         dims = tuple(range(-count, 0))
         keep = torch.isfinite(theta) if mask is None else mask & torch.isfinite(theta)

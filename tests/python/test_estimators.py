@@ -128,6 +128,36 @@ def test_settings_out_of_range_are_refused():
         layer.surrogate(torch.zeros(3, 4), torch.zeros(3, 2, 4), torch.zeros(3))
 
 
+@pytest.mark.parametrize("name", aimle.estimators())
+def test_bad_arguments_of_a_call_are_named(name: str):
+    """By every estimator alike; the layers' own messages are tested beside them."""
+    layer, theta = aimle.estimator(name, solver_for(name)), torch.randn(3, 6)
+    mask = torch.ones(3, 6, dtype=torch.bool)
+    for call, error, message in (
+        ({"mask": mask.float()}, TypeError, "mask of bool but got (torch.)?float32"),
+        ({"mask": [True] * 6}, TypeError, "mask to be a tensor but got list"),
+        ({"mask": mask[:2]}, ValueError, r"broadcastable to the shape of .*\[3, 6\].*\[2, 6\]"),
+        ({"mask": ~mask}, ValueError, "row .*0.* expected at least"),
+        ({"key": 3}, TypeError, "key to be a tensor but got int"),
+        ({"key": torch.rand(2)}, TypeError, "key of (type )?int64 but got float32"),
+    ):
+        with pytest.raises(error, match=message):
+            layer(theta, **call)
+    with pytest.raises(ValueError, match="at least 1 dimension"):
+        layer(torch.tensor(1.0))
+
+
+@pytest.mark.parametrize("name", ["softsub", "l2x", "sst"])
+def test_relaxations_refuse_more_entries_than_there_are(name: str):
+    with pytest.raises(ValueError, match="k=7"):
+        aimle.estimator(name, aimle.TopK(7))(torch.randn(3, 6))
+    layer = aimle.estimator(name, aimle.TopK(2))
+    with pytest.raises(ValueError, match="at least k=2 entries"):
+        layer(torch.randn(3, 6), mask=torch.arange(6) < 1)
+    with pytest.raises(TypeError, match="int64"):
+        layer(torch.randn(3, 6), k=torch.ones(3))
+
+
 def test_settings_of_a_target_may_be_given_directly():
     layer = aimle.estimator("aimle", aimle.TopK(2), target_norm=3.0, nb_samples=4)
     assert layer.target == aimle.AdaptiveTarget(target_norm=3.0)

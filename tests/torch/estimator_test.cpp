@@ -165,6 +165,12 @@ TEST(Estimators, CallsAreCheckedByName) {
     expect_contains(
         message_of<c10::ValueError>([&] { (*estimator(name, topk(2)))(theta, {.k = k}); }),
         "expected 0 <= k <= 2, the solver's k, in every row");
+    expect_contains(message_of<c10::ValueError>([&] { (*estimator(name, topk(99)))(theta); }),
+                    "expected 0 <= k <= n but got k=99");
+    const at::Tensor mask = at::zeros_like(theta, at::kBool);
+    expect_contains(
+        message_of<c10::ValueError>([&] { (*estimator(name, topk(2)))(theta, {.mask = mask}); }),
+        "expected at least k=2 entries to choose from");
   }
   const auto layer = estimator("sfe", topk(2), {.nb_samples = 3});
   const at::Tensor z = (*layer)(theta);

@@ -43,6 +43,10 @@ void Relaxation::set_temperature(double temperature) {
   state_.at("temperature").fill_(temperature);
 }
 
+void Relaxation::refuse_bad_rows(const at::Tensor& scores, const LayerCall& call) const {
+  if (scores.is_cpu()) solve(solver(), scores.detach(), {.k = call.k});
+}
+
 at::Tensor Relaxation::shown(const at::Tensor& x, const at::Tensor& soft,
                              const LayerCall& call) const {
   return hard_ || !noisy() ? straight_through(solved(x, call), soft) : soft;
@@ -56,6 +60,7 @@ class GumbelSoftmax final : public Relaxation {
 
  private:
   at::Tensor samples(const at::Tensor& scores, const LayerCall& call) const override {
+    refuse_bad_rows(scores, call);
     const at::Tensor x = perturbed(scores, call);
     return shown(x, at::softmax(x.div(temperature()), -1), call);
   }
@@ -80,6 +85,7 @@ class Rounds : public Relaxation {
  private:
   at::Tensor samples(const at::Tensor& scores, const LayerCall& call) const final {
     check_k(call.k);
+    refuse_bad_rows(scores, call);
     if (rounds() == 0) {
       const at::Tensor x = perturbed(scores, call);
       return shown(x, x.masked_fill(at::ones_like(x, at::kBool), 0.0), call);

@@ -13,6 +13,8 @@ class Relaxation : public Sampled {
 
  protected:
   const at::Tensor& temperature() const { return state_.at("temperature"); }
+  /// Where nothing waits for it, the solver says what is wrong with k or a mask.
+  void refuse_bad_rows(const at::Tensor& scores, const LayerCall& call) const;
   /// soft, or the hard solution of x [*batch, S, n] with its gradient: if `hard`, or where no
   /// samples are drawn.
   at::Tensor shown(const at::Tensor& x, const at::Tensor& soft, const LayerCall& call) const;

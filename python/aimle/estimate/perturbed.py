@@ -23,7 +23,14 @@ from typing import Literal
 import torch
 from torch import Generator, Tensor, nn
 
-from aimle._settings import check_choice, check_int, check_positive, check_tensor, check_theta
+from aimle._settings import (
+    check_choice,
+    check_int,
+    check_mask,
+    check_positive,
+    check_tensor,
+    check_theta,
+)
 from aimle.estimate.sampled import straight_through
 from aimle.functional import draw_key, sample_noise
 from aimle.layers import Sense
@@ -89,10 +96,15 @@ class DPO(nn.Module):
     ) -> Tensor:
         """theta [*batch, *instance], mask broadcastable to it, k as for TopK, key int64 [2]."""
         check_theta("DPO", theta)
+        if mask is not None:
+            check_mask("DPO", mask, theta)
         dims = getattr(self.solver, "instance_dims", theta.dim() - 1)
         if not (self.training or self.noise_in_eval):
             return _solve(self.solver, self.sense, theta.detach(), mask, k, dims)
-        key = draw_key(theta, generator=self.generator) if key is None else key.to(theta.device)
+        if key is None:
+            key = draw_key(theta, generator=self.generator)
+        check_tensor("DPO", "key", key)
+        key = key.to(theta.device)
         eps, z = _perturbed_solutions(
             self.solver,
             self.sense,
@@ -153,6 +165,8 @@ def perturbed_fenchel_young_loss(
             "[aimle.perturbed_fenchel_young_loss] expected target of the shape of theta, "
             f"{list(theta.shape)}, but got {list(target.shape)}"
         )
+    if mask is not None:
+        check_mask("perturbed_fenchel_young_loss", mask, theta)
     noise = as_noise(noise)
     sense = sense or getattr(solver, "sense", "max")
     dims = getattr(solver, "instance_dims", theta.dim() - 1)

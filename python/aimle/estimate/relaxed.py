@@ -83,6 +83,11 @@ class Relaxation(SampledEstimator):
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, temperature={self.temperature.item():g}, hard={self.hard}"
 
+    def _refuse_bad_rows(self, scores: Tensor, k: Tensor | int | None) -> None:
+        """Where nothing waits for it, the solver says what is wrong with k or a mask."""
+        if scores.device.type == "cpu" and not torch.compiler.is_compiling():
+            self.solver.solve_rows(scores.detach(), k=k)
+
     def _shown(self, x: Tensor, soft: Tensor, k: Tensor | int | None) -> Tensor:
         """soft, or the hard solution of x [*batch, S, n] with its gradient: if ``hard``, or where
         no samples are drawn."""
@@ -99,6 +104,7 @@ class GumbelSoftmax(Relaxation):
     applies_to = (Argmax,)
 
     def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
+        self._refuse_bad_rows(scores, k)
         x = self._perturbed(scores, key)
         return self._shown(x, torch.softmax(x / self.temperature, -1), k)
 
@@ -111,6 +117,7 @@ class _Rounds(Relaxation):
 
     def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
         rounds, each = self._rounds(k)
+        self._refuse_bad_rows(scores, k)
         if rounds == 0:
             x = self._perturbed(scores, key)
             return self._shown(x, x.masked_fill(torch.ones_like(x, dtype=torch.bool), 0.0), k)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor, nn
 
-from aimle._settings import check_choice, check_int, check_theta
+from aimle._settings import check_choice, check_int, check_mask, check_tensor, check_theta
 from aimle.functional import draw_key, sample_noise
 from aimle.layers import Output
 from aimle.noise import Gumbel
@@ -79,6 +79,8 @@ class SampledEstimator(nn.Module):
                 f"[aimle.{owner}] takes k with aimle.TopK only: {type(self.solver).__name__} has "
                 "no number of entries to choose"
             )
+        if mask is not None:
+            check_mask(owner, mask, theta)
         z = self._samples(hide(theta, mask), k, key)
         if self.output == "mean":
             return z.mean(-2)
@@ -97,7 +99,10 @@ class SampledEstimator(nn.Module):
         """z [*batch, S, n] for scores [*batch, n], theta with masked entries -inf."""
 
     def _key(self, theta: Tensor, key: Tensor | None) -> Tensor:
-        return draw_key(theta, generator=self.generator) if key is None else key.to(theta.device)
+        if key is None:
+            return draw_key(theta, generator=self.generator)
+        check_tensor(type(self).__name__, "key", key)
+        return key.to(theta.device)
 
     def _gumbel(self, scores: Tensor, key: Tensor | None, draws: int | None = None) -> Tensor:
         """[*batch, S, n], or [*batch, S, draws, n]: zeros, S = 1, where nothing is sampled."""
