@@ -97,11 +97,20 @@ SampleRows<T> sample_rows_of(const SolverTensors& tensors, const SampleOutputs& 
           .z = outputs.z.mutable_data_ptr<T>()};
 }
 
-// ---- The ops, for any device
-// ----------------------------------------------------------------------
+// ---- The ops, for any device ----
 
 inline at::Tensor empty_status(const ExactInput& input) {
   return at::empty(input.rows.batch(), input.rows.scores.options().dtype(at::kByte));
+}
+
+/// run(zero of the type that the scores are read in)
+template <class Run>
+void in_type_of(const SolverTensors& tensors, Run run) {
+  if (tensors.scores.scalar_type() == at::kDouble) {
+    run(double{});
+  } else {
+    run(float{});
+  }
 }
 
 template <class Device>
@@ -109,7 +118,9 @@ void evaluate_input(const ExactInput& input, const SolverTensors& tensors,
                     const ExactOutputs& outputs) {
   const Distribution distribution = make_distribution(input);
   const at::Tensor status = empty_status(input);
-  Device::evaluate(distribution, tensors, outputs, status);
+  in_type_of(tensors, [&](auto zero) {
+    Device::template evaluate<decltype(zero)>(distribution, tensors, outputs, status);
+  });
   raise_for_status(input.rows, status, input.check);
 }
 
@@ -160,8 +171,10 @@ at::Tensor exact_sample(const at::Tensor& scores, const at::Tensor& key, c10::Sy
   const at::Tensor z = at::empty_symint(sample_sizes(scores, samples), tensors.scores.options());
   const Distribution distribution = make_distribution(input);
   const at::Tensor status = empty_status(input);
-  Device::sample(distribution, tensors,
-                 {.key = key.contiguous(), .samples = samples.expect_int(), .z = z}, status);
+  const SampleOutputs outputs{.key = key.contiguous(), .samples = samples.expect_int(), .z = z};
+  in_type_of(tensors, [&](auto zero) {
+    Device::template sample<decltype(zero)>(distribution, tensors, outputs, status);
+  });
   raise_for_status(input.rows, status, input.check);
   return z.to(scores.scalar_type());
 }

@@ -7,47 +7,29 @@
 namespace aimle::ops {
 namespace {
 
-template <class T>
-void evaluate_all(const Distribution& distribution, const SolverTensors& tensors,
-                  const ExactOutputs& outputs, const at::Tensor& status) {
-  const DeviceContext context(tensors.scores);
-  const DistributionRows<T> rows = distribution_rows<T>(tensors, outputs, status);
-  std::visit(
-      [&](const auto& solver) {
-        with_value_errors([&] { cuda::evaluate_rows(solver, rows, context.get()); });
-      },
-      distribution);
-}
-
-template <class T>
-void sample_all(const Distribution& distribution, const SolverTensors& tensors,
-                const SampleOutputs& outputs, const at::Tensor& status) {
-  const DeviceContext context(tensors.scores);
-  const SampleRows<T> rows = sample_rows_of<T>(tensors, outputs, status);
-  const cuda::DeviceKey key = device_key(outputs.key);
-  std::visit(
-      [&](const auto& solver) {
-        with_value_errors([&] { cuda::sample_rows(solver, rows, key, context.get()); });
-      },
-      distribution);
-}
-
 struct Cuda {
+  template <class T>
   static void evaluate(const Distribution& distribution, const SolverTensors& tensors,
                        const ExactOutputs& outputs, const at::Tensor& status) {
-    if (tensors.scores.scalar_type() == at::kDouble) {
-      evaluate_all<double>(distribution, tensors, outputs, status);
-    } else {
-      evaluate_all<float>(distribution, tensors, outputs, status);
-    }
+    const DeviceContext context(tensors.scores);
+    const DistributionRows<T> rows = distribution_rows<T>(tensors, outputs, status);
+    std::visit(
+        [&](const auto& solver) {
+          with_value_errors([&] { cuda::evaluate_rows(solver, rows, context.get()); });
+        },
+        distribution);
   }
+  template <class T>
   static void sample(const Distribution& distribution, const SolverTensors& tensors,
                      const SampleOutputs& outputs, const at::Tensor& status) {
-    if (tensors.scores.scalar_type() == at::kDouble) {
-      sample_all<double>(distribution, tensors, outputs, status);
-    } else {
-      sample_all<float>(distribution, tensors, outputs, status);
-    }
+    const DeviceContext context(tensors.scores);
+    const SampleRows<T> rows = sample_rows_of<T>(tensors, outputs, status);
+    const cuda::DeviceKey key = device_key(outputs.key);
+    std::visit(
+        [&](const auto& solver) {
+          with_value_errors([&] { cuda::sample_rows(solver, rows, key, context.get()); });
+        },
+        distribution);
   }
 };
 
