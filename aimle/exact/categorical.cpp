@@ -34,18 +34,25 @@ struct Weights {
   }
 };
 
+/// False if the row was refused.
+template <class Rows>
+bool read_row(const Rows& rows, int64_t i, Weights& weights) {
+  const auto n = static_cast<int64_t>(weights.w.size());
+  const Status status = weights.read(rows.scores + i * n, rows.mask ? rows.mask + i * n : nullptr);
+  if (status != Status::kOk) {
+    detail::refuse(rows, n, i, status);
+    return false;
+  }
+  rows.status[i] = status;
+  return true;
+}
+
 template <class T>
 void evaluate_all(const Argmax& solver, const DistributionRows<T>& rows) {
   const int64_t n = solver.n;
   Weights weights(n);
   for (int64_t i = 0; i < rows.count; ++i) {
-    const Status status =
-        weights.read(rows.scores + i * n, rows.mask ? rows.mask + i * n : nullptr);
-    if (status != Status::kOk) {
-      detail::refuse(rows, n, i, status);
-      continue;
-    }
-    rows.status[i] = status;
+    if (!read_row(rows, i, weights)) continue;
     const auto mu = [&](int64_t j) { return weights.w[static_cast<size_t>(j)] / weights.sum; };
     if (rows.log_partition) {
       rows.log_partition[i] = static_cast<T>(weights.largest + std::log(weights.sum));
@@ -69,13 +76,7 @@ void sample_all(const Argmax& solver, const SampleRows<T>& rows) {
   const int64_t n = solver.n;
   Weights weights(n);
   for (int64_t i = 0; i < rows.count; ++i) {
-    const Status status =
-        weights.read(rows.scores + i * n, rows.mask ? rows.mask + i * n : nullptr);
-    if (status != Status::kOk) {
-      detail::refuse(rows, n, i, status);
-      continue;
-    }
-    rows.status[i] = status;
+    if (!read_row(rows, i, weights)) continue;
     for (int64_t s = 0; s < rows.samples; ++s) {
       T* z = rows.z + (i * rows.samples + s) * n;
       std::fill_n(z, n, T{0});
