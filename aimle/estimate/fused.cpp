@@ -1,4 +1,3 @@
-#include <atomic>
 #include <mutex>
 
 #include "aimle/estimate/block.h"

@@ -8,7 +8,6 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 

@@ -3,8 +3,6 @@
 #include <ATen/core/ivalue.h>
 #include <c10/util/SmallVector.h>
 
-#include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "aimle/noise/quantile_table.h"

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "aimle/base/isa.h"
 #include "aimle/estimate/step_size.h"
 #include "aimle/estimate/threshold_weight.h"

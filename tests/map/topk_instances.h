@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
 #include "aimle/map/topk.h"
 #include "tests/map/conformance.h"
