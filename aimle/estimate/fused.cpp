@@ -13,20 +13,6 @@ constexpr double kNoiseNs = 2.5;    // per entry
 constexpr double kPerturbNs = 0.5;  // per entry
 
 template <class T>
-void pack(const T* z, int64_t n, uint8_t* bits) {
-  const auto pack_byte = [](const T* entries, int64_t count) {
-    uint32_t packed = 0;
-    for (int64_t bit = 0; bit < count; ++bit) {
-      packed |= static_cast<uint32_t>(entries[bit] == T(1)) << bit;
-    }
-    return static_cast<uint8_t>(packed);
-  };
-  int64_t j = 0;
-  for (; j + 8 <= n; j += 8) *bits++ = pack_byte(z + j, 8);
-  if (j < n) *bits = pack_byte(z + j, n - j);
-}
-
-template <class T>
 void unpack(const uint8_t* bits, int64_t n, T* z) {
   for (int64_t j = 0; j < n; ++j) z[j] = static_cast<T>((bits[j / 8] >> (j % 8)) & 1);
 }
@@ -53,6 +39,7 @@ Failure forward_with(const EstimatorSettings& settings, const S& solver,
   const Signs sign = signs(settings.sense, S::kSense);
   const bool mean = settings.output == Output::kMean;
   const bool own_z = mean || pass.store != nullptr;
+  const RowKernels<T>& kernels = row_kernels<T>();
   const double noise_ns = settings.noise.kind == NoiseKind::kNone ? 0.0 : kNoiseNs;
   const double ns = static_cast<double>(samples) *
                     (solver.work_ns() + (noise_ns + kPerturbNs) * static_cast<double>(n));
@@ -66,11 +53,13 @@ Failure forward_with(const EstimatorSettings& settings, const S& solver,
       T* z = own_z ? z_block.data() : pass.z + rows.first() * n;
       rows.perturb(sign, x.data());
       rows.solve(solver, x.data(), z);
+      if (pass.bits != nullptr) {
+        kernels.pack(z, rows.count(), n, pass.bits + rows.first() * bytes_per_row(n));
+      }
       if (pass.store != nullptr) pass.store(z, rows.first() * n, rows.count() * n, pass.stored);
       for (int64_t i = 0; i < rows.count(); ++i) {
         const int64_t row = rows.first() + i;
         if (rows.status(i) != Status::kOk) failure.add(row, rows.status(i));
-        if (pass.bits != nullptr) pack(z + i * n, n, pass.bits + row * bytes_per_row(n));
         if (!mean) continue;
         for (int64_t j = 0; j < n; ++j) sum[static_cast<size_t>(j)] += z[i * n + j];
         if (rows.sample(i) + 1 < samples) continue;

@@ -43,6 +43,9 @@ struct RowKernels {
   /// out_j = (left_j - right_j) factor; returns how many of the differences are not zero, -1 if one
   /// is NaN.
   int64_t (*difference)(const T* left, const T* right, T factor, int64_t n, T* out);
+
+  /// bits = which entries of z [rows, n] are 1, eight to a byte, each row from a byte of its own.
+  void (*pack)(const T* z, int64_t rows, int64_t n, uint8_t* bits);
 };
 
 template <class T>

@@ -175,6 +175,40 @@ int64_t divide(double* __restrict sum, double scale, double divisor, int64_t n, 
   return zeros;
 }
 
+/// Which of `count` entries, at most eight, are 1, as a bit each.
+template <class T>
+[[gnu::always_inline]] inline uint32_t pack_few(const T* z, int64_t count) {
+  uint32_t packed = 0;
+  for (int64_t i = 0; i < count; ++i) packed |= static_cast<uint32_t>(z[i] == T(1)) << i;
+  return packed;
+}
+
+[[gnu::always_inline]] inline uint32_t pack_four(const float* z) {
+#if defined(__SSE2__)
+  using Entries [[gnu::vector_size(16)]] = float;
+  Entries entries;
+  __builtin_memcpy(&entries, z, sizeof entries);
+  return static_cast<uint32_t>(__builtin_ia32_movmskps((Entries)(entries == 1.0F)));
+#else
+  return pack_few(z, 4);
+#endif
+}
+[[gnu::always_inline]] inline uint32_t pack_four(const double* z) { return pack_few(z, 4); }
+
+template <class T>
+void pack(const T* z, int64_t rows, int64_t n, uint8_t* bits) {
+  for (int64_t r = 0; r < rows; ++r, z += n) {
+    int64_t j = 0;
+    for (; j + 8 <= n; j += 8) {
+      *bits++ = static_cast<uint8_t>(pack_four(z + j) | pack_four(z + j + 4) << 4);
+    }
+    if (j == n) continue;
+    const uint32_t first = n - j >= 4 ? pack_four(z + j) : pack_few(z + j, n - j);
+    const uint32_t rest = n - j > 4 ? pack_few(z + j + 4, n - j - 4) : 0;
+    *bits++ = static_cast<uint8_t>(first | rest << 4);
+  }
+}
+
 template <class T>
 constexpr RowKernels<T> kKernels = {.norms = norms<T>,
                                     .perturb = perturb_row<T>,
@@ -182,7 +216,8 @@ constexpr RowKernels<T> kKernels = {.norms = norms<T>,
                                     .step_both = step_both_rows<T>,
                                     .add_difference = add_difference<T>,
                                     .divide = divide<T>,
-                                    .difference = difference_row<T>};
+                                    .difference = difference_row<T>,
+                                    .pack = pack<T>};
 
 }  // namespace
 }  // namespace aimle
