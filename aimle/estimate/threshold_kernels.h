@@ -30,6 +30,16 @@ struct Meeting {
   bool met = false;
 };
 
+/// What the samples of an example share.
+template <class T>
+struct ThresholdExample {
+  const T* theta;
+  int64_t n;
+  const Flag* free;  // null: all are
+  double sign;       // of theta in the scores
+  double tau;
+};
+
 /// Rows are laid out in groups of four entries, the last one of a row filled up: what is not an
 /// entry is neither in nor valid.
 inline constexpr int64_t kThresholdGroup = 4;
@@ -106,14 +116,13 @@ struct ThresholdKernels {
 
   Rivals (*rivals)(const T* x, const bool* mask, const Flag* in, int64_t n);
 
-  /// Fills u, difference and valid of a row whose `in` is set. `free` may be null: all are.
-  void (*meet)(const Meeting& in, const Meeting& out, const T* theta, double sign, double tau,
-               const T* d, const Flag* free, int64_t n, const WeightRows& row);
+  /// Fills u, difference and valid of a row whose `in` is set, from its gradient d.
+  void (*meet)(const ThresholdExample<T>& example, const Meeting& in, const Meeting& out,
+               const T* d, const WeightRows& row);
 
   /// The same for entries with a threshold each, which may be infinite or NaN for none; difference
   /// is set already.
-  void (*meet_each)(const T* threshold, const T* theta, double sign, double tau, const Flag* free,
-                    int64_t n, const WeightRows& row);
+  void (*meet_each)(const ThresholdExample<T>& example, const T* threshold, const WeightRows& row);
 
   /// Fills the weights of rows with `entries` entries in all.
   void (*weigh)(const ThresholdTarget& target, const WeightRows& rows, int64_t entries,

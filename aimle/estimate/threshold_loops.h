@@ -115,12 +115,35 @@ inline void fill_up(int64_t n, const WeightRows& row) {
   }
 }
 
-template <class T>
-void meet(const Meeting& in, const Meeting& out, const T* __restrict theta, double sign, double tau,
-          const T* __restrict d, const Flag* __restrict free, int64_t n, const WeightRows& row) {
+/// u_j = (t(j) - theta_j) / tau and difference_j = change(j, difference_j) where valid, and 0
+/// elsewhere.
+template <class T, class Threshold, class Change>
+[[gnu::always_inline]] inline void fill_valid(const ThresholdExample<T>& example, Threshold t,
+                                              Change change, const WeightRows& row) {
+  const T* __restrict theta = example.theta;
   double* __restrict u = row.u;
   double* __restrict difference = row.difference;
+  const Flag* __restrict valid = row.valid;
+  const double sign = example.sign, tau = example.tau;
+  const auto fill = [=, n = example.n](auto divide) {
+    for (int64_t j = 0; j < n; ++j) {
+      u[j] = select(valid[j], divide(t(j) - sign * static_cast<double>(theta[j])), 0.0);
+      difference[j] = select(valid[j], change(j, difference[j]), 0.0);
+    }
+  };
+  if (tau == 1.0) {  // as most often, and divisions take longest
+    fill([](double x) { return x; });
+  } else {
+    fill([=](double x) { return x / tau; });
+  }
+}
+
+template <class T>
+void meet(const ThresholdExample<T>& example, const Meeting& in, const Meeting& out,
+          const T* __restrict d, const WeightRows& row) {
+  const int64_t n = example.n;
   const Flag* __restrict is_in = row.in;
+  const Flag* __restrict free = example.free;
   Flag* __restrict valid = row.valid;
   const double in_t = in.threshold, out_t = out.threshold, in_gain = in.gain, out_gain = out.gain;
   const Flag in_met = mask_if(in.met), out_met = mask_if(out.met);
@@ -128,27 +151,20 @@ void meet(const Meeting& in, const Meeting& out, const T* __restrict theta, doub
   if (free != nullptr) {
     for (int64_t j = 0; j < n; ++j) valid[j] &= free[j];
   }
-  const auto fill = [=](auto divide) {
-    for (int64_t j = 0; j < n; ++j) {
-      const double t = select(is_in[j], in_t, out_t), gain = select(is_in[j], in_gain, out_gain);
-      const double at = divide(t - sign * static_cast<double>(theta[j]));
-      u[j] = select(valid[j], at, 0.0);
-      difference[j] = select(valid[j], static_cast<double>(d[j]) - gain, 0.0);
-    }
-  };
-  if (tau == 1.0) {
-    fill([](double x) { return x; });
-  } else {
-    fill([=](double x) { return x / tau; });
-  }
+  fill_valid(
+      example, [=](int64_t j) { return select(is_in[j], in_t, out_t); },
+      [=](int64_t j, double) {
+        return static_cast<double>(d[j]) - select(is_in[j], in_gain, out_gain);
+      },
+      row);
   fill_up(n, row);
 }
 
 template <class T>
-void meet_each(const T* __restrict threshold, const T* __restrict theta, double sign, double tau,
-               const Flag* __restrict free, int64_t n, const WeightRows& row) {
-  double* __restrict u = row.u;
-  double* __restrict difference = row.difference;
+void meet_each(const ThresholdExample<T>& example, const T* __restrict threshold,
+               const WeightRows& row) {
+  const int64_t n = example.n;
+  const Flag* __restrict free = example.free;
   Flag* __restrict valid = row.valid;
   constexpr T kInfinity = static_cast<T>(__builtin_huge_val());
   for (int64_t j = 0; j < n; ++j) {
@@ -157,18 +173,9 @@ void meet_each(const T* __restrict threshold, const T* __restrict theta, double 
   if (free != nullptr) {
     for (int64_t j = 0; j < n; ++j) valid[j] &= free[j];
   }
-  const auto fill = [=](auto divide) {
-    for (int64_t j = 0; j < n; ++j) {
-      const double t = static_cast<double>(threshold[j]);
-      u[j] = select(valid[j], divide(t - sign * static_cast<double>(theta[j])), 0.0);
-      difference[j] = select(valid[j], difference[j], 0.0);
-    }
-  };
-  if (tau == 1.0) {
-    fill([](double x) { return x; });
-  } else {
-    fill([=](double x) { return x / tau; });
-  }
+  fill_valid(
+      example, [=](int64_t j) { return static_cast<double>(threshold[j]); },
+      [](int64_t, double set) { return set; }, row);
   fill_up(n, row);
 }
 

@@ -97,7 +97,7 @@ class ThresholdSum {
   /// Adds sample i of the batch to its example.
   void add(size_t i) {
     if (!rows_[i].solved) {
-      std::fill(sum_.begin(), sum_.end(), std::numeric_limits<double>::quiet_NaN());
+      std::fill_n(sum_.begin(), examples_.n, std::numeric_limits<double>::quiet_NaN());
       return;
     }
     kernels_.add(target_, entries(i), examples_.n, partials_, sum_.data());
@@ -133,6 +133,13 @@ class ThresholdSum {
   const Flag* free(const Row& row) const {
     return row.free_count == examples_.n ? nullptr : row.free;
   }
+  ThresholdExample<T> example(const Row& row) const {
+    return {.theta = examples_.theta + row.example * examples_.n,
+            .n = examples_.n,
+            .free = free(row),
+            .sign = sign_,
+            .tau = settings_.theta_temperature};
+  }
   WeightRows entries(size_t i) {
     const auto place = static_cast<int64_t>(i) * stride_;
     return {.u = u_.data() + place,
@@ -156,22 +163,18 @@ class ThresholdSum {
   }
 
   void compare_in_row(const Sample<T>& sample, const Row& row, const WeightRows& out) {
-    const int64_t n = examples_.n, b = sample.example;
-    const Rivals rivals = kernels_.rivals(sample.x, mask(b), out.in, n);
+    const Rivals rivals = kernels_.rivals(sample.x, mask(sample.example), out.in, examples_.n);
     const auto meeting = [&](int64_t partner) -> Meeting {
       if (partner < 0 || std::isinf(sample.x[partner])) return {};  // no noise gets there
       return {.threshold = sample.x[partner], .gain = sample.d[partner], .met = true};
     };
-    kernels_.meet(meeting(rivals.best_out), meeting(rivals.worst_in), examples_.theta + b * n,
-                  sign_, settings_.theta_temperature, sample.d, free(row), n, out);
+    kernels_.meet(example(row), meeting(rivals.best_out), meeting(rivals.worst_in), sample.d, out);
   }
 
   void compare_in_tree(const Sample<T>& sample, const Row& row, const WeightRows& out) {
-    const int64_t n = examples_.n, b = sample.example;
-    tree_->find(sample.x, mask(b), sample.bits);
+    tree_->find(sample.x, mask(sample.example), sample.bits);
     tree_->write(sample.x, sample.d, threshold_.data(), out.difference);
-    kernels_.meet_each(threshold_.data(), examples_.theta + b * n, sign_,
-                       settings_.theta_temperature, free(row), n, out);
+    kernels_.meet_each(example(row), threshold_.data(), out);
   }
 
   const EstimatorSettings& settings_;
