@@ -169,8 +169,10 @@ TEST_P(NoiseRowsTest, AnySplitAndAnyThreadCountGiveTheSameBits) {
 }
 
 TEST_P(NoiseRowsTest, EmptyRowsWriteNothing) {
-  filled_rows(source(), kKey, {.first = 0, .count = 0, .samples = 1, .n = 20});
-  filled_rows(source(), kKey, {.first = 0, .count = 20, .samples = 1, .n = 0});
+  float untouched = 7;
+  fill_rows(source(), kKey, {.first = 0, .count = 0, .samples = 1, .n = 20}, &untouched);
+  fill_rows(source(), kKey, {.first = 0, .count = 20, .samples = 1, .n = 0}, &untouched);
+  EXPECT_EQ(untouched, 7);
   fill_rows(source(), kKey, {}, nullptr);
   fill(source(), kKey, {}, nullptr, sequential());
 }
