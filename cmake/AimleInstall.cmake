@@ -28,6 +28,7 @@ if(AIMLE_TORCH)
   install(TARGETS aimle_torch EXPORT aimle_torch LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(EXPORT aimle_torch NAMESPACE aimle:: FILE aimle-torch.cmake
           DESTINATION ${AIMLE_CMAKE_DIR})
+  install(FILES cmake/aimleTorchTarget.cmake DESTINATION ${AIMLE_CMAKE_DIR})
 endif()
 if(TARGET aimle_cli)
   set_target_properties(aimle_cli PROPERTIES

@@ -65,16 +65,24 @@ def test_a_core_without_torch_says_so(prefix: Path, tmp_path: Path):
 
 
 def test_another_torch_is_refused(prefix: Path, tmp_path: Path):
-    other = tmp_path / "torch"
-    other.mkdir()
-    (other / "TorchConfig.cmake").write_text("set(Torch_FOUND TRUE)\n")
-    (other / "TorchConfigVersion.cmake").write_text('set(PACKAGE_VERSION "1.13.0")\n')
+    other = tmp_path / "torch/share/cmake/Torch"
+    header = tmp_path / "torch/include/torch/headeronly/version.h"
+    for folder in (other, header.parent):
+        folder.mkdir(parents=True)
+    numbers = {"MAJOR": 1, "MINOR": 13, "PATCH": 0}
+    header.write_text("".join(f"#define TORCH_VERSION_{k} {v}\n" for k, v in numbers.items()))
     result = configure(
         prefix, tmp_path / "build", "-DWITH_TORCH=ON", f"-DTorch_DIR={other}", check=False
     )
     assert result.returncode != 0
     assert f"built for torch {torch.__version__.split('+')[0]}" in " ".join(result.stderr.split())
     assert "torch 1.13.0" in " ".join(result.stderr.split())
+
+
+def test_no_torch_is_told_how_to_find_one(prefix: Path, tmp_path: Path):
+    result = configure(prefix, tmp_path / "build", "-DWITH_TORCH=ON", check=False)
+    assert result.returncode != 0
+    assert "add to CMAKE_PREFIX_PATH" in " ".join(result.stderr.split())
 
 
 def test_the_package_stands_alone(prefix: Path):
