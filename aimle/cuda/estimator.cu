@@ -87,7 +87,8 @@ bool backward_of_whole_examples(const EstimatorSettings& settings, const Solver&
   auto* room =
       context.array<uint8_t>(16 + changes_bytes + reported_bytes + report_bytes(examples.count));
   WholeExamples<T> work{.settings = settings,
-                        .alpha = state.alpha,
+                        .size = solution_size(solver),
+                        .alpha = alpha_source(settings, state),
                         .left = kept ? pass.bits : nullptr,
                         .dtheta = pass.dtheta,
                         .status = pass.status,
@@ -111,6 +112,14 @@ bool backward_of_whole_examples(const EstimatorSettings& settings, const Solver&
 }
 
 }  // namespace
+
+AlphaSource alpha_source(const EstimatorSettings& settings, const DeviceState& state) {
+  const auto* target = std::get_if<AdaptiveTarget>(&settings.target);
+  if (target == nullptr) return {};
+  const bool probes = state.adapt && target->is_automatic();
+  return {
+      .alpha = state.alpha, .updates = state.updates, .probe = probes ? target->alpha_max : 0.0};
+}
 
 template <class T>
 void forward(const EstimatorSettings& settings, const Solver& solver,
@@ -174,7 +183,8 @@ void backward(const EstimatorSettings& settings, const Solver& solver,
   uint8_t* bits = counted + counted_bytes;
   uint8_t* status = pass.status != nullptr ? pass.status : bits + bits_bytes;
 
-  step_sizes(settings, examples, pass.dy, state.alpha, lambda, counted, done, context);
+  step_sizes(settings, solution_size(solver), examples, pass.dy, alpha_source(settings, state),
+             lambda, counted, done, context);
   std::visit(
       [&]<class S>(const S& concrete) {
         map_rows(concrete, source_for(S::kSense, lambda),
@@ -197,11 +207,12 @@ void perturb(const EstimatorSettings& settings, Sense solver_sense,
 }
 
 template <class T>
-void step(const EstimatorSettings& settings, Sense solver_sense, const DeviceExamples<T>& examples,
-          const T* dy, const double* alpha, T* x_left, T* x_right, double* lambda, uint8_t* counted,
-          const Context& context) {
-  step_sizes(settings, examples, dy, alpha, lambda, counted, nullptr, context);
-  RowSource<T> source = stepped_rows<T>(settings, solver_sense, examples, dy, lambda);
+void step(const EstimatorSettings& settings, const CallableSolver& solver,
+          const DeviceExamples<T>& examples, const T* dy, const DeviceState& state, T* x_left,
+          T* x_right, double* lambda, uint8_t* counted, const Context& context) {
+  step_sizes(settings, solver.size, examples, dy, alpha_source(settings, state), lambda, counted,
+             nullptr, context);
+  RowSource<T> source = stepped_rows<T>(settings, solver.sense, examples, dy, lambda);
   source.side_scale[0] = left_scale(settings);
   if (x_left != nullptr) write_scores(source, x_left, context);
   source.side_scale[0] = -1;
@@ -238,8 +249,8 @@ void straight_through(const EstimatorSettings& settings, const DeviceExamples<T>
                          const DeviceBackward<T>&, const DeviceState&, const Context&);            \
   template void perturb(const EstimatorSettings&, Sense, const DeviceExamples<T>&, T*,             \
                         const Context&);                                                           \
-  template void step(const EstimatorSettings&, Sense, const DeviceExamples<T>&, const T*,          \
-                     const double*, T*, T*, double*, uint8_t*, const Context&);                    \
+  template void step(const EstimatorSettings&, const CallableSolver&, const DeviceExamples<T>&,    \
+                     const T*, const DeviceState&, T*, T*, double*, uint8_t*, const Context&);     \
   template void difference(const EstimatorSettings&, const DeviceExamples<T>&, const T*, const T*, \
                            const double*, const uint8_t*, T*, const DeviceState&, const Context&); \
   template void straight_through(const EstimatorSettings&, const DeviceExamples<T>&, const T*, T*, \

@@ -20,10 +20,18 @@ struct DeviceState {
   double* alpha = nullptr;
   double* gbar = nullptr;
   int64_t* updates = nullptr;
-  double* velocity = nullptr;
+  double* memory = nullptr;
   double* stats = nullptr;  // [kLayerStats]
-  bool adapt = true;        // whether alpha, gbar, updates and velocity move
+  bool adapt = true;        // whether alpha, gbar, updates and memory move
 };
+
+/// Where kernels read the alpha of a pass: see step_alpha in controller.h.
+struct AlphaSource {
+  const double* alpha = nullptr;     // null unless the target is adaptive
+  const int64_t* updates = nullptr;  // read where `probe` is positive
+  double probe = 0.0;                // alpha of a pass that measures the reach; 0: there are none
+};
+AlphaSource alpha_source(const EstimatorSettings& settings, const DeviceState& state);
 
 template <class T>
 struct DeviceForward {
@@ -58,9 +66,9 @@ void perturb(const EstimatorSettings& settings, Sense solver_sense,
              const DeviceExamples<T>& examples, T* x, const Context& context);
 
 template <class T>
-void step(const EstimatorSettings& settings, Sense solver_sense, const DeviceExamples<T>& examples,
-          const T* dy, const double* alpha, T* x_left, T* x_right, double* lambda, uint8_t* counted,
-          const Context& context);
+void step(const EstimatorSettings& settings, const CallableSolver& solver,
+          const DeviceExamples<T>& examples, const T* dy, const DeviceState& state, T* x_left,
+          T* x_right, double* lambda, uint8_t* counted, const Context& context);
 
 template <class T>
 void difference(const EstimatorSettings& settings, const DeviceExamples<T>& examples,

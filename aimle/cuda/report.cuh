@@ -21,6 +21,7 @@ struct ReportTask {
   DeviceReport seen;
   DeviceState state;
   AdaptiveTarget target;
+  int64_t samples = 1;
   bool adaptive = false;
   bool wanted = false;  // is there anything to write?
   int64_t chunks = 0;
@@ -45,6 +46,7 @@ inline ReportTask report_task(const EstimatorSettings& settings, const DeviceRep
       .seen = seen,
       .state = state,
       .target = target == nullptr ? AdaptiveTarget{} : *target,
+      .samples = settings.samples,
       .adaptive = target != nullptr,
       .wanted = seen.examples > 0 && (state.stats != nullptr || (target != nullptr && state.adapt)),
       .chunks = state.stats == nullptr ? 0 : chunks,
@@ -161,7 +163,7 @@ __device__ void make_report(const ReportTask& task, const Changes& share) {
     controller = {.alpha = *state.alpha,
                   .gbar = *state.gbar,
                   .updates = *state.updates,
-                  .velocity = state.velocity == nullptr ? 0.0 : *state.velocity};
+                  .memory = state.memory == nullptr ? 0.0 : *state.memory};
   }
   BackwardReport report;
   report.changes = block_total<kThreads>(share);
@@ -184,11 +186,14 @@ __device__ void make_report(const ReportTask& task, const Changes& share) {
   if (threadIdx.x != 0) return;
   if (state.stats != nullptr) write_stats(report, state.stats);
   if (!moves) return;
-  update(task.target, report.changes, controller);
+  update_alpha(task.target, task.samples, report.changes, controller);
   *state.alpha = controller.alpha;
   *state.gbar = controller.gbar;
   *state.updates = controller.updates;
-  if (state.velocity != nullptr) *state.velocity = controller.velocity;
+  if (state.memory != nullptr) *state.memory = controller.memory;
+  if (state.stats != nullptr) {
+    update_watch(task.target, report.lambda_max, controller.alpha, state.stats);
+  }
 }
 
 /// Is this block the last of the grid to get here? A block together; what the others wrote before

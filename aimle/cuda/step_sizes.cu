@@ -16,14 +16,14 @@ struct BatchSums {
 
 /// The norms of theta_b and of its gradient rows, the latter into `d`; a block together.
 template <class T>
-__device__ RowNorm example_norms(const DeviceExamples<T>& examples, int64_t b, const T* dy,
-                                 int64_t rows, double* d) {
+__device__ RowNorm example_norms(const StepRule& rule, const DeviceExamples<T>& examples, int64_t b,
+                                 const T* dy, int64_t rows, double* d) {
   __shared__ RowNorm of_theta;
   const int warp = static_cast<int>(threadIdx.x) / 32, warps = static_cast<int>(blockDim.x) / 32;
   const int64_t n = examples.n;
   for (int64_t row = warp; row <= rows; row += warps) {
     const T* x = row == rows ? examples.theta + b * n : dy + (b * rows + row) * n;
-    const RowNorm norm = norm_by_warp(examples, b, x);
+    const RowNorm norm = norm_by_warp(rule, examples, b, x);
     if (threadIdx.x % 32 != 0) continue;
     if (row < rows) {
       d[row] = norm.norm;
@@ -39,11 +39,13 @@ __device__ RowNorm example_norms(const DeviceExamples<T>& examples, int64_t b, c
 
 template <class T>
 __global__ void batch_sums_kernel(const __grid_constant__ DeviceExamples<T> examples, const T* dy,
-                                  int64_t rows, double* lambda, BatchSums sums) {
+                                  int64_t rows, const __grid_constant__ StepRule rule,
+                                  double* lambda, BatchSums sums) {
   for (int64_t b = blockIdx.x; b < examples.count; b += gridDim.x) {
     double* d = lambda + b * (rows + 2);
-    const RowNorm theta = example_norms(examples, b, dy, rows, d);
+    const RowNorm theta = example_norms(rule, examples, b, dy, rows, d);
     if (threadIdx.x >= 32) continue;
+    const bool chooses = can_change(rule, examples, b, theta.entries);
     const bool ok = isfinite(theta.norm);  // if not, its own gradient will be NaN
     const double squares = warp_fixed_sum(rows, [&](int64_t s) {
       const double length = d[s];
@@ -52,40 +54,46 @@ __global__ void batch_sums_kernel(const __grid_constant__ DeviceExamples<T> exam
     if (threadIdx.x == 0) {
       sums.theta[b] = ok ? theta.norm * theta.norm : 0.0;
       sums.entries[b] = ok ? theta.entries : 0.0;
-      sums.dy[b] = ok ? squares : 0.0;
+      sums.dy[b] = ok && chooses ? squares : 0.0;
     }
   }
 }
 
-__global__ void batch_lambda_kernel(StepRule rule, int64_t examples, int64_t rows,
-                                    const double* alpha, BatchSums sums) {
+__global__ void batch_lambda_kernel(const __grid_constant__ StepRule rule, int64_t examples,
+                                    int64_t rows, BatchSums sums) {
   const double gradient = block_fixed_total(
       examples, [&](int64_t b) { return sums.dy[b]; }, sums.scratch);
-  const bool of_theta = rule.scale == AdaptiveTarget::Scale::kTheta;
-  const double* sizes = of_theta ? sums.theta : sums.entries;
-  const double total = block_fixed_total(
-      examples, [&](int64_t b) { return sizes[b]; }, sums.scratch);
+  double squares = block_fixed_total(
+      examples, [&](int64_t b) { return sums.theta[b]; }, sums.scratch);
+  if (rule.scale != AdaptiveTarget::Scale::kTheta) {
+    const double entries = block_fixed_total(
+        examples, [&](int64_t b) { return sums.entries[b]; }, sums.scratch);
+    const double scale = step_scale(rule.scale, __dsqrt_rn(squares), rule.sigma, entries);
+    squares = scale * scale;
+  }
   if (threadIdx.x != 0) return;
-  const double size = of_theta ? total : rule.sigma * rule.sigma * total;
-  *sums.lambda =
-      gradient > 0.0 ? *alpha * __dsqrt_rn(static_cast<double>(rows) * size / gradient) : 0.0;
+  *sums.lambda = gradient > 0.0
+                     ? alpha_of(rule) * __dsqrt_rn(static_cast<double>(rows) * squares / gradient)
+                     : 0.0;
 }
 
 /// A block per example, a warp per row.
 template <class T>
 __global__ void step_sizes_kernel(const __grid_constant__ DeviceExamples<T> examples, const T* dy,
-                                  int64_t rows, StepRule rule, const double* alpha_at,
+                                  int64_t rows, const __grid_constant__ StepRule rule,
                                   const double* batch_lambda_at, double* lambda, uint8_t* counted,
                                   unsigned* done) {
   if (done != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *done = 0;
-  const double alpha = rule.adaptive ? *alpha_at : 0.0;
+  const double alpha = alpha_of(rule);
   const double batch_lambda = rule.of_batch() ? *batch_lambda_at : 0.0;
   for (int64_t b = blockIdx.x; b < examples.count; b += gridDim.x) {
     double* row = lambda + b * (rows + 2);
-    const RowNorm theta = example_norms(examples, b, dy, rows, row);
+    const RowNorm theta = example_norms(rule, examples, b, dy, rows, row);
     if (threadIdx.x < 32) {
+      const bool chooses = can_change(rule, examples, b, theta.entries);
       const auto d = [=](int64_t s) { return row[s]; };
-      set_steps<AsWarp>(rule, theta, rows, alpha, batch_lambda, d, row, counted + b * rows);
+      set_steps<AsWarp>(rule, theta, chooses, rows, alpha, batch_lambda, d, row,
+                        counted + b * rows);
     }
   }
 }
@@ -96,18 +104,18 @@ constexpr int kShortThreads = 128, kShortQuads = 8;
 template <class T>
 __global__ void __launch_bounds__(kShortThreads)
     short_step_sizes_kernel(const __grid_constant__ DeviceExamples<T> examples, const T* dy,
-                            int rows, int per_block, StepRule rule, const double* alpha_at,
+                            int rows, int per_block, const __grid_constant__ StepRule rule,
                             double* lambda, uint8_t* counted, unsigned* done) {
   if (done != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *done = 0;
-  const double alpha = rule.adaptive ? *alpha_at : 0.0;
+  const double alpha = alpha_of(rule);
   RowNorm* norms = dynamic_shared<RowNorm>();  // [per_block, rows + 1]
   for (int64_t first = static_cast<int64_t>(blockIdx.x) * per_block; first < examples.count;
        first += static_cast<int64_t>(gridDim.x) * per_block) {
     const int count =
         static_cast<int>(examples.count - first < per_block ? examples.count - first : per_block);
-    norms_by_block<kShortQuads>(examples, first, count, dy, rows, norms);
+    norms_by_block<kShortQuads>(rule, examples, first, count, dy, rows, norms);
     __syncthreads();
-    steps_by_block(rule, alpha, count, rows, norms, lambda + first * (rows + 2),
+    steps_by_block(rule, examples, first, alpha, count, rows, norms, lambda + first * (rows + 2),
                    counted + first * rows);
     __syncthreads();
   }
@@ -116,20 +124,20 @@ __global__ void __launch_bounds__(kShortThreads)
 }  // namespace
 
 template <class T>
-void step_sizes(const EstimatorSettings& settings, const DeviceExamples<T>& examples, const T* dy,
-                const double* alpha, double* lambda, uint8_t* counted, unsigned* done,
-                const Context& context) {
+void step_sizes(const EstimatorSettings& settings, const SolutionSize& size,
+                const DeviceExamples<T>& examples, const T* dy, const AlphaSource& alpha,
+                double* lambda, uint8_t* counted, unsigned* done, const Context& context) {
   const int64_t count = examples.count, rows = gradient_rows(settings);
   if (count == 0) return;
-  const StepRule rule = step_rule(settings);
+  const StepRule rule = step_rule(settings, size, alpha);
   const auto threads = static_cast<unsigned>(32 * std::clamp<int64_t>(rows + 1, 1, 8));
   const unsigned blocks = blocks_for(count, 1);
   if (examples.n <= 4 * kShortQuads && rows < kShortThreads && !rule.of_batch()) {
     const auto per_block = static_cast<int>(kShortThreads / (rows + 1));
     const auto shared = per_block * (rows + 1) * static_cast<int64_t>(sizeof(RowNorm));
     return launch("step", short_step_sizes_kernel<T>, blocks_for(count, per_block), kShortThreads,
-                  shared, context, examples, dy, static_cast<int>(rows), per_block, rule, alpha,
-                  lambda, counted, done);
+                  shared, context, examples, dy, static_cast<int>(rows), per_block, rule, lambda,
+                  counted, done);
   }
   BatchSums sums{};
   if (rule.of_batch()) {
@@ -140,17 +148,19 @@ void step_sizes(const EstimatorSettings& settings, const DeviceExamples<T>& exam
             .entries = room + 2 * count,
             .scratch = room + 3 * count,
             .lambda = room + 3 * count + scratch};
-    launch("step", batch_sums_kernel<T>, blocks, threads, 0, context, examples, dy, rows, lambda,
-           sums);
-    launch("step", batch_lambda_kernel, 1, 1024, 0, context, rule, count, rows, alpha, sums);
+    launch("step", batch_sums_kernel<T>, blocks, threads, 0, context, examples, dy, rows, rule,
+           lambda, sums);
+    launch("step", batch_lambda_kernel, 1, 1024, 0, context, rule, count, rows, sums);
   }
-  launch("step", step_sizes_kernel<T>, blocks, threads, 0, context, examples, dy, rows, rule, alpha,
+  launch("step", step_sizes_kernel<T>, blocks, threads, 0, context, examples, dy, rows, rule,
          static_cast<const double*>(sums.lambda), lambda, counted, done);
 }
 
-template void step_sizes(const EstimatorSettings&, const DeviceExamples<float>&, const float*,
-                         const double*, double*, uint8_t*, unsigned*, const Context&);
-template void step_sizes(const EstimatorSettings&, const DeviceExamples<double>&, const double*,
-                         const double*, double*, uint8_t*, unsigned*, const Context&);
+template void step_sizes(const EstimatorSettings&, const SolutionSize&,
+                         const DeviceExamples<float>&, const float*, const AlphaSource&, double*,
+                         uint8_t*, unsigned*, const Context&);
+template void step_sizes(const EstimatorSettings&, const SolutionSize&,
+                         const DeviceExamples<double>&, const double*, const AlphaSource&, double*,
+                         uint8_t*, unsigned*, const Context&);
 
 }  // namespace aimle::cuda

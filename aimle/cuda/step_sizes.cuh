@@ -5,6 +5,7 @@
 #include "aimle/cuda/row.cuh"
 #include "aimle/cuda/step_sizes.h"
 #include "aimle/cuda/sums.cuh"
+#include "aimle/estimate/step_rule.h"
 
 namespace aimle::cuda {
 
@@ -16,6 +17,10 @@ struct StepRule {
   AdaptiveTarget::Scale scale = AdaptiveTarget::Scale::kTheta;
   bool zeros_count = false;
   double sigma = 0.0;
+  bool sees_choice = false;  // are norms restricted to what a solution can see?
+  bool centred = false;      // and free of the mean?
+  SolutionSize size;
+  AlphaSource alpha;
 
   /// Is one step size shared by the whole batch?
   __host__ __device__ bool of_batch() const {
@@ -23,7 +28,8 @@ struct StepRule {
   }
 };
 
-inline StepRule step_rule(const EstimatorSettings& settings) {
+inline StepRule step_rule(const EstimatorSettings& settings, const SolutionSize& size,
+                          const AlphaSource& alpha) {
   if (const auto* fixed = std::get_if<FixedTarget>(&settings.target)) {
     return {.fixed = fixed->lambda};
   }
@@ -32,7 +38,27 @@ inline StepRule step_rule(const EstimatorSettings& settings) {
           .scope = target.scope,
           .scale = target.scale,
           .zeros_count = target.reference && target.scope == AdaptiveTarget::Scope::kBatch,
-          .sigma = settings.noise_stddev * settings.target_temperature};
+          .sigma = settings.noise_stddev * settings.target_temperature,
+          .sees_choice = target.scale != AdaptiveTarget::Scale::kTheta,
+          .centred = norms_are_centred(target, size),
+          .size = size,
+          .alpha = alpha};
+}
+
+/// The alpha of this pass; 0 if the step is fixed.
+__device__ __forceinline__ double alpha_of(const StepRule& rule) {
+  if (!rule.adaptive) return 0.0;
+  const AlphaSource& from = rule.alpha;
+  return from.probe > 0.0 && *from.updates % kReachPeriod == 0 ? from.probe : *from.alpha;
+}
+
+/// Can the solution of an example change, given how many of its entries can move?
+template <class T>
+__device__ __forceinline__ bool can_change(const StepRule& rule, const DeviceExamples<T>& examples,
+                                           int64_t b, double entries) {
+  const bool of_row = examples.k != nullptr && rule.size.fixed;
+  return !rule.sees_choice ||
+         has_choice(of_row ? examples.k[b] : rule.size.ones, static_cast<int64_t>(entries));
 }
 
 // ---- Norms
@@ -46,71 +72,90 @@ struct RowNorm {
 
 /// The norm of row x of example b, by the calling warp.
 template <class T>
-__device__ __forceinline__ RowNorm norm_by_warp(const DeviceExamples<T>& examples, int64_t b,
+__device__ __forceinline__ RowNorm norm_by_warp(const StepRule& rule,
+                                                const DeviceExamples<T>& examples, int64_t b,
                                                 const T* x) {
   const T* theta = examples.theta + b * examples.n;
   const bool* mask = examples.mask == nullptr ? nullptr : examples.mask + b * examples.n;
-  long long entries = 0;
-  const double squares = warp_fixed_sum(
+  const auto is_free = [&](int64_t j) {
+    return (mask == nullptr || mask[j]) && !is_infinite(theta[j]);
+  };
+  long long count = 0;
+  const double sum = warp_fixed_sum(
       examples.n,
       [&](int64_t j) {
-        const T value = x[j], score = theta[j];
-        const bool free = (mask == nullptr || mask[j]) && !is_infinite(score);
-        entries += free;
+        const T value = x[j];
+        const bool free = is_free(j);
+        count += free;
         return free ? static_cast<double>(value) : 0.0;
       },
+      [&](double v) { return rule.centred ? v : v * v; });
+  count = Group<32>::reduce(count, [](long long a, long long b) { return a + b; });
+  const auto entries = static_cast<double>(count);
+  if (!rule.centred) return {__dsqrt_rn(sum), entries};
+  const double mean = mean_of(sum, entries);
+  const double squares = warp_fixed_sum(
+      examples.n, [&](int64_t j) { return is_free(j) ? static_cast<double>(x[j]) - mean : 0.0; },
       [](double v) { return v * v; });
-  entries = Group<32>::reduce(entries, [](long long a, long long b) { return a + b; });
-  return {__dsqrt_rn(squares), static_cast<double>(entries)};
+  return {centred_norm(squares, mean, entries), entries};
 }
 
 /// The norm of row x of n <= 4 kQuads <= 32 entries, by one thread. The order is that of
 /// fixed_sum.h: terms 16 apart are added first, then 8, 4, 2 and 1.
 template <int kQuads, class T>
-__device__ __forceinline__ RowNorm norm_by_thread(const T* x, const T* theta, const bool* mask,
-                                                  int64_t n, bool aligned) {
+__device__ __forceinline__ RowNorm norm_by_thread(const StepRule& rule, const T* x, const T* theta,
+                                                  const bool* mask, int64_t n, bool aligned) {
   static_assert(kQuads <= 8);  // every partial sum has one term at most
   T values[kQuads][4] = {}, scores[kQuads][4] = {};
+  uint32_t free = 0;
 #pragma unroll
   for (int q = 0; q < kQuads; ++q) {
     if (4 * q < n) {
       load_quad(x, q, n, aligned, values[q]);
       load_quad(theta, q, n, aligned, scores[q]);
     }
-  }
-  int entries = 0;
-  double quarter[4];
 #pragma unroll
-  for (int c = 0; c < 4; ++c) {
-    const auto square = [&](auto quad) {
-      constexpr int q = quad.value;
-      if constexpr (q < kQuads) {
-        const int j = 4 * q + c;
-        const bool free = j < n && (mask == nullptr || mask[j]) && !is_infinite(scores[q][c]);
-        entries += free;
-        const double v = free ? static_cast<double>(values[q][c]) : 0.0;
-        return v * v;
-      } else {
-        return 0.0;
-      }
-    };
-    const auto pair = [&](auto quad) {
-      return square(quad) + square(std::integral_constant<int, quad.value + 4>{});
-    };
-    using std::integral_constant;
-    const double even = pair(integral_constant<int, 0>{}) + pair(integral_constant<int, 2>{});
-    const double odd = pair(integral_constant<int, 1>{}) + pair(integral_constant<int, 3>{});
-    quarter[c] = even + odd;
+    for (int c = 0; c < 4; ++c) {
+      const int j = 4 * q + c;
+      const bool moves = j < n && (mask == nullptr || mask[j]) && !is_infinite(scores[q][c]);
+      free |= static_cast<uint32_t>(moves) << j;
+    }
   }
-  const double squares = (quarter[0] + quarter[2]) + (quarter[1] + quarter[3]);
-  return {__dsqrt_rn(squares), static_cast<double>(entries)};
+  const auto fold = [&](auto use) {
+    double quarter[4];
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+      const auto term = [&](auto quad) {
+        constexpr int q = quad.value;
+        if constexpr (q < kQuads) {
+          return (free >> (4 * q + c) & 1) != 0 ? use(static_cast<double>(values[q][c])) : 0.0;
+        } else {
+          return 0.0;
+        }
+      };
+      const auto pair = [&](auto quad) {
+        return term(quad) + term(std::integral_constant<int, quad.value + 4>{});
+      };
+      using std::integral_constant;
+      const double even = pair(integral_constant<int, 0>{}) + pair(integral_constant<int, 2>{});
+      const double odd = pair(integral_constant<int, 1>{}) + pair(integral_constant<int, 3>{});
+      quarter[c] = even + odd;
+    }
+    return (quarter[0] + quarter[2]) + (quarter[1] + quarter[3]);
+  };
+  const auto entries = static_cast<double>(__popc(free));
+  if (!rule.centred) return {__dsqrt_rn(fold([](double v) { return v * v; })), entries};
+  const double mean = mean_of(fold([](double v) { return v; }), entries);
+  const double squares = fold([mean](double v) { return (v - mean) * (v - mean); });
+  return {centred_norm(squares, mean, entries), entries};
 }
 
 /// The norms of `count` examples from `first` on: [count, rows + 1], those of dy's rows, then
 /// theta's. A block together, a thread for a row of n <= 4 kQuads entries, or, if kQuads is 0, a
 /// warp for a row of any length. Ends without a sync.
 template <int kQuads, class T>
-__device__ __forceinline__ void norms_by_block(const DeviceExamples<T>& examples, int64_t first,
+__device__ __forceinline__ void norms_by_block(const StepRule& rule,
+                                               const DeviceExamples<T>& examples, int64_t first,
                                                int count, const T* dy, int rows, RowNorm* norms) {
   const int64_t n = examples.n;
   const bool aligned = quads_aligned(examples.theta, n) && quads_aligned(dy, n);
@@ -123,9 +168,9 @@ __device__ __forceinline__ void norms_by_block(const DeviceExamples<T>& examples
     const T* x = row == rows ? theta : dy + (b * rows + row) * n;
     if constexpr (kQuads > 0) {
       const bool* mask = examples.mask == nullptr ? nullptr : examples.mask + b * n;
-      norms[i] = norm_by_thread<kQuads>(x, theta, mask, n, aligned);
+      norms[i] = norm_by_thread<kQuads>(rule, x, theta, mask, n, aligned);
     } else {
-      const RowNorm norm = norm_by_warp(examples, b, x);
+      const RowNorm norm = norm_by_warp(rule, examples, b, x);
       if (rank % 32 == 0) norms[i] = norm;
     }
   }
@@ -164,12 +209,16 @@ struct AsThread {
 };
 
 /// From the norms d(s) to `row` [rows + 2], the step sizes, and `counted` [rows]. d may read row.
+/// `chooses`: the example has more than one solution.
 template <class As, class Norm>
-__device__ __forceinline__ void set_steps(const StepRule& rule, const RowNorm& theta, int64_t rows,
-                                          double alpha, double batch_lambda, Norm d, double* row,
-                                          uint8_t* counted) {
+__device__ __forceinline__ void set_steps(const StepRule& rule, const RowNorm& theta, bool chooses,
+                                          int64_t rows, double alpha, double batch_lambda, Norm d,
+                                          double* row, uint8_t* counted) {
   const double nan = __longlong_as_double(0x7ff8000000000000ll);
-  const auto norm = [&](int64_t s) { return isfinite(theta.norm) ? d(s) : nan; };
+  const auto norm = [&](int64_t s) {
+    const double length = isfinite(theta.norm) ? d(s) : nan;
+    return !chooses && isfinite(length) ? 0.0 : length;
+  };
   const auto counts = [&](double d) { return isfinite(d) && (d > 0.0 || rule.zeros_count); };
   double largest = 0.0;
   int any = 0;
@@ -187,8 +236,7 @@ __device__ __forceinline__ void set_steps(const StepRule& rule, const RowNorm& t
     shared = batch_lambda;
   } else if (rule.adaptive) {
     largest = As::max(largest);
-    size = rule.scale == AdaptiveTarget::Scale::kTheta ? theta.norm
-                                                       : rule.sigma * __dsqrt_rn(theta.entries);
+    size = step_scale(rule.scale, theta.norm, rule.sigma, theta.entries);
     const auto in_mean = [&](double d) { return counts(d) && d >= kSmallGradient * largest; };
     int used = 0;
     for (int64_t s = As::first(); s < rows; s += As::kStride) used += in_mean(norm(s));
@@ -213,15 +261,20 @@ __device__ __forceinline__ void set_steps(const StepRule& rule, const RowNorm& t
   }
 }
 
-/// From norms_by_block to the step sizes of `count` examples, lambda [count, rows + 2] and counted
-/// [count, rows]: a thread for an example of few rows, else a warp. A block together, after a sync.
-__device__ __forceinline__ void steps_by_block(const StepRule& rule, double alpha, int count,
-                                               int rows, const RowNorm* norms, double* lambda,
+/// From norms_by_block to the step sizes of `count` examples from `first` on, lambda
+/// [count, rows + 2] and counted [count, rows]: a thread for an example of few rows, else a warp. A
+/// block together, after a sync.
+template <class T>
+__device__ __forceinline__ void steps_by_block(const StepRule& rule,
+                                               const DeviceExamples<T>& examples, int64_t first,
+                                               double alpha, int count, int rows,
+                                               const RowNorm* norms, double* lambda,
                                                uint8_t* counted) {
   const auto set = [&](auto as, int i) {
     const RowNorm* mine = norms + i * (rows + 1);
+    const bool chooses = can_change(rule, examples, first + i, mine[rows].entries);
     set_steps<decltype(as)>(
-        rule, mine[rows], rows, alpha, 0.0, [=](int64_t s) { return mine[s].norm; },
+        rule, mine[rows], chooses, rows, alpha, 0.0, [=](int64_t s) { return mine[s].norm; },
         lambda + static_cast<int64_t>(i) * (rows + 2), counted + static_cast<int64_t>(i) * rows);
   };
   const auto rank = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);

@@ -7,10 +7,10 @@ namespace aimle::cuda {
 
 /// lambda [B, R + 2] (R = gradient_rows): the step of every gradient row, what the example's
 /// difference is divided by, and the reported one; counted [B, R]: 1 where dy is finite and not
-/// zero. `alpha` is read for adaptive targets. `done` [1], if given, becomes zero.
+/// zero. `done` [1], if given, becomes zero.
 template <class T>
-void step_sizes(const EstimatorSettings& settings, const DeviceExamples<T>& examples, const T* dy,
-                const double* alpha, double* lambda, uint8_t* counted, unsigned* done,
-                const Context& context);
+void step_sizes(const EstimatorSettings& settings, const SolutionSize& size,
+                const DeviceExamples<T>& examples, const T* dy, const AlphaSource& alpha,
+                double* lambda, uint8_t* counted, unsigned* done, const Context& context);
 
 }  // namespace aimle::cuda

@@ -55,8 +55,8 @@ void perturb(const EstimatorSettings&, Sense, const DeviceExamples<T>&, T*, cons
   require_kernels();
 }
 template <class T>
-void step(const EstimatorSettings&, Sense, const DeviceExamples<T>&, const T*, const double*, T*,
-          T*, double*, uint8_t*, const Context&) {
+void step(const EstimatorSettings&, const CallableSolver&, const DeviceExamples<T>&, const T*,
+          const DeviceState&, T*, T*, double*, uint8_t*, const Context&) {
   require_kernels();
 }
 template <class T>
@@ -112,8 +112,8 @@ void sample_rows(const SpanningTree&, const SampleRows<T>&, const DeviceKey&, co
                          const DeviceBackward<T>&, const DeviceState&, const Context&);            \
   template void perturb(const EstimatorSettings&, Sense, const DeviceExamples<T>&, T*,             \
                         const Context&);                                                           \
-  template void step(const EstimatorSettings&, Sense, const DeviceExamples<T>&, const T*,          \
-                     const double*, T*, T*, double*, uint8_t*, const Context&);                    \
+  template void step(const EstimatorSettings&, const CallableSolver&, const DeviceExamples<T>&,    \
+                     const T*, const DeviceState&, T*, T*, double*, uint8_t*, const Context&);     \
   template void difference(const EstimatorSettings&, const DeviceExamples<T>&, const T*, const T*, \
                            const double*, const uint8_t*, T*, const DeviceState&, const Context&); \
   template void straight_through(const EstimatorSettings&, const DeviceExamples<T>&, const T*, T*, \

@@ -14,7 +14,6 @@ struct WholeTask {
   RowSource<T> rows;
   StepRule step;
   DivideRule divide;
-  const double* alpha;
   const uint8_t* left;
   T* dtheta;
   uint8_t* status;
@@ -86,7 +85,7 @@ __global__ void __launch_bounds__(Policy::kBlockThreads, min_blocks<Policy>())
   const int local = UnitGroup::rank() / Policy::kRowThreads;
   const int row_rank = UnitGroup::rank() % Policy::kRowThreads;
   char* scratch = shared + room.scratch + (unit * Unit::kRows + local) * task.row_bytes;
-  const double alpha = task.step.adaptive ? *task.alpha : 0.0;
+  const double alpha = alpha_of(task.step);
   if (blockIdx.x == 0 && thread == 0) *task.done = 0;
   if (lane < kCounts) counts[warp * kCounts + lane] = 0;
 
@@ -94,9 +93,10 @@ __global__ void __launch_bounds__(Policy::kBlockThreads, min_blocks<Policy>())
        first += static_cast<int64_t>(gridDim.x) * task.per_block) {
     const int count = static_cast<int>(
         examples.count - first < task.per_block ? examples.count - first : task.per_block);
-    norms_by_block<kRowQuads<Policy>>(examples, first, count, source.dy, gradients, norms);
+    norms_by_block<kRowQuads<Policy>>(task.step, examples, first, count, source.dy, gradients,
+                                      norms);
     __syncthreads();
-    steps_by_block(task.step, alpha, count, gradients, norms, lambda, counted);
+    steps_by_block(task.step, examples, first, alpha, count, gradients, norms, lambda, counted);
     __syncthreads();
     for (int i = thread; i < count; i += kThreads) {
       task.reported[first + i] = lambda[i * (gradients + 2) + gradients + 1];
@@ -184,9 +184,8 @@ int64_t whole_examples_by(const Policy& policy, const WholeExamples<T>& work,
   const int64_t rounds = (per_block * of_example + kAtOnce - 1) / kAtOnce;
   const int64_t blocks = (count + per_block - 1) / per_block;
   const WholeTask<T> task{.rows = work.rows,
-                          .step = step_rule(work.settings),
+                          .step = step_rule(work.settings, work.size, work.alpha),
                           .divide = divide_rule(work.settings),
-                          .alpha = work.alpha,
                           .left = work.left,
                           .dtheta = work.dtheta,
                           .status = work.status,

@@ -5,16 +5,16 @@
 // long; what does not fit goes through the stages of estimator.h one after the other.
 #pragma once
 
-#include "aimle/cuda/rows.h"
-#include "aimle/estimate/estimator.h"
+#include "aimle/cuda/estimator.h"
 
 namespace aimle::cuda {
 
 template <class T>
 struct WholeExamples {
   const EstimatorSettings& settings;
-  RowSource<T> rows;              // lambda is not read
-  const double* alpha = nullptr;  // read for adaptive targets
+  SolutionSize size;
+  RowSource<T> rows;  // lambda is not read
+  AlphaSource alpha;
   const uint8_t* left = nullptr;  // [B, S, bytes_per_row(n)]: the left solutions, or null: solved
   T* dtheta = nullptr;            // [B, n], written
   uint8_t* status = nullptr;      // [rows.sides, B, S] or null

@@ -1,14 +1,20 @@
-// The controller: moves alpha so that on average target_norm entries of a solution change.
+// The controller: moves alpha so that on average c entries of a solution change.
 //
 //   count = mean number of non-zeros of z_L - z_R over the samples that had a gradient
 //   gbar <- decay gbar + (1 - decay) count
-//   alpha <- max(0, alpha + step) if gbar <= target_norm else max(0, alpha - step)     (additive)
-//   alpha <- alpha factor         if gbar <= target_norm else alpha / factor      (multiplicative)
+//   alpha <- alpha factor  if gbar <= c  else  alpha / factor                     (multiplicative)
+//   alpha <- alpha + step  if gbar <= c  else  alpha - step                             (additive)
 //
-// and alpha stays within [alpha_min, alpha_max]. A pass in which no sample had a finite, non-zero
-// gradient leaves the state alone.
+// and alpha stays within [alpha_min, alpha_max]. c is the target_norm, or, where that is automatic,
+// half of what the largest step changes, divided by the square root of the number of samples:
+//
+//   c = reach / (2 sqrt(S)),   reach = moving average of the count at alpha = alpha_max
+//
+// Every kReachPeriod-th pass steps with alpha_max instead of alpha to measure the reach, which
+// costs no solve. A pass in which no sample had a finite, non-zero gradient leaves the state alone.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "aimle/base/host_device.h"
@@ -21,8 +27,21 @@ struct ControllerState {
   double alpha = 0.0;
   double gbar = 1.0;
   int64_t updates = 0;
-  double velocity = 0.0;  // used with momentum only
+  double memory = 0.0;  // the reach if c is automatic, else the velocity of alpha with momentum
 };
+
+inline constexpr int64_t kReachPeriod = 50;
+
+/// Does this pass step with alpha_max to measure the reach?
+AIMLE_HD bool measures_reach(const AdaptiveTarget& target, int64_t updates) {
+  return target.is_automatic() && updates % kReachPeriod == 0;
+}
+
+/// The alpha of the next step. A layer that does not `adapt` keeps its own.
+AIMLE_HD double step_alpha(const AdaptiveTarget& target, double alpha, int64_t updates,
+                           bool adapt) {
+  return adapt && measures_reach(target, updates) ? target.alpha_max : alpha;
+}
 
 /// What one backward pass saw, as integers, so that no order of summation matters.
 struct Changes {
@@ -41,17 +60,42 @@ struct Changes {
   }
 };
 
-AIMLE_HD void update(const AdaptiveTarget& target, const Changes& seen, ControllerState& state) {
+/// Adds a measurement at alpha_max: the mean of the first ten, a moving average from then on.
+AIMLE_HD void update_reach(double count, ControllerState& state) {
+  const int64_t before = state.updates / kReachPeriod;
+  const double weight = before < 10 ? 1.0 / static_cast<double>(before + 1) : 0.1;
+  state.memory += weight * (count - state.memory);
+  if (state.updates == 0) state.gbar = count;
+}
+
+/// c, the number of changed entries aimed for with so many samples.
+AIMLE_HD double changes_wanted(const AdaptiveTarget& target, int64_t samples,
+                               const ControllerState& state) {
+  if (!target.is_automatic()) return target.target_norm;
+  return state.memory / (2.0 * std::sqrt(static_cast<double>(samples)));
+}
+
+/// Moves alpha after a pass; `samples` is the layer's S.
+AIMLE_HD void update_alpha(const AdaptiveTarget& target, int64_t samples, const Changes& seen,
+                           ControllerState& state) {
   if (seen.samples == 0) return;
   const double count = static_cast<double>(seen.nonzeros) / static_cast<double>(seen.samples);
+  if (measures_reach(target, state.updates)) {
+    update_reach(count, state);
+    state.updates += 1;
+    return;
+  }
   const double gbar = target.decay * state.gbar + (1.0 - target.decay) * count;
-  const bool raise = target.reference ? gbar < target.target_norm : gbar <= target.target_norm;
+  const double wanted = changes_wanted(target, samples, state);
+  const bool raise = target.reference ? gbar < wanted : gbar <= wanted;
   double alpha = state.alpha;
-  if (target.rule == AdaptiveTarget::Rule::kAdditive) {
-    state.velocity = target.momentum * state.velocity + (raise ? target.step : -target.step);
-    alpha += state.velocity;
-  } else {
+  if (target.rule == AdaptiveTarget::Rule::kMultiplicative) {
     alpha = raise ? alpha * target.factor : alpha / target.factor;
+  } else if (target.is_automatic()) {
+    alpha += raise ? target.step : -target.step;
+  } else {
+    state.memory = target.momentum * state.memory + (raise ? target.step : -target.step);
+    alpha += state.memory;
   }
   if (alpha < target.alpha_min) alpha = target.alpha_min;
   if (target.alpha_max > 0.0 && alpha > target.alpha_max) alpha = target.alpha_max;

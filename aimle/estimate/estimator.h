@@ -11,7 +11,7 @@
 //
 //   aimle::forward(settings, solver, examples, {.z = z}, executor);
 //   const aimle::BackwardReport seen = aimle::backward(settings, solver, examples, pass, executor);
-//   aimle::update(target, seen.changes, state);
+//   aimle::update_alpha(target, settings.samples, seen.changes, state);
 #pragma once
 
 #include <cstdint>
@@ -85,6 +85,12 @@ BackwardReport backward(const EstimatorSettings& settings, const Solver& solver,
 // ---- Staged
 // ---------------------------------------------------------------------------------------
 
+/// What the stages know of a solver that is not ours.
+struct CallableSolver {
+  Sense sense = Sense::kMax;
+  SolutionSize size;
+};
+
 /// x [B, S, n]: what the solver is to be called on. `solver_sense` is what the solver does.
 template <class T>
 void perturb(const EstimatorSettings& settings, Sense solver_sense, const Examples<T>& examples,
@@ -94,9 +100,9 @@ void perturb(const EstimatorSettings& settings, Sense solver_sense, const Exampl
 /// handed to `difference`: lambda [B, R + 2] float64 (an ExampleStep a row: one per gradient row,
 /// the example's, the reported one) and counted [B, R], R being S, or 1 for Output::kMean.
 template <class T>
-void step(const EstimatorSettings& settings, Sense solver_sense, const Examples<T>& examples,
-          const T* dy, double alpha, T* x_left, T* x_right, double* lambda, uint8_t* counted,
-          const Executor& executor);
+void step(const EstimatorSettings& settings, const CallableSolver& solver,
+          const Examples<T>& examples, const T* dy, double alpha, T* x_left, T* x_right,
+          double* lambda, uint8_t* counted, const Executor& executor);
 
 /// dtheta [B, n] from the solutions of `step`'s scores.
 template <class T>

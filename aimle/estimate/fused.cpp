@@ -83,7 +83,7 @@ BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
   const bool central = settings.difference == Difference::kCentral;
   const bool kept = keeps_solution(settings) && pass.bits != nullptr;
   const GradientRows<T> dy = pass.rows(settings, n);
-  const StepSizes<T> sizes(settings, examples, dy, pass.alpha, executor);
+  const StepSizes<T> sizes(settings, solution_size(solver), examples, dy, pass.alpha, executor);
   const int64_t gradients = sizes.rows_per_example();
   const double solves = kept ? 1.0 : 2.0;
   const double noise_ns = settings.noise.kind == NoiseKind::kNone ? 0.0 : kNoiseNs;

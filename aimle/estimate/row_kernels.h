@@ -23,6 +23,9 @@ struct RowKernels {
   /// out_r = square root of the sum of x_rj^2 over j, in the fixed order; x is [rows, n].
   void (*norms)(const T* x, int64_t rows, int64_t n, double* out);
 
+  /// out_r = norm of x_r minus its mean, in the fixed order; zero where only rounding is left.
+  void (*centred_norms)(const T* x, int64_t rows, int64_t n, double* out);
+
   /// out_j = perturbed(theta_j, eps_j)
   void (*perturb)(const T* theta, const float* eps, T tau, Signs sign, int64_t n, T* out);
 

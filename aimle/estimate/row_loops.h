@@ -5,6 +5,7 @@
 
 #include "aimle/estimate/fixed_sum.h"
 #include "aimle/estimate/row_kernels.h"
+#include "aimle/estimate/step_rule.h"
 
 namespace aimle {
 namespace {
@@ -21,69 +22,110 @@ template <class T>
   return __builtin_convertvector(loaded, Four);
 }
 
-/// Squares of x_j ... x_(j+3); zeros, which change no sum of squares, from n on.
+/// x_j ... x_(j+3), and `fill` from n on.
 template <class T>
-[[gnu::always_inline]] inline Four squares(const T* x, int64_t j, int64_t n) {
-  Four v = {};
-  if (j + 4 <= n) {
-    v = load_four(x + j);
-  } else if (j < n) {
-    const T rest[4] = {x[j], j + 1 < n ? x[j + 1] : T(0), j + 2 < n ? x[j + 2] : T(0), T(0)};
-    v = load_four(rest);
-  }
-  return v * v;
+[[gnu::always_inline]] inline Four load_or(const T* x, int64_t j, int64_t n, double fill) {
+  if (j + 4 <= n) return load_four(x + j);
+  Four v = {fill, fill, fill, fill};
+  for (int i = 0; i < 3 && j + i < n; ++i) v[i] = static_cast<double>(x[j + i]);
+  return v;
 }
 
-/// Named, not an array, so that the partial sums stay in registers.
-template <class T>
-[[gnu::always_inline]] inline double sum_of_squares(const T* x, int64_t n) {
-  Four p0 = {}, p1 = {}, p2 = {}, p3 = {}, p4 = {}, p5 = {}, p6 = {}, p7 = {};
-  for (int64_t j = 0; j < n; j += kSumLanes) {
-    p0 += squares(x, j, n);
-    p1 += squares(x, j + 4, n);
-    p2 += squares(x, j + 8, n);
-    p3 += squares(x, j + 12, n);
-    p4 += squares(x, j + 16, n);
-    p5 += squares(x, j + 20, n);
-    p6 += squares(x, j + 24, n);
-    p7 += squares(x, j + 28, n);
+// The terms of a sum, four at a time; zeros, which change no sum, from n on.
+struct Values {
+  template <class T>
+  [[gnu::always_inline]] Four operator()(const T* x, int64_t j, int64_t n) const {
+    return load_or(x, j, n, 0.0);
   }
-  // The tree of fixed_sum.h: 16, 8 and 4 between the groups, then 2 and 1 within the last.
-  const Four folded = ((p0 + p4) + (p2 + p6)) + ((p1 + p5) + (p3 + p7));
-  return (folded[0] + folded[2]) + (folded[1] + folded[3]);
-}
+};
+struct Squares {
+  double mean = 0.0;
+
+  template <class T>
+  [[gnu::always_inline]] Four operator()(const T* x, int64_t j, int64_t n) const {
+    const Four v = load_or(x, j, n, mean) - mean;
+    return v * v;
+  }
+};
+
+/// The sum of a row's terms, for rows of any length.
+struct LongSum {
+  /// The partial sums are named, not an array, so that they stay in registers.
+  template <class T, class Term>
+  [[gnu::always_inline]] static double of(const T* x, int64_t n, Term term) {
+    Four p0 = {}, p1 = {}, p2 = {}, p3 = {}, p4 = {}, p5 = {}, p6 = {}, p7 = {};
+    for (int64_t j = 0; j < n; j += kSumLanes) {
+      p0 += term(x, j, n);
+      p1 += term(x, j + 4, n);
+      p2 += term(x, j + 8, n);
+      p3 += term(x, j + 12, n);
+      p4 += term(x, j + 16, n);
+      p5 += term(x, j + 20, n);
+      p6 += term(x, j + 24, n);
+      p7 += term(x, j + 28, n);
+    }
+    // The tree of fixed_sum.h: 16, 8 and 4 between the groups, then 2 and 1 within the last.
+    const Four folded = ((p0 + p4) + (p2 + p6)) + ((p1 + p5) + (p3 + p7));
+    return (folded[0] + folded[2]) + (folded[1] + folded[3]);
+  }
+};
 
 /// The same for rows of 4 kWhole + rest < 32 entries: every partial sum has one term at most, and
 /// groups of zeros, which change nothing, are left out.
-template <class T, int kWhole>
-void sums_of_short_squares(const T* x, int64_t rows, int64_t n, double* out) {
-  for (int64_t r = 0; r < rows; ++r, x += n) {
+template <int kWhole>
+struct ShortSum {
+  template <class T, class Term>
+  [[gnu::always_inline]] static double of(const T* x, int64_t n, Term term) {
     Four p[kWhole + 1];
-    for (int g = 0; g <= kWhole; ++g) p[g] = squares(x, 4 * g, g < kWhole ? 4 * kWhole : n);
+    for (int g = 0; g <= kWhole; ++g) p[g] = term(x, 4 * g, g < kWhole ? 4 * kWhole : n);
     const auto pair = [&](int g) { return g + 4 <= kWhole ? p[g] + p[g + 4] : p[g]; };
     Four folded = pair(0);
     if constexpr (kWhole >= 2) folded += pair(2);
     if constexpr (kWhole >= 3) folded += pair(1) + pair(3);
     if constexpr (kWhole == 1 || kWhole == 2) folded += pair(1);
-    out[r] = (folded[0] + folded[2]) + (folded[1] + folded[3]);
+    return (folded[0] + folded[2]) + (folded[1] + folded[3]);
   }
+};
+
+/// A function of every row's sums, Sum being the one for its length.
+template <class T, template <class, class> class Rows>
+void for_length(const T* x, int64_t rows, int64_t n, double* out) {
+  using Function = void (*)(const T*, int64_t, int64_t, double*);
+  static constexpr Function kShort[] = {Rows<T, ShortSum<0>>::run, Rows<T, ShortSum<1>>::run,
+                                        Rows<T, ShortSum<2>>::run, Rows<T, ShortSum<3>>::run,
+                                        Rows<T, ShortSum<4>>::run, Rows<T, ShortSum<5>>::run,
+                                        Rows<T, ShortSum<6>>::run, Rows<T, ShortSum<7>>::run};
+  const Function function = n < kSumLanes ? kShort[n / 4] : Rows<T, LongSum>::run;
+  function(x, rows, n, out);
 }
 
-template <class T>
-void sums_of_squares(const T* x, int64_t rows, int64_t n, double* out) {
-  using Sums = void (*)(const T*, int64_t, int64_t, double*);
-  static constexpr Sums kShort[] = {sums_of_short_squares<T, 0>, sums_of_short_squares<T, 1>,
-                                    sums_of_short_squares<T, 2>, sums_of_short_squares<T, 3>,
-                                    sums_of_short_squares<T, 4>, sums_of_short_squares<T, 5>,
-                                    sums_of_short_squares<T, 6>, sums_of_short_squares<T, 7>};
-  if (n < kSumLanes) return kShort[n / 4](x, rows, n, out);
-  for (int64_t r = 0; r < rows; ++r) out[r] = sum_of_squares(x + r * n, n);
-}
+template <class T, class Sum>
+struct Norms {
+  static void run(const T* x, int64_t rows, int64_t n, double* out) {
+    for (int64_t r = 0; r < rows; ++r, x += n) out[r] = Sum::of(x, n, Squares{});
+    for (int64_t r = 0; r < rows; ++r) out[r] = __builtin_sqrt(out[r]);
+  }
+};
+
+template <class T, class Sum>
+struct CentredNorms {
+  static void run(const T* x, int64_t rows, int64_t n, double* out) {
+    const auto entries = static_cast<double>(n);
+    for (int64_t r = 0; r < rows; ++r, x += n) {
+      const double mean = mean_of(Sum::of(x, n, Values{}), entries);
+      out[r] = centred_norm(Sum::of(x, n, Squares{mean}), mean, entries);
+    }
+  }
+};
 
 template <class T>
 void norms(const T* x, int64_t rows, int64_t n, double* out) {
-  sums_of_squares(x, rows, n, out);
-  for (int64_t r = 0; r < rows; ++r) out[r] = __builtin_sqrt(out[r]);
+  for_length<T, Norms>(x, rows, n, out);
+}
+
+template <class T>
+void centred_norms(const T* x, int64_t rows, int64_t n, double* out) {
+  for_length<T, CentredNorms>(x, rows, n, out);
 }
 
 template <class T>
@@ -211,6 +253,7 @@ void pack(const T* z, int64_t rows, int64_t n, uint8_t* bits) {
 
 template <class T>
 constexpr RowKernels<T> kKernels = {.norms = norms<T>,
+                                    .centred_norms = centred_norms<T>,
                                     .perturb = perturb_row<T>,
                                     .step = step_row<T>,
                                     .step_both = step_both_rows<T>,

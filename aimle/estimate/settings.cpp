@@ -19,8 +19,12 @@ void FixedTarget::validate() const {
 void AdaptiveTarget::validate() const {
   AIMLE_CHECK(finite_at_least(step, 0.0),
               "[aimle::AdaptiveTarget] expected a finite step >= 0 but got ", step);
-  AIMLE_CHECK(finite_at_least(target_norm, 0.0),
-              "[aimle::AdaptiveTarget] expected a finite target_norm >= 0 but got ", target_norm);
+  AIMLE_CHECK(target_norm == kAutomatic || finite_at_least(target_norm, 0.0),
+              "[aimle::AdaptiveTarget] expected a finite target_norm >= 0, or automatic, but got ",
+              target_norm);
+  AIMLE_CHECK(!is_automatic() || alpha_max > 0.0,
+              "[aimle::AdaptiveTarget] an automatic target_norm needs an upper bound of alpha: "
+              "expected a finite alpha_range[1] but got none");
   AIMLE_CHECK(decay >= 0.0 && decay < 1.0,
               "[aimle::AdaptiveTarget] expected 0 <= decay < 1 but got ", decay);
   AIMLE_CHECK(std::isfinite(factor) && factor > 1.0,
@@ -34,6 +38,10 @@ void AdaptiveTarget::validate() const {
               alpha_min);
   AIMLE_CHECK(momentum >= 0.0 && momentum < 1.0,
               "[aimle::AdaptiveTarget] expected 0 <= momentum < 1 but got ", momentum);
+  AIMLE_CHECK(
+      !is_automatic() || momentum == 0.0,
+      "[aimle::AdaptiveTarget] momentum needs a target_norm: expected momentum = 0 but got ",
+      momentum);
 }
 
 void ThresholdTarget::validate() const {
@@ -67,7 +75,7 @@ void EstimatorSettings::validate() const {
   }
   const auto* adaptive = std::get_if<AdaptiveTarget>(&target);
   AIMLE_CHECK(
-      adaptive == nullptr || adaptive->scale == AdaptiveTarget::Scale::kTheta || noise_stddev > 0.0,
+      adaptive == nullptr || adaptive->scale != AdaptiveTarget::Scale::kNoise || noise_stddev > 0.0,
       "[aimle] scale=\"noise\" needs a noise, but the noise is None");
 }
 

@@ -19,12 +19,12 @@ void perturb(const EstimatorSettings& settings, Sense solver_sense, const Exampl
 }
 
 template <class T>
-void step(const EstimatorSettings& settings, Sense solver_sense, const Examples<T>& examples,
-          const T* dy, double alpha, T* x_left, T* x_right, double* lambda, uint8_t* counted,
-          const Executor& executor) {
-  const Signs sign = signs(settings.sense, solver_sense);
+void step(const EstimatorSettings& settings, const CallableSolver& solver,
+          const Examples<T>& examples, const T* dy, double alpha, T* x_left, T* x_right,
+          double* lambda, uint8_t* counted, const Executor& executor) {
+  const Signs sign = signs(settings.sense, solver.sense);
   const auto rows_of_dy = GradientRows<T>::packed(dy, gradient_rows(settings), examples.n);
-  const StepSizes<T> sizes(settings, examples, rows_of_dy, alpha, executor);
+  const StepSizes<T> sizes(settings, solver.size, examples, rows_of_dy, alpha, executor);
   const int64_t n = examples.n, gradients = sizes.rows_per_example();
   const bool central = settings.difference == Difference::kCentral;
   const double ns = 5.0 * static_cast<double>(settings.samples * n);
@@ -109,10 +109,10 @@ template void perturb(const EstimatorSettings&, Sense, const Examples<float>&, f
                       const Executor&);
 template void perturb(const EstimatorSettings&, Sense, const Examples<double>&, double*,
                       const Executor&);
-template void step(const EstimatorSettings&, Sense, const Examples<float>&, const float*, double,
-                   float*, float*, double*, uint8_t*, const Executor&);
-template void step(const EstimatorSettings&, Sense, const Examples<double>&, const double*, double,
-                   double*, double*, double*, uint8_t*, const Executor&);
+template void step(const EstimatorSettings&, const CallableSolver&, const Examples<float>&,
+                   const float*, double, float*, float*, double*, uint8_t*, const Executor&);
+template void step(const EstimatorSettings&, const CallableSolver&, const Examples<double>&,
+                   const double*, double, double*, double*, double*, uint8_t*, const Executor&);
 template BackwardReport difference(const EstimatorSettings&, const Examples<float>&, const float*,
                                    const float*, const double*, const uint8_t*, float*,
                                    const Executor&);

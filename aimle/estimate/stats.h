@@ -14,8 +14,15 @@ enum LayerStat {
   kChangedShare,  // share of samples whose solution changed
   kCappedShare,   // thresholds only, as is the next
   kCappedMass,
+  kIdleUpdates,     // updates in a row in which every step size was zero
+  kUpdatesAtBound,  // updates in a row after which alpha was at a bound
+  kWarned,          // 1 after a warning about either
   kLayerStats
 };
+
+/// How many such updates in a row show that a step size cannot work.
+inline constexpr double kIdleLimit = 100.0;
+inline constexpr double kBoundLimit = 1000.0;
 
 /// Writes stats [kLayerStats]; leaves them alone if no sample had a gradient.
 AIMLE_HD void write_stats(const BackwardReport& report, double* stats) {
@@ -31,6 +38,18 @@ AIMLE_HD void write_stats(const BackwardReport& report, double* stats) {
   stats[kChangedShare] = static_cast<double>(seen.changed) / of_samples;
   stats[kCappedShare] = report.capped_share;
   stats[kCappedMass] = report.capped_mass;
+}
+
+/// Counts the updates that show a step size that cannot work; NaN stands for none so far.
+AIMLE_HD void update_watch(const AdaptiveTarget& target, double lambda_max, double alpha,
+                           double* stats) {
+  const auto count = [&](LayerStat stat, bool again) {
+    stats[stat] = !again ? 0.0 : stats[stat] > 0.0 ? stats[stat] + 1.0 : 1.0;
+  };
+  count(kIdleUpdates, lambda_max == 0.0);
+  if (!(stats[kWarned] > 0.0)) stats[kWarned] = 0.0;
+  count(kUpdatesAtBound,
+        target.moves() && (alpha == target.alpha_min || alpha == target.alpha_max));
 }
 
 }  // namespace aimle

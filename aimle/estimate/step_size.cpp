@@ -12,14 +12,6 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-template <class T>
-double sum_of_free_squares(const Examples<T>& examples, int64_t b, const T* x) {
-  return fixed_sum(examples.n, [&](int64_t j) {
-    const double v = is_free(examples, b, j) ? static_cast<double>(x[j]) : 0.0;
-    return v * v;
-  });
-}
-
 const AdaptiveTarget* adaptive(const EstimatorSettings& settings) {
   return std::get_if<AdaptiveTarget>(&settings.target);
 }
@@ -27,15 +19,22 @@ const AdaptiveTarget* adaptive(const EstimatorSettings& settings) {
 }  // namespace
 
 template <class T>
-StepSizes<T>::StepSizes(const EstimatorSettings& settings, const Examples<T>& examples,
-                        const GradientRows<T>& dy, double alpha, const Executor& executor)
+StepSizes<T>::StepSizes(const EstimatorSettings& settings, const SolutionSize& size,
+                        const Examples<T>& examples, const GradientRows<T>& dy, double alpha,
+                        const Executor& executor)
     : settings_(settings),
+      size_(size),
       examples_(examples),
       dy_(dy),
-      kernels_(row_kernels<T>()),
+      row_norms_(row_kernels<T>().norms),
       alpha_(alpha),
       rows_(gradient_rows(settings)) {
   const AdaptiveTarget* target = adaptive(settings);
+  if (target != nullptr && target->scale != AdaptiveTarget::Scale::kTheta) {
+    sees_choice_ = true;
+    centred_ = norms_are_centred(*target, size);
+    if (centred_) row_norms_ = row_kernels<T>().centred_norms;
+  }
   if (target == nullptr || target->scope != AdaptiveTarget::Scope::kBatch) return;
 
   std::vector<double> theta_squares(static_cast<size_t>(examples.count));
@@ -61,12 +60,15 @@ StepSizes<T>::StepSizes(const EstimatorSettings& settings, const Examples<T>& ex
     return fixed_total(examples.count, [&](int64_t b) { return values[static_cast<size_t>(b)]; });
   };
   const double gradient = total(dy_squares);
-  const double sigma = settings.noise_stddev * settings.target_temperature;
-  const double size = target->scale == AdaptiveTarget::Scale::kTheta
-                          ? total(theta_squares)
-                          : sigma * sigma * total(free_entries);
+  double squares = total(theta_squares);
+  if (target->scale != AdaptiveTarget::Scale::kTheta) {
+    const double scale =
+        step_scale(target->scale, std::sqrt(squares),
+                   settings.noise_stddev * settings.target_temperature, total(free_entries));
+    squares = scale * scale;
+  }
   batch_lambda_ =
-      gradient > 0.0 ? alpha * std::sqrt(static_cast<double>(rows_) * size / gradient) : 0.0;
+      gradient > 0.0 ? alpha * std::sqrt(static_cast<double>(rows_) * squares / gradient) : 0.0;
 }
 
 template <class T>
@@ -79,16 +81,29 @@ void StepSizes<T>::move_to(int64_t b, NormWindow& window) const {
   window.theta.resize(static_cast<size_t>(count));
   window.d.resize(static_cast<size_t>(count * rows_));
   const int64_t n = examples_.n;
-  kernels_.norms(examples_.theta + b * n, count, n, window.theta.data());
+  row_norms_(examples_.theta + b * n, count, n, window.theta.data());
   if (dy_.is_packed(rows_, n)) {
-    kernels_.norms(dy_.row(b, 0, n, nullptr), count * rows_, n, window.d.data());
+    row_norms_(dy_.row(b, 0, n, nullptr), count * rows_, n, window.d.data());
     return;
   }
   std::vector<T> buffer(static_cast<size_t>(n));
   for (int64_t i = 0; i < count * rows_; ++i) {
     const T* d = dy_.row(b + i / rows_, i % rows_, n, buffer.data());
-    kernels_.norms(d, 1, n, window.d.data() + i);
+    row_norms_(d, 1, n, window.d.data() + i);
   }
+}
+
+template <class T>
+double StepSizes<T>::norm_of_free(int64_t b, int64_t free, const T* x) const {
+  const auto sum = [&](auto term) {
+    return fixed_sum(examples_.n, [&](int64_t j) {
+      return is_free(examples_, b, j) ? term(static_cast<double>(x[j])) : 0.0;
+    });
+  };
+  if (!centred_) return std::sqrt(sum([](double v) { return v * v; }));
+  const auto entries = static_cast<double>(free);
+  const double mean = mean_of(sum([](double v) { return v; }), entries);
+  return centred_norm(sum([mean](double v) { return (v - mean) * (v - mean); }), mean, entries);
 }
 
 template <class T>
@@ -98,21 +113,27 @@ typename StepSizes<T>::Norms StepSizes<T>::norms(int64_t b, NormWindow& window,
   const int64_t at = b - window.first;
   const double theta = window.theta[static_cast<size_t>(at)];
   const bool all_free = examples_.mask == nullptr && std::isfinite(theta);
+  const int64_t n = examples_.n;
+  d.resize(static_cast<size_t>(rows_));
+  Norms result{.theta = theta, .free = n, .all_free = all_free};
   if (all_free) {
-    d.resize(static_cast<size_t>(rows_));
     const double* seen = window.d.data() + at * rows_;
     for (int64_t s = 0; s < rows_; ++s) d[static_cast<size_t>(s)] = seen[s];
-    return {.theta = theta, .free = examples_.n, .all_free = true};
+  } else {
+    result.free = 0;
+    for (int64_t j = 0; j < n; ++j) result.free += is_free(examples_, b, j);
+    result.theta = norm_of_free(b, result.free, examples_.theta + b * n);
+    std::vector<T> buffer(static_cast<size_t>(n));
+    for (int64_t s = 0; s < rows_; ++s) {
+      d[static_cast<size_t>(s)] = norm_of_free(b, result.free, dy_.row(b, s, n, buffer.data()));
+    }
   }
-  Norms result{.all_free = false};
-  const int64_t n = examples_.n;
-  result.theta = std::sqrt(sum_of_free_squares(examples_, b, examples_.theta + b * n));
-  for (int64_t j = 0; j < n; ++j) result.free += is_free(examples_, b, j);
-  d.resize(static_cast<size_t>(rows_));
-  std::vector<T> buffer(static_cast<size_t>(n));
-  for (int64_t s = 0; s < rows_; ++s) {
-    d[static_cast<size_t>(s)] =
-        std::sqrt(sum_of_free_squares(examples_, b, dy_.row(b, s, n, buffer.data())));
+  const int64_t ones = examples_.k != nullptr && size_.fixed ? examples_.k[b] : size_.ones;
+  if (sees_choice_ && !has_choice(ones, result.free)) {
+    for (int64_t s = 0; s < rows_; ++s) {
+      double& norm = d[static_cast<size_t>(s)];
+      if (std::isfinite(norm)) norm = 0.0;
+    }
   }
   return result;
 }
@@ -143,10 +164,9 @@ void StepSizes<T>::compute(int64_t b, NormWindow& window, ExampleStep& step) con
   } else if (target->scope == AdaptiveTarget::Scope::kBatch) {
     shared = batch_lambda_;
   } else {
-    const double sigma = settings_.noise_stddev * settings_.target_temperature;
-    const double size = target->scale == AdaptiveTarget::Scale::kTheta
-                            ? theta
-                            : sigma * std::sqrt(static_cast<double>(free));
+    const double size =
+        step_scale(target->scale, theta, settings_.noise_stddev * settings_.target_temperature,
+                   static_cast<double>(free));
     auto in_mean = [&](size_t s) {
       return step.counted[s] != 0 && norm[s] >= kSmallGradient * largest;
     };

@@ -1,12 +1,17 @@
 // The step size lambda, computed once per backward pass and used both to step and to divide.
 //
-//   kExample: lambda_b  = alpha mean_s(||theta_b|| / ||d_bs||)
-//   kSample:  lambda_bs = alpha ||theta_b|| / ||d_bs||
-//   kBatch:   lambda    = alpha sqrt(S sum_b ||theta_b||^2 / sum_bs ||d_bs||^2)
+//   kExample: lambda_b  = alpha mean_s(scale_b / ||d_bs||)
+//   kSample:  lambda_bs = alpha scale_b / ||d_bs||
+//   kBatch:   lambda    = alpha sqrt(S sum_b scale_b^2 / sum_bs ||d_bs||^2)
 //
+// where scale_b is ||theta_b||, floored or replaced by the noise's (step_scale in step_rule.h).
 // Norms run over free entries: unmasked and not infinite (no finite step moves an infinite score).
 // Samples with a zero gradient have lambda but take no part in the mean; a sample whose gradient or
 // scores are not finite gets lambda = NaN, which reaches theta's gradient.
+//
+// Unless the scale is the paper's, norms see only what a solution can see: where all solutions have
+// the same number of ones the mean of a row is left out, and a row with a single feasible solution
+// has a gradient of zero.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +23,7 @@
 #include "aimle/estimate/gradient_rows.h"
 #include "aimle/estimate/row_kernels.h"
 #include "aimle/estimate/settings.h"
+#include "aimle/estimate/step_rule.h"
 
 namespace aimle {
 
@@ -68,8 +74,9 @@ template <class T>
 class StepSizes {
  public:
   /// Looks at the whole batch only if the scope asks for it.
-  StepSizes(const EstimatorSettings& settings, const Examples<T>& examples,
-            const GradientRows<T>& dy, double alpha, const Executor& executor);
+  StepSizes(const EstimatorSettings& settings, const SolutionSize& size,
+            const Examples<T>& examples, const GradientRows<T>& dy, double alpha,
+            const Executor& executor);
 
   /// Fills `step` for example b. Examples are best asked for in order.
   void compute(int64_t b, NormWindow& window, ExampleStep& step) const;
@@ -85,12 +92,16 @@ class StepSizes {
   };
   /// Norms of theta_b and, into d, of the gradient rows of example b.
   Norms norms(int64_t b, NormWindow& window, PerSample<double>& d) const;
+  double norm_of_free(int64_t b, int64_t free, const T* x) const;
   void move_to(int64_t b, NormWindow& window) const;
 
   const EstimatorSettings& settings_;
+  SolutionSize size_;
   const Examples<T>& examples_;
   GradientRows<T> dy_;
-  const RowKernels<T>& kernels_;
+  void (*row_norms_)(const T* x, int64_t rows, int64_t n, double* out);
+  bool sees_choice_ = false;  // are norms restricted to what a solution can see?
+  bool centred_ = false;      // and free of the mean?
   double alpha_;
   int64_t rows_;
   double batch_lambda_ = 0.0;

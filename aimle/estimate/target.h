@@ -3,14 +3,16 @@
 //   theta_L = theta + lambda d,   theta_R = theta - lambda d
 //
 // FixedTarget is IMLE's constant lambda (Niepert, Minervini, Franceschi, NeurIPS 2021).
-// AdaptiveTarget is AIMLE's (Minervini, Franceschi, Niepert, AAAI 2023, Algorithm 1): lambda is a
-// fraction alpha of ||theta|| / ||d||, and alpha is raised while too few entries of the solution
-// change and lowered otherwise (controller.h). ThresholdTarget takes no step.
+// AdaptiveTarget is AIMLE's: lambda is a fraction alpha of ||theta|| / ||d||, and alpha is raised
+// while too few entries of the solution change and lowered otherwise (controller.h). Its defaults
+// need no tuning; AdaptiveTarget::paper() is Algorithm 1 of Minervini, Franceschi, Niepert, AAAI
+// 2023. ThresholdTarget takes no step.
 #pragma once
 
 #include <cstdint>
 #include <variant>
 
+#include "aimle/base/host_device.h"
 #include "aimle/noise/noise.h"
 
 namespace aimle {
@@ -25,28 +27,50 @@ struct FixedTarget {
 struct AdaptiveTarget {
   /// Whose norms make the ratio: one lambda per example (the paper), per sample, or per batch.
   enum class Scope { kExample, kSample, kBatch };
-  /// kTheta: lambda = alpha mean_s ||theta|| / ||d_s|| (the paper).
-  /// kNoise: lambda = alpha sigma sqrt(n) mean_s 1 / ||d_s||, sigma the standard deviation of the
-  /// tempered noise; works at theta = 0.
-  enum class Scale { kTheta, kNoise };
+  /// The numerator of lambda = alpha mean_s scale / ||d_s||.
+  /// kTheta: ||theta|| (the paper).
+  /// kNoise: sigma sqrt(n), sigma the standard deviation of the tempered noise.
+  /// kAuto: ||theta||, but at least sigma sqrt(n), so that theta = 0 takes a step as well.
+  /// For kNoise and kAuto the norms leave out what no solution can see (step_size.h).
+  enum class Scale { kTheta, kNoise, kAuto };
   /// kAdditive: alpha +- step (the paper). kMultiplicative: alpha * factor or alpha / factor, which
-  /// needs alpha_min > 0; [1, 1000] is a good range.
+  /// needs alpha_min > 0.
   enum class Rule { kAdditive, kMultiplicative };
 
-  double step = 1e-3;
-  double target_norm = 1.0;
+  /// As target_norm: chosen by measuring what the largest step changes (controller.h).
+  static constexpr double kAutomatic = -1.0;
+
+  double step = 1e-3;               // of the additive rule
+  double target_norm = kAutomatic;  // c, the number of changed entries aimed for
   double decay = 0.9;
   Scope scope = Scope::kExample;
-  Scale scale = Scale::kTheta;
-  Rule rule = Rule::kAdditive;
-  double factor = 1.1;
-  double alpha_min = 0.0;
-  double alpha_max = 0.0;  // 0: no upper bound
-  double momentum = 0.0;
+  Scale scale = Scale::kAuto;
+  Rule rule = Rule::kMultiplicative;
+  double factor = 1.02;
+  double alpha_min = 1e-6;
+  double alpha_max = 4.0;  // 0: no upper bound
+  double momentum = 0.0;   // of the additive rule with a given target_norm
   /// What the authors' code does instead of the paper: divides by lambda / sqrt(samples) after
   /// stepping by lambda, raises alpha only while gbar < c, not at gbar = c, and counts samples
   /// without a gradient as unchanged.
   bool reference = false;
+
+  /// Algorithm 1: alpha starts at 0, moves by 1e-3 and has no upper bound; c = 1.
+  static AdaptiveTarget paper() {
+    return {.target_norm = 1.0,
+            .scale = Scale::kTheta,
+            .rule = Rule::kAdditive,
+            .alpha_min = 0.0,
+            .alpha_max = 0.0};
+  }
+
+  AIMLE_HD bool is_automatic() const { return target_norm < 0.0; }
+  /// False where alpha stays where it starts.
+  AIMLE_HD bool moves() const {
+    return alpha_min != alpha_max && (rule == Rule::kMultiplicative || step > 0.0);
+  }
+  /// Where alpha starts unless the user says otherwise.
+  double start() const { return alpha_max > 0.0 ? alpha_max : alpha_min; }
 
   void validate() const;
 };

@@ -42,7 +42,7 @@ struct EstimatorOptions {
   std::optional<double> target_norm = std::nullopt;
   std::optional<double> decay = std::nullopt;
   std::optional<std::string> scope = std::nullopt;  // "example", "sample", "batch"
-  std::optional<std::string> scale = std::nullopt;  // "theta", "noise"
+  std::optional<std::string> scale = std::nullopt;  // "auto", "theta", "noise"
   std::optional<std::string> rule = std::nullopt;   // "additive", "multiplicative"
   std::optional<double> factor = std::nullopt;
   std::optional<std::pair<double, double>> alpha_range = std::nullopt;

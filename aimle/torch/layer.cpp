@@ -66,13 +66,12 @@ void validate(const LayerOptions& options) {
   ops::with_value_errors([&] { settings.validate(); });
 }
 
-/// Where alpha starts: as given, or at the rule's own start within the range.
+/// Where alpha starts: as given, or where the target starts.
 double start_of(const AdaptiveTarget& target, std::optional<double> given) {
   const double low = target.alpha_min;
   const double high =
       target.alpha_max > 0.0 ? target.alpha_max : std::numeric_limits<double>::infinity();
-  const bool additive = target.rule == AdaptiveTarget::Rule::kAdditive;
-  const double start = given.value_or(std::clamp(additive ? low : 1.0, low, high));
+  const double start = given.value_or(target.start());
   TORCH_CHECK_VALUE(low <= start && start <= high, "[aimle::Layer] expected ", low,
                     " <= initial_alpha <= ", high, " but got ", start);
   return start;
@@ -95,7 +94,14 @@ SolverSpec grid_path(int64_t neighbourhood, std::vector<int64_t> source,
           .sense = Sense::kMin};
 }
 
-LayerOptions aimle(SolverSpec solver) { return {.solver = std::move(solver)}; }
+LayerOptions aimle(SolverSpec solver) {
+  const Difference difference = default_difference(solver);
+  return {.solver = std::move(solver), .difference = difference};
+}
+
+Difference default_difference(const SolverSpec& solver) {
+  return solver.name == "grid_path" ? Difference::kForward : Difference::kCentral;
+}
 
 LayerOptions imle(SolverSpec solver, double lambda) {
   return {.solver = std::move(solver),
@@ -167,6 +173,7 @@ Layer::Layer(LayerOptions options) : options_(std::move(options)) {
     state_ = {{"alpha", scalar(start_of(*target, options_.initial_alpha))},
               {"gbar", scalar(options_.initial_gbar)},
               {"updates", at::zeros({}, at::kLong)}};
+    if (target->is_automatic()) state_["reach"] = scalar(0.0);
     if (target->momentum != 0.0) state_["velocity"] = scalar(0.0);
   }
   constants_["layer_stats"] =
@@ -206,8 +213,9 @@ at::Tensor Layer::operator()(const at::Tensor& theta, const LayerCall& given) co
   torch::jit::Stack stack;
   torch::jit::push(stack, theta, key, given.mask, given.k, tensor(constants_, "table"),
                    tensor(state_, "alpha"), tensor(state_, "gbar"), tensor(state_, "updates"),
-                   tensor(state_, "velocity"), tensor(constants_, "layer_stats"),
-                   options_.solver.name, options_.solver.args, choices,
+                   tensor(state_, state_.contains("reach") ? "reach" : "velocity"),
+                   tensor(constants_, "layer_stats"), options_.solver.name, options_.solver.args,
+                   choices,
                    std::vector<int64_t>{noisy ? options_.nb_samples : 1, training_,
                                         static_cast<int64_t>(ops::Check::kDefault)},
                    std::move(scales));

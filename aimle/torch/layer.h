@@ -51,7 +51,7 @@ struct LayerOptions {
   double theta_noise_temperature = 1.0;
   std::optional<double> target_noise_temperature = std::nullopt;  // none: the same as theta's
   Target target = AdaptiveTarget{};
-  std::optional<double> initial_alpha = std::nullopt;  // none: 0, or 1 (multiplicative rule)
+  std::optional<double> initial_alpha = std::nullopt;  // none: AdaptiveTarget::start
   double initial_gbar = 1.0;
   Difference difference = Difference::kCentral;
   std::optional<Sense> sense = std::nullopt;  // none: the solver's own
@@ -66,6 +66,9 @@ LayerOptions imle(SolverSpec solver, double lambda);
 LayerOptions ste(SolverSpec solver);
 LayerOptions dbb(SolverSpec solver, double lambda);
 LayerOptions thresholds(SolverSpec solver, NoiseKind noise = NoiseKind::kGumbel);
+/// The difference of `aimle`: central, but forward for paths, where a step to the other side would
+/// push costs below zero, at which they are clipped.
+Difference default_difference(const SolverSpec& solver);
 /// To be called on `project(theta)`, the projection of its paper.
 LayerOptions identity(SolverSpec solver);
 

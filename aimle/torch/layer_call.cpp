@@ -16,7 +16,7 @@ namespace aimle::ops {
 namespace {
 
 constexpr Words<size_t, 5> kSolverArguments = {
-    {{"argmax", 0}, {"topk", 1}, {"spanning_tree", 1}, {"grid_path", 6}, {"callable", 2}}};
+    {{"argmax", 0}, {"topk", 1}, {"spanning_tree", 1}, {"grid_path", 6}, {"callable", 3}}};
 
 template <class Table>
 auto parse(std::string_view argument, std::string_view word, const Table& allowed) {
@@ -164,7 +164,8 @@ void check_gradient(const at::Tensor& dy, const LayerInput& input, const LayerSe
 }
 
 void check_state(const LayerState& state, const LayerInput& input, const LayerSettings& settings) {
-  const bool adaptive = std::holds_alternative<AdaptiveTarget>(settings.estimator.target);
+  const auto* target = std::get_if<AdaptiveTarget>(&settings.estimator.target);
+  const bool adaptive = target != nullptr;
   const auto check = [&](const char* name, const at::Tensor& tensor, at::ScalarType type,
                          bool needed, c10::SymIntArrayRef sizes = {}) {
     TORCH_CHECK_VALUE(tensor.defined() || !needed,
@@ -174,7 +175,7 @@ void check_state(const LayerState& state, const LayerInput& input, const LayerSe
   check("alpha", state.alpha, at::kDouble, adaptive);
   check("gbar", state.gbar, at::kDouble, adaptive);
   check("updates", state.updates, at::kLong, adaptive);
-  check("velocity", state.velocity, at::kDouble, false);
+  check("memory", state.memory, at::kDouble, adaptive && target->is_automatic());
   check("stats", state.stats, at::kDouble, false, {kLayerStats});
 }
 

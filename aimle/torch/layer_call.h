@@ -3,7 +3,7 @@
 //   theta      [*batch, *instance]; every instance is one example
 //   key        int64 [2], on theta's device or on the CPU
 //   mask       bool, broadcastable to theta; k: int64, broadcastable to *batch; table:
-//   Sum-of-Gamma's alpha, gbar, updates, velocity, stats: the controller's state, buffers of the
+//   Sum-of-Gamma's alpha, gbar, updates, memory, stats: the controller's state, buffers of the
 //   layer. Only
 //              backward reads and writes them.
 //   settings   see kLayerSettings in layer_schema.h, in that order
@@ -26,11 +26,11 @@ namespace aimle::ops {
 
 /// The state a backward pass updates, each undefined where the layer has none.
 struct LayerState {
-  at::Tensor alpha;     // float64 []
-  at::Tensor gbar;      // float64 []
-  at::Tensor updates;   // int64 []
-  at::Tensor velocity;  // float64 []
-  at::Tensor stats;     // float64 [kLayerStats]
+  at::Tensor alpha;    // float64 []
+  at::Tensor gbar;     // float64 []
+  at::Tensor updates;  // int64 []
+  at::Tensor memory;   // float64 []: the reach or the velocity, see ControllerState
+  at::Tensor stats;    // float64 [kLayerStats]
 };
 
 struct LayerInput {

@@ -19,26 +19,59 @@ Examples<T> examples_of(const LayerCall& call) {
           .key = host_key(call.key())};
 }
 
-/// Lets the controller learn from a pass, and writes the stats.
-void record(const LayerSettings& settings, const BackwardReport& report, const LayerState& state) {
-  if (state.stats.defined()) write_stats(report, state.stats.mutable_data_ptr<double>());
-  const auto* target = std::get_if<AdaptiveTarget>(&settings.estimator.target);
-  if (target == nullptr || !settings.adapt || report.changes.samples == 0) return;
-  ControllerState controller{
-      .alpha = *state.alpha.const_data_ptr<double>(),
-      .gbar = *state.gbar.const_data_ptr<double>(),
-      .updates = *state.updates.const_data_ptr<int64_t>(),
-      .velocity = state.velocity.defined() ? *state.velocity.const_data_ptr<double>() : 0.0};
-  update(*target, report.changes, controller);
+ControllerState read_controller(const LayerState& state) {
+  return {.alpha = *state.alpha.const_data_ptr<double>(),
+          .gbar = *state.gbar.const_data_ptr<double>(),
+          .updates = *state.updates.const_data_ptr<int64_t>(),
+          .memory = state.memory.defined() ? *state.memory.const_data_ptr<double>() : 0.0};
+}
+
+void write_controller(const ControllerState& controller, const LayerState& state) {
   *state.alpha.mutable_data_ptr<double>() = controller.alpha;
   *state.gbar.mutable_data_ptr<double>() = controller.gbar;
   *state.updates.mutable_data_ptr<int64_t>() = controller.updates;
-  if (state.velocity.defined()) *state.velocity.mutable_data_ptr<double>() = controller.velocity;
+  if (state.memory.defined()) *state.memory.mutable_data_ptr<double>() = controller.memory;
 }
 
-double alpha_of(const LayerCall& call, const at::Tensor& alpha) {
-  if (!std::holds_alternative<AdaptiveTarget>(call.estimator().target)) return 0.0;
-  return *alpha.const_data_ptr<double>();
+/// One warning for a layer whose step size cannot work.
+void warn_if_stuck(const AdaptiveTarget& target, double alpha, double* stats) {
+  if (stats[kWarned] > 0.0) return;
+  if (stats[kIdleUpdates] >= kIdleLimit) {
+    TORCH_WARN("[aimle] the step size lambda of a layer was 0 in ", kIdleLimit,
+               " backward passes in a row, so that theta gets no gradient: theta is zero, or alpha "
+               "is. AdaptiveTarget() with its defaults takes a step there too.");
+  } else if (stats[kUpdatesAtBound] >= kBoundLimit) {
+    TORCH_WARN("[aimle] alpha of a layer was at its ",
+               alpha == target.alpha_min ? "lower" : "upper", " bound ", alpha, " for ",
+               kBoundLimit,
+               " updates: the step size does not adapt. Leave target_norm and alpha_range at their "
+               "defaults, or widen alpha_range.");
+  } else {
+    return;
+  }
+  stats[kWarned] = 1.0;
+}
+
+/// Moves the controller after a pass, and writes the stats.
+void update_state(const LayerSettings& settings, const BackwardReport& report,
+                  const LayerState& state) {
+  double* stats = state.stats.defined() ? state.stats.mutable_data_ptr<double>() : nullptr;
+  if (stats != nullptr) write_stats(report, stats);
+  const auto* target = std::get_if<AdaptiveTarget>(&settings.estimator.target);
+  if (target == nullptr || !settings.adapt || report.changes.samples == 0) return;
+  ControllerState controller = read_controller(state);
+  update_alpha(*target, settings.estimator.samples, report.changes, controller);
+  write_controller(controller, state);
+  if (stats == nullptr) return;
+  update_watch(*target, report.lambda_max, controller.alpha, stats);
+  warn_if_stuck(*target, controller.alpha, stats);
+}
+
+double alpha_of(const LayerCall& call, const LayerState& state) {
+  const auto* target = std::get_if<AdaptiveTarget>(&call.estimator().target);
+  if (target == nullptr) return 0.0;
+  return step_alpha(*target, *state.alpha.const_data_ptr<double>(),
+                    *state.updates.const_data_ptr<int64_t>(), call.settings().adapt);
 }
 
 template <class Narrow>
@@ -77,38 +110,37 @@ struct Cpu {
   static void backward(const LayerCall& call, const Solver& solver, const at::Tensor& dy,
                        const uint8_t* bits, const LayerState& state, T* dtheta) {
     const GradientLayout gradient(dy, call.settings());
-    const BackwardReport report =
-        aimle::backward(call.estimator(), solver, examples_of<T>(call),
-                        BackwardPass<T>{.bits = bits,
-                                        .alpha = alpha_of(call, state.alpha),
-                                        .dtheta = dtheta,
-                                        .dy_rows = gradient.rows<T>()},
-                        torch_threads());
+    const BackwardReport report = aimle::backward(call.estimator(), solver, examples_of<T>(call),
+                                                  BackwardPass<T>{.bits = bits,
+                                                                  .alpha = alpha_of(call, state),
+                                                                  .dtheta = dtheta,
+                                                                  .dy_rows = gradient.rows<T>()},
+                                                  torch_threads());
     raise_for_failure(report.failure, call);
-    record(call.settings(), report, state);
+    update_state(call.settings(), report, state);
   }
 
   template <class T>
   static void perturb(const LayerCall& call, T* x) {
-    aimle::perturb(call.estimator(), call.callable_sense(), examples_of<T>(call), x,
+    aimle::perturb(call.estimator(), call.callable().sense, examples_of<T>(call), x,
                    torch_threads());
   }
 
   template <class T>
-  static void step(const LayerCall& call, const T* dy, const at::Tensor& alpha, T* x_left,
+  static void step(const LayerCall& call, const T* dy, const LayerState& state, T* x_left,
                    T* x_right, double* lambda, uint8_t* counted) {
-    aimle::step(call.estimator(), call.callable_sense(), examples_of<T>(call), dy,
-                alpha_of(call, alpha), x_left, x_right, lambda, counted, torch_threads());
+    aimle::step(call.estimator(), call.callable(), examples_of<T>(call), dy, alpha_of(call, state),
+                x_left, x_right, lambda, counted, torch_threads());
   }
 
   template <class T>
   static void difference(const LayerCall& call, const T* z_left, const T* z_right,
                          const double* lambda, const uint8_t* counted, const LayerState& state,
                          T* dtheta) {
-    record(call.settings(),
-           aimle::difference(call.estimator(), examples_of<T>(call), z_left, z_right, lambda,
-                             counted, dtheta, torch_threads()),
-           state);
+    update_state(call.settings(),
+                 aimle::difference(call.estimator(), examples_of<T>(call), z_left, z_right, lambda,
+                                   counted, dtheta, torch_threads()),
+                 state);
   }
 
   template <class T>

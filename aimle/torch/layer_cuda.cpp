@@ -24,7 +24,7 @@ cuda::DeviceState state_of(const LayerState& state, bool adapt) {
   return {.alpha = pointer<double>(state.alpha),
           .gbar = pointer<double>(state.gbar),
           .updates = pointer<int64_t>(state.updates),
-          .velocity = pointer<double>(state.velocity),
+          .memory = pointer<double>(state.memory),
           .stats = pointer<double>(state.stats),
           .adapt = adapt};
 }
@@ -83,15 +83,15 @@ struct Cuda {
   template <class T>
   static void perturb(const LayerCall& call, T* x) {
     const DeviceContext context(call.input().theta);
-    cuda::perturb(call.estimator(), call.callable_sense(), examples_of<T>(call), x, context.get());
+    cuda::perturb(call.estimator(), call.callable().sense, examples_of<T>(call), x, context.get());
   }
 
   template <class T>
-  static void step(const LayerCall& call, const T* dy, const at::Tensor& alpha, T* x_left,
+  static void step(const LayerCall& call, const T* dy, const LayerState& state, T* x_left,
                    T* x_right, double* lambda, uint8_t* counted) {
     const DeviceContext context(call.input().theta);
-    cuda::step(call.estimator(), call.callable_sense(), examples_of<T>(call), dy,
-               static_cast<const double*>(pointer<double>(alpha)), x_left, x_right, lambda, counted,
+    cuda::step(call.estimator(), call.callable(), examples_of<T>(call), dy,
+               state_of(state, call.settings().adapt), x_left, x_right, lambda, counted,
                context.get());
   }
 

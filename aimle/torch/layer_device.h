@@ -5,7 +5,7 @@
 //   forward<T>(call, solver, z, bits)  z and dy are tensors, all else pointers
 //   backward<T>(call, solver, dy, bits, state, dtheta)
 //   perturb<T>(call, x)
-//   step<T>(call, dy, alpha, x_left, x_right, lambda, counted)
+//   step<T>(call, dy, state, x_left, x_right, lambda, counted)
 //   difference<T>(call, z_left, z_right, lambda, counted, state, dtheta)
 //   straight_through<T>(call, dy, dtheta)
 //
@@ -68,8 +68,11 @@ class LayerCall {
   }
   const at::Tensor& key() const { return key_; }
 
-  /// What a callable solver does.
-  Sense callable_sense() const { return settings_.solver_args[0] != 0 ? Sense::kMin : Sense::kMax; }
+  /// What is known of a callable solver.
+  CallableSolver callable() const {
+    const std::vector<int64_t>& args = settings_.solver_args;
+    return {.sense = args[0] != 0 ? Sense::kMin : Sense::kMax, .size = {.fixed = args[2] != 0}};
+  }
 
   at::ScalarType type() const { return tensors_.scores.scalar_type(); }
   at::Tensor empty(at::IntArrayRef sizes) const { return empty(sizes, type()); }
@@ -166,13 +169,16 @@ template <class Device>
 Four step_op(ArgumentReader& reader) {
   const at::Tensor dy = reader.tensor();
   const LayerInput input = reader.input();
-  const at::Tensor alpha = reader.tensor_or_undefined();
+  const LayerState state{.alpha = reader.tensor_or_undefined(),
+                         .updates = reader.tensor_or_undefined()};
   const LayerSettings settings = reader.settings();
   check_layer(input, settings);
   check_gradient(dy, input, settings);
   if (std::holds_alternative<AdaptiveTarget>(settings.estimator.target)) {
-    TORCH_CHECK_VALUE(alpha.defined(), "[aimle::step] an adaptive target needs alpha");
-    check_handed("alpha", alpha, at::kDouble, {}, input);
+    TORCH_CHECK_VALUE(state.alpha.defined() && state.updates.defined(),
+                      "[aimle::step] an adaptive target needs alpha and updates");
+    check_handed("alpha", state.alpha, at::kDouble, {}, input);
+    check_handed("updates", state.updates, at::kLong, {}, input);
   }
   const LayerCall call(input, settings);
   const at::Tensor gradient = call.gradient(dy);
@@ -182,7 +188,7 @@ Four step_op(ArgumentReader& reader) {
   const at::Tensor lambda = call.empty({call.count(), rows + 2}, at::kDouble);
   const at::Tensor counted = call.empty({call.count(), rows}, at::kByte);
   with_type(call.type(), [&]<class T>(T) {
-    Device::template step<T>(call, gradient.const_data_ptr<T>(), alpha, left.mutable_data_ptr<T>(),
+    Device::template step<T>(call, gradient.const_data_ptr<T>(), state, left.mutable_data_ptr<T>(),
                              right.mutable_data_ptr<T>(), lambda.mutable_data_ptr<double>(),
                              counted.mutable_data_ptr<uint8_t>());
   });

@@ -6,8 +6,9 @@
 //   bits, inputs, state (written), settings            -> dtheta
 // and for solvers that are not ours, the same in stages:
 //   perturb                 inputs, settings                                       -> x
-//   step                    dy, inputs, alpha, settings         -> x_left, x_right, lambda, counted
-//   difference              z_left, z_right, lambda, counted, inputs, state (written), settings
+//   step                    dy, inputs, alpha, updates, settings -> x_left, x_right, lambda,
+//   counted difference              z_left, z_right, lambda, counted, inputs, state (written),
+//   settings
 //                                                                                  -> dtheta
 //   straight_through        dy, inputs, settings                                   -> dtheta
 #pragma once
@@ -52,7 +53,7 @@ class ArgumentReader {
     result.alpha = tensor_or_undefined();
     result.gbar = tensor_or_undefined();
     result.updates = tensor_or_undefined();
-    result.velocity = tensor_or_undefined();
+    result.memory = tensor_or_undefined();
     result.stats = tensor_or_undefined();
     return result;
   }

@@ -35,8 +35,10 @@ inline constexpr Words<AdaptiveTarget::Scope, 3> kScopes = {
     {{"example", AdaptiveTarget::Scope::kExample},
      {"sample", AdaptiveTarget::Scope::kSample},
      {"batch", AdaptiveTarget::Scope::kBatch}}};
-inline constexpr Words<AdaptiveTarget::Scale, 2> kScales = {
-    {{"theta", AdaptiveTarget::Scale::kTheta}, {"noise", AdaptiveTarget::Scale::kNoise}}};
+inline constexpr Words<AdaptiveTarget::Scale, 3> kScales = {
+    {{"auto", AdaptiveTarget::Scale::kAuto},
+     {"theta", AdaptiveTarget::Scale::kTheta},
+     {"noise", AdaptiveTarget::Scale::kNoise}}};
 inline constexpr Words<AdaptiveTarget::Rule, 2> kRules = {
     {{"additive", AdaptiveTarget::Rule::kAdditive},
      {"multiplicative", AdaptiveTarget::Rule::kMultiplicative}}};

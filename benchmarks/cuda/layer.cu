@@ -139,7 +139,8 @@ class OnDevice {
     state_.alpha = arena_.upload(std::vector<double>{kAlpha});
     state_.gbar = arena_.upload(std::vector<double>{1.0});
     state_.updates = arena_.upload(std::vector<int64_t>{0});
-    state_.stats = arena_.upload(std::vector<double>(8, 0.0));
+    state_.memory = arena_.upload(std::vector<double>{0.0});
+    state_.stats = arena_.upload(std::vector<double>(kLayerStats, 0.0));
     mark_ = arena_.mark();
   }
 
@@ -194,7 +195,8 @@ void check_case(const Case& test) {
         BackwardPass<float>{.dy = batch.dy.data(), .alpha = kAlpha, .dtheta = dtheta.data()},
         sequential());
     ControllerState controller{.alpha = kAlpha};
-    update(std::get<AdaptiveTarget>(batch.settings.target), seen.changes, controller);
+    update_alpha(std::get<AdaptiveTarget>(batch.settings.target), batch.settings.samples,
+                 seen.changes, controller);
 
     OnDevice device(test, batch, examples);
     device.forward();

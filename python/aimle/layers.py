@@ -35,7 +35,8 @@ class AIMLE(PerturbedMap):
         noise: an ``aimle`` noise, its name, or None.
         nb_samples: S, the number of noise samples per example.
         symmetric_perturbation: True for the central difference (three solves per sample in all),
-            False for the forward difference (two).
+            False for the forward difference (two). None means central, but forward for GridPath,
+            where a step to the other side would push costs below zero, at which they are clipped.
         theta_noise_temperature: scale of the noise in forward.
         target_noise_temperature: in backward; None means the same.
         target: an AdaptiveTarget.
@@ -51,7 +52,7 @@ class AIMLE(PerturbedMap):
         *,
         noise: Noise | str | None = Gumbel(),  # noqa: B008  (frozen)
         nb_samples: int = 1,
-        symmetric_perturbation: bool = True,
+        symmetric_perturbation: bool | None = None,
         theta_noise_temperature: float = 1.0,
         target_noise_temperature: float | None = None,
         target: Target = AdaptiveTarget(),  # noqa: B008  (frozen)
@@ -65,6 +66,8 @@ class AIMLE(PerturbedMap):
                 f"[aimle.{type(self).__name__}] expected target to be an aimle.AdaptiveTarget or "
                 f"aimle.FixedTarget but got {type(target).__name__}"
             )
+        if symmetric_perturbation is None:
+            symmetric_perturbation = getattr(solver, "symmetric_perturbation", True)
         super().__init__(
             solver,
             difference="central" if symmetric_perturbation else "forward",

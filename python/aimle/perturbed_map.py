@@ -38,7 +38,8 @@ _perturbed_map = torch.ops.aimle.perturbed_map.default
 
 _STATS = ("lambda_mean", "lambda_min", "lambda_max", "count", "zero_share", "changed_share")
 _THRESHOLD_STATS = ("capped_share", "capped_mass")
-_STATE = ("alpha", "gbar", "updates", "velocity", "layer_stats")
+_WATCH = ("idle_updates", "updates_at_bound")
+_STATE = ("alpha", "gbar", "updates", "reach", "velocity", "layer_stats")
 
 
 def _check_temperature(owner: str, name: str, value: object) -> None:
@@ -74,7 +75,8 @@ class PerturbedMap(nn.Module):
             float16. Extra arguments of a call are forwarded to it, in backward too. It maximises,
             unless it has an attribute ``sense`` or, failing that, the layer's sense says otherwise.
             All dimensions of theta but the first are the instance's, unless it has an attribute
-            ``instance_dims``. It sees masked scores as -inf (+inf if it minimises).
+            ``instance_dims``. An attribute ``fixed_size = True`` says that all its solutions have
+            the same number of ones. It sees masked scores as -inf (+inf if it minimises).
         difference: "central", "forward" or "straight_through"; "thresholds" for that target.
     The other arguments are those of ``AIMLE``.
     """
@@ -83,6 +85,7 @@ class PerturbedMap(nn.Module):
     alpha: Tensor | Any
     gbar: Tensor | Any
     updates: Tensor | Any
+    reach: Tensor | None
     layer_stats: Tensor
     table: Tensor | None
     __call__: Callable[..., Tensor]
@@ -156,6 +159,13 @@ class PerturbedMap(nn.Module):
                 f"[aimle.{owner}] expected a target without momentum, as before, but got {target!r}"
                 ": make a new layer"
             )
+        if (getattr(target, "target_norm", 0) is None) != (
+            getattr(before, "target_norm", 0) is None
+        ):
+            raise ValueError(
+                f"[aimle.{owner}] expected a target whose target_norm is None where it was None, "
+                f"and a number where it was one, but got {target!r}: make a new layer"
+            )
         if self.noise is None and isinstance(target, AdaptiveTarget) and target.scale == "noise":
             raise ValueError(f"[aimle.{owner}] scale='noise' needs a noise but noise is None")
         self._target = target
@@ -213,7 +223,9 @@ class PerturbedMap(nn.Module):
                 )
             dims = getattr(self.solver, "instance_dims", theta.dim() - 1)
             minimises = getattr(self.solver, "sense", self.sense) == "min"
-            settings = ["callable", [int(minimises), dims], *self._settings(noisy)]
+            fixed_size = getattr(self.solver, "fixed_size", False)
+            about = [int(minimises), dims, int(fixed_size)]
+            settings = ["callable", about, *self._settings(noisy)]
             return staged_map(self, theta, key, mask, settings, args, kwargs)
         if args or kwargs:
             raise TypeError(
@@ -250,12 +262,17 @@ class PerturbedMap(nn.Module):
         count: mean number of entries in which the two solutions differ.
         zero_share: share of zeros in the gradient of theta.
         changed_share: share of samples whose solution changed.
+        idle_updates: updates in a row in which every step size was zero; 100 are too many.
+        updates_at_bound: updates in a row after which alpha was at a bound; 1,000 are too many.
         NaN before the first such pass. A straight-through layer has none of these.
         """
         state = {name: getattr(self, name) for name in ("alpha", "gbar", "updates")}
         result = {name: value.clone() for name, value in state.items() if value is not None}
         seen = self.layer_stats.clone().unbind()
         result.update(zip(_STATS, seen[: len(_STATS)], strict=True))
+        if self.alpha is not None:
+            first = len(_STATS) + len(_THRESHOLD_STATS)
+            result.update(zip(_WATCH, seen[first : first + len(_WATCH)], strict=True))
         return result
 
     def extra_repr(self) -> str:
@@ -282,9 +299,11 @@ class PerturbedMap(nn.Module):
             buffers["alpha"] = torch.tensor(self.target.start, dtype=torch.float64)
             buffers["gbar"] = torch.tensor(self.target.initial_gbar, dtype=torch.float64)
             buffers["updates"] = torch.tensor(0, dtype=torch.int64)
+            if self.target.target_norm is None:
+                buffers["reach"] = torch.tensor(0.0, dtype=torch.float64)
             if self.target.momentum:
                 buffers["velocity"] = torch.tensor(0.0, dtype=torch.float64)
-        numbers = len(_STATS) + len(_THRESHOLD_STATS)
+        numbers = len(_STATS) + len(_THRESHOLD_STATS) + len(_WATCH) + 1  # and "warned"
         buffers["layer_stats"] = torch.full((numbers,), math.nan, dtype=torch.float64)
         buffers["table"] = self.noise.table() if isinstance(self.noise, SumOfGamma) else None
         return buffers
@@ -295,7 +314,7 @@ class PerturbedMap(nn.Module):
             buffers["alpha"],
             buffers["gbar"],
             buffers["updates"],
-            buffers["velocity"],
+            buffers["reach"] if buffers["velocity"] is None else buffers["velocity"],
             buffers["layer_stats"],
         ]
 
@@ -325,6 +344,27 @@ class PerturbedMap(nn.Module):
                 "checkpointing: draw a key outside (aimle.draw_key) and pass it as key"
             )
         return draw_layer_key(theta, self.generator)
+
+    def _load_from_state_dict(
+        self, state_dict, prefix, metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ):
+        """Refuses a state that belongs to another rule of the step size."""
+        measured = f"{prefix}reach" in state_dict
+        if f"{prefix}alpha" in state_dict and self.alpha is not None:
+            if self.reach is not None and not measured:
+                error_msgs.append(
+                    f"the state of {prefix.rstrip('.') or 'the layer'} was saved with a given "
+                    "target_norm, as by the paper's rule, the default before version 0.2: make the "
+                    "layer with target=aimle.AdaptiveTarget.paper() to continue with that rule"
+                )
+            elif self.reach is None and measured:
+                error_msgs.append(
+                    f"the state of {prefix.rstrip('.') or 'the layer'} was saved with a measured "
+                    "target_norm: make the layer with target=aimle.AdaptiveTarget()"
+                )
+        super()._load_from_state_dict(
+            state_dict, prefix, metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
 
     def _apply(self, fn, recurse=True):
         """Moves the state with the module, but keeps it in float64 and int64; leaving the meta

@@ -29,6 +29,10 @@ class Solver(ABC):
     sense: ClassVar[Literal["max", "min"]] = "max"
     #: How many trailing dimensions of scores belong to one instance.
     instance_dims: ClassVar[int] = 1
+    #: Whether all solutions of an instance have the same number of ones.
+    fixed_size: ClassVar[bool] = True
+    #: The difference that AIMLE takes by default: central or forward.
+    symmetric_perturbation: ClassVar[bool] = True
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -171,6 +175,8 @@ class GridPath(Solver):
 
     sense: ClassVar[Literal["max", "min"]] = "min"
     instance_dims: ClassVar[int] = 2
+    fixed_size: ClassVar[bool] = False
+    symmetric_perturbation: ClassVar[bool] = False
 
     neighbourhood: int = 8
     source: tuple[int, int] = (0, 0)

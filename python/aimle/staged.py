@@ -55,7 +55,7 @@ class StagedCall:
         self.layer, self.settings, self.args, self.kwargs = layer, settings, args, kwargs
         self.key, self.table = key, layer.table
         self.mask = mask
-        self.minimises, dims = settings[1]
+        self.minimises, dims, _ = settings[1]
         self.samples = settings[3][0]
         split = theta.dim() - dims
         self.batch, self.instance = theta.shape[:split], theta.shape[split:]
@@ -72,8 +72,9 @@ class StagedCall:
 
     def step(self, theta: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         """x_left, x_right [B S, *instance], and what `difference` asks for: lambda and counted."""
-        alpha = self.layer._state()[0]
-        left, right, *weights = _ops.step.default(dy, *self.inputs(theta), alpha, *self.settings)
+        alpha, _, updates = self.layer._state()[:3]
+        state = (alpha, updates)
+        left, right, *weights = _ops.step.default(dy, *self.inputs(theta), *state, *self.settings)
         return left, right, tuple(weights)
 
     def difference(

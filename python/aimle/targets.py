@@ -8,17 +8,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, fields
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 from aimle._settings import is_number
 
 Scope = Literal["example", "sample", "batch"]
-Scale = Literal["theta", "noise"]
+Scale = Literal["auto", "theta", "noise"]
 Rule = Literal["additive", "multiplicative"]
 
 _ALLOWED = {
     "scope": ("example", "sample", "batch"),
-    "scale": ("theta", "noise"),
+    "scale": ("auto", "theta", "noise"),
     "rule": ("additive", "multiplicative"),
 }
 
@@ -46,51 +46,89 @@ class FixedTarget:
 
 @dataclass(frozen=True, repr=False)
 class AdaptiveTarget:
-    """A step that tunes itself so that on average `target_norm` entries of a solution change.
+    """A step size that tunes itself by the number of entries of a solution that it changes.
 
-    lambda = alpha * mean_s(||theta|| / ||d_s||), Algorithm 1 of the paper by default.
+        lambda = alpha * mean_s(||theta|| / ||d_s||)
+
+    alpha starts at its upper bound and moves by a factor until, on average, c entries change: half
+    of what the largest step changes, divided by sqrt(nb_samples). ||theta|| is at least the norm of
+    the noise, and norms leave out what no solution can see. Nothing needs to be set. ``paper()`` is
+    Algorithm 1 of the AIMLE paper, ``reference()`` the authors' code, ``constant()`` keeps alpha.
 
     Args:
-        initial_alpha: where alpha starts; None means 0 (additive) or 1 (multiplicative).
-        step: the additive rule's increment of alpha.
-        target_norm: the number of changed entries aimed for, the paper's c.
+        initial_alpha: where alpha starts; None means the upper bound of alpha_range (its lower
+            bound if there is no upper one).
+        step: the additive rule's increment of alpha; giving it selects that rule.
+        target_norm: c, the number of changed entries aimed for; None means that it is measured.
         decay: of the moving average of the number of changed entries.
         scope: whose norms make the ratio: of every "example" (the paper), "sample" or the "batch".
-        scale: "theta" (the paper), or "noise": alpha * sigma * sqrt(n) * mean_s(1 / ||d_s||), which
-            also works where theta is zero.
-        rule: "additive" (the paper: alpha +- step) or "multiplicative" (alpha * factor, / factor).
+        scale: what alpha is a fraction of: "auto" as above; "theta", the plain norm of theta (the
+            paper); "noise", sigma * sqrt(n).
+        rule: "multiplicative" (alpha * factor, / factor) or "additive" (the paper: alpha +- step).
         factor: of the multiplicative rule.
-        alpha_range: bounds of alpha; None means [0, inf) (additive) or [1, 1000] (multiplicative).
+        alpha_range: bounds of alpha; the upper one may be ``math.inf`` if target_norm is given.
     """
 
     initial_alpha: float | None = None
-    step: float = 1e-3
-    target_norm: float = 1.0
+    step: float | None = None
+    target_norm: float | None = None
     decay: float = 0.9
     scope: Scope = "example"
-    scale: Scale = "theta"
-    rule: Rule = "additive"
-    factor: float = 1.1
-    alpha_range: tuple[float, float] | None = None
+    scale: Scale = "auto"
+    rule: Rule | None = None
+    factor: float = 1.02
+    alpha_range: tuple[float, float] = (1e-6, 4.0)
     momentum: float = field(default=0.0, kw_only=True)
     initial_gbar: float = field(default=1.0, kw_only=True)
     _reference: bool = field(default=False, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
+        if self.rule is None:
+            given = "multiplicative" if self.step is None else "additive"
+            object.__setattr__(self, "rule", given)
+        if self.step is None:
+            object.__setattr__(self, "step", 1e-3)
         for name, allowed in _ALLOWED.items():
             value = getattr(self, name)
             _require(self, value in allowed, name, value, f"to be one of {', '.join(allowed)}")
-        for name in ("step", "target_norm", "initial_gbar"):
+        for name in ("step", "initial_gbar"):
             value = getattr(self, name)
             _require(self, is_number(value) and value >= 0, name, value, "finite and >= 0")
+        count = self.target_norm
+        counts = count is None or (is_number(count) and count >= 0)
+        _require(self, counts, "target_norm", count, "finite and >= 0, or None")
         for name in ("decay", "momentum"):
             value = getattr(self, name)
             _require(self, is_number(value) and 0 <= value < 1, name, value, "in [0, 1)")
-        factor, given = self.factor, self.alpha_range
-        _require(self, is_number(factor) and factor > 1, "factor", factor, "finite and > 1")
-        pair = given is None or (isinstance(given, tuple | list) and len(given) == 2)
-        _require(self, pair, "alpha_range", given, "to be (low, high) or None")
-        low, high = self.bounds if given is None else given
+        _require(
+            self,
+            is_number(self.factor) and self.factor > 1,
+            "factor",
+            self.factor,
+            "finite and > 1",
+        )
+        self._check_range()
+        if count is None:
+            _require(
+                self,
+                not math.isinf(self.alpha_range[1]),
+                "alpha_range",
+                self.alpha_range,
+                "with a finite upper bound where target_norm is None (or give target_norm)",
+            )
+            _require(
+                self,
+                self.momentum == 0,
+                "momentum",
+                self.momentum,
+                "to be 0 where target_norm is None (or give target_norm)",
+            )
+
+    def _check_range(self) -> None:
+        given = self.alpha_range
+        pair = isinstance(given, tuple | list) and len(given) == 2
+        _require(self, pair, "alpha_range", given, "to be (low, high)")
+        low, high = given
         inside = is_number(low) and (is_number(high) or high == math.inf)
         _require(
             self,
@@ -111,42 +149,57 @@ class AdaptiveTarget:
         )
 
     def __repr__(self) -> str:
-        """The settings that are not the defaults."""
+        """The settings that are not those of the classmethod it is closest to."""
+        name, base = "AdaptiveTarget", _DEFAULT
+        if self._reference:
+            name, base = "AdaptiveTarget.reference", type(self).reference()
+        elif self.scale == "theta" and self.rule == "additive":
+            name, base = "AdaptiveTarget.paper", type(self).paper()
         given = [
             f"{each.name}={getattr(self, each.name)!r}"
             for each in fields(self)
-            if each.repr and getattr(self, each.name) != each.default
+            if each.repr and getattr(self, each.name) != getattr(base, each.name)
         ]
-        if self._reference:
-            given = [setting for setting in given if setting != "scope='batch'"]
-        name = f"{type(self).__name__}{'.reference' if self._reference else ''}"
         return f"{name}({', '.join(given)})"
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The range of alpha."""
-        if self.alpha_range is not None:
-            low, high = self.alpha_range
-            return float(low), float(high)
-        return (1.0, 1000.0) if self.rule == "multiplicative" else (0.0, math.inf)
 
     @property
     def start(self) -> float:
         """Where alpha starts."""
         if self.initial_alpha is not None:
             return self.initial_alpha
-        low, high = self.bounds
-        return min(max(1.0, low), high) if self.rule == "multiplicative" else low
+        low, high = self.alpha_range
+        return low if math.isinf(high) else high
 
     @classmethod
-    def reference(cls, **settings) -> AdaptiveTarget:
+    def paper(cls, initial_alpha: float | None = None, **settings) -> AdaptiveTarget:
+        """Algorithm 1 of the paper: alpha starts at 0 and moves by 1e-3, and c = 1.
+
+        The step is zero where theta is, and takes hundreds of updates to grow.
+        """
+        defaults: dict[str, Any] = {"scale": "theta", "rule": "additive", "target_norm": 1.0}
+        defaults["alpha_range"] = (0.0, math.inf)
+        return cls(initial_alpha, **{**defaults, **settings})
+
+    @classmethod
+    def reference(cls, initial_alpha: float | None = None, **settings) -> AdaptiveTarget:
         """The authors' public code, where it differs from the paper.
 
         One lambda for the whole batch, a gradient too large by sqrt(nb_samples), alpha raised only
         while gbar < target_norm, and samples without a gradient counted as unchanged (so that alpha
         grows while the gradient is zero).
         """
-        return cls(scope="batch", _reference=True, **settings)
+        return cls.paper(initial_alpha, **{"scope": "batch", "_reference": True, **settings})
+
+    @classmethod
+    def constant(cls, alpha: float = 1.0, **settings) -> AdaptiveTarget:
+        """A constant alpha: a fixed step that does not depend on the scale of the loss.
+
+        Unlike ``FixedTarget`` it is the same under a gradient scaler, or a mean in place of a sum.
+        """
+        return cls(alpha_range=(alpha, alpha), target_norm=1.0, **settings)
+
+
+_DEFAULT = AdaptiveTarget()
 
 
 @dataclass(frozen=True)
@@ -178,7 +231,7 @@ def target_arguments(target: Target | ThresholdTarget) -> tuple[str, list[float]
         return f"thresholds {target.density} {target.order}", [float(target.max_weight)]
     if isinstance(target, FixedTarget):
         return "fixed", [float(target.lambda_)]
-    low, high = target.bounds
+    low, high = target.alpha_range
     names = [
         "adaptive",
         target.scope,
@@ -188,7 +241,7 @@ def target_arguments(target: Target | ThresholdTarget) -> tuple[str, list[float]
     ]
     values = [
         target.step,
-        target.target_norm,
+        -1.0 if target.target_norm is None else target.target_norm,
         target.decay,
         target.factor,
         low,

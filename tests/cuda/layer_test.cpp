@@ -140,13 +140,13 @@ struct Call {
     if (random.chance(0.25)) return;
     AdaptiveTarget target;
     target.scope = static_cast<AdaptiveTarget::Scope>(random.from(0, random.chance(0.3) ? 2 : 1));
-    target.scale = static_cast<AdaptiveTarget::Scale>(random.from(0, 1));
+    target.scale = static_cast<AdaptiveTarget::Scale>(random.from(0, 2));
     target.reference = random.chance(0.3);
-    if (random.chance(0.3)) {
-      target.rule = AdaptiveTarget::Rule::kMultiplicative;
-      target.alpha_min = 0.1;
+    if (random.chance(0.5)) {
+      target.target_norm = 1.0;
+      target.rule = AdaptiveTarget::Rule::kAdditive;
+      if (random.chance(0.3)) target.momentum = 0.5;
     }
-    if (random.chance(0.3)) target.momentum = 0.5;
     settings.target = target;
   }
 
@@ -200,18 +200,28 @@ void compare(uint64_t seed, bool key_by_value) {
   uint8_t* kept_bits = kept ? bits.data() : nullptr;
   forward(settings, call.solver, examples, ForwardPass<T>{.z = z.data(), .bits = kept_bits},
           sequential());
+  const int64_t updates = seed % 3 == 0 ? 2 * kReachPeriod : 3;
+  const ControllerState start{.alpha = call.alpha, .gbar = 1.0, .updates = updates, .memory = 0.25};
+  ControllerState state = start;
+  const auto* target = std::get_if<AdaptiveTarget>(&settings.target);
   const BackwardReport seen = backward(
       settings, call.solver, examples,
       BackwardPass<T>{
-          .dy = call.dy.data(), .bits = kept_bits, .alpha = call.alpha, .dtheta = dtheta.data()},
+          .dy = call.dy.data(),
+          .bits = kept_bits,
+          .alpha = target == nullptr ? 0.0 : step_alpha(*target, call.alpha, updates, call.adapt),
+          .dtheta = dtheta.data()},
       sequential());
-  const ControllerState start{.alpha = call.alpha, .gbar = 1.0, .updates = 3, .velocity = 0.25};
-  ControllerState state = start;
-  if (const auto* target = std::get_if<AdaptiveTarget>(&settings.target); target && call.adapt) {
-    update(*target, seen.changes, state);
+  if (target != nullptr && call.adapt) {
+    update_alpha(*target, settings.samples, seen.changes, state);
   }
   std::vector<double> stats(kLayerStats, -5.0);
-  if (call.with_stats) write_stats(seen, stats.data());
+  if (call.with_stats) {
+    write_stats(seen, stats.data());
+    if (target != nullptr && call.adapt && seen.changes.samples > 0) {
+      update_watch(*target, seen.lambda_max, state.alpha, stats.data());
+    }
+  }
 
   Arena arena;
   const cuda::Context context{.allocate = arena};
@@ -240,7 +250,7 @@ void compare(uint64_t seed, bool key_by_value) {
                     {.alpha = &moved.alpha,
                      .gbar = &moved.gbar,
                      .updates = &moved.updates,
-                     .velocity = &moved.velocity,
+                     .memory = &moved.memory,
                      .stats = call.with_stats ? device_stats.data() : nullptr,
                      .adapt = call.adapt},
                     context);
@@ -251,7 +261,7 @@ void compare(uint64_t seed, bool key_by_value) {
   EXPECT_EQ(state.alpha, moved.alpha);
   EXPECT_EQ(state.gbar, moved.gbar);
   EXPECT_EQ(state.updates, moved.updates);
-  EXPECT_EQ(state.velocity, moved.velocity);
+  EXPECT_EQ(state.memory, moved.memory);
   expect_same(stats, device_stats, "stats");
 }
 

@@ -171,11 +171,12 @@ Case<T> draw_case(Rng& rng, int64_t max_count, int64_t max_samples, int64_t max_
   if (one_in(rng, 3)) {
     settings.target = FixedTarget{.lambda = one_in(rng, 8) ? 0.0 : 1.5};
   } else {
+    using Scale = AdaptiveTarget::Scale;
     const bool noisy = settings.noise_stddev > 0 && one_in(rng, 2);
-    settings.target = AdaptiveTarget{
-        .scope = static_cast<AdaptiveTarget::Scope>(rng() % 3),
-        .scale = noisy ? AdaptiveTarget::Scale::kNoise : AdaptiveTarget::Scale::kTheta,
-        .reference = one_in(rng, 6)};
+    const Scale own = one_in(rng, 2) ? Scale::kAuto : Scale::kTheta;
+    settings.target = AdaptiveTarget{.scope = static_cast<AdaptiveTarget::Scope>(rng() % 3),
+                                     .scale = noisy ? Scale::kNoise : own,
+                                     .reference = one_in(rng, 6)};
   }
   result.alpha = one_in(rng, 8) ? 0.0 : 0.25 * static_cast<double>(uniform(rng, 1, 12));
   result.key = {.seed = rng(), .stream = rng()};
@@ -318,8 +319,9 @@ Outcome<T> run_staged(const Case<T>& call, const Executor& executor = sequential
   const bool kept = keeps_solution(settings);
   std::vector<double> lambda(static_cast<size_t>(call.count * (call.rows() + 2)));
   std::vector<uint8_t> counted(static_cast<size_t>(call.count * call.rows()));
-  step(settings, sense, examples, call.dy.data(), call.alpha, kept ? nullptr : left.data(),
-       right.data(), lambda.data(), counted.data(), executor);
+  step(settings, {.sense = sense, .size = solution_size(call.solver)}, examples, call.dy.data(),
+       call.alpha, kept ? nullptr : left.data(), right.data(), lambda.data(), counted.data(),
+       executor);
   const std::vector<T> z_left = kept ? z : solve_all(call, left, executor);
   const std::vector<T> z_right = solve_all(call, right, executor);
   result.report = difference(settings, examples, z_left.data(), z_right.data(), lambda.data(),

@@ -30,7 +30,11 @@ class Plain {
         samples_(call.samples()) {
     for (int64_t b = 0; b < call.count; ++b) {
       theta_norms_.push_back(norm(b, call.theta.data() + b * n_));
-      for (int64_t r = 0; r < call.rows(); ++r) d_norms_.push_back(norm(b, gradient(b, r)));
+      const bool nothing = sees_choice() && !chooses(b);
+      for (int64_t r = 0; r < call.rows(); ++r) {
+        const double length = norm(b, gradient(b, r));
+        d_norms_.push_back(nothing && std::isfinite(length) ? 0.0 : length);
+      }
     }
   }
 
@@ -124,41 +128,74 @@ class Plain {
     return call_.dy.data() + (b * call_.rows() + r) * n_;
   }
 
+  /// Over the free entries; minus their mean where no solution can see it.
   double norm(int64_t b, const T* row) const {
-    return std::sqrt(ordered_sum(n_, [&](int64_t j) {
-      const double x = free(b, j) ? static_cast<double>(row[j]) : 0.0;
-      return x * x;
-    }));
+    const auto sum = [&](const std::function<double(double)>& term) {
+      return ordered_sum(
+          n_, [&](int64_t j) { return free(b, j) ? term(static_cast<double>(row[j])) : 0.0; });
+    };
+    if (!sees_choice() || std::holds_alternative<GridPath>(call_.solver)) {
+      return std::sqrt(sum([](double x) { return x * x; }));
+    }
+    const auto entries = static_cast<double>(free_entries(b));
+    if (entries == 0.0) return 0.0;
+    const double mean = sum([](double x) { return x; }) / entries;
+    const double norm = std::sqrt(sum([&](double x) { return (x - mean) * (x - mean); }));
+    return norm <= 1e-12 * std::abs(mean) * std::sqrt(entries) ? 0.0 : norm;
+  }
+
+  /// Do norms see only what a solution can see? The paper's see everything.
+  bool sees_choice() const {
+    return adaptive_ != nullptr && adaptive_->scale != AdaptiveTarget::Scale::kTheta;
+  }
+
+  /// False if the example has one feasible solution, as far as the number of ones tells.
+  bool chooses(int64_t b) const {
+    const int64_t free = free_entries(b);
+    if (std::holds_alternative<GridPath>(call_.solver)) return free > 0;
+    int64_t ones = 1;
+    if (const auto* tree = std::get_if<SpanningTree>(&call_.solver)) {
+      ones = tree->vertices - 1;
+      if (tree->layout == SpanningTree::Layout::kDirected) ones *= 2;
+    } else if (!call_.k.empty()) {
+      ones = call_.k[static_cast<size_t>(b)];
+    } else if (const auto* topk = std::get_if<TopK>(&call_.solver)) {
+      ones = topk->k;
+    }
+    return 0 < ones && ones < free;
   }
 
   double sigma() const { return settings_.noise_stddev * settings_.target_temperature; }
 
-  /// What the norm of d is compared with.
+  /// What the norm of d is compared with, given the norm of theta and its free entries.
+  double size_of(double theta, double entries) const {
+    using Scale = AdaptiveTarget::Scale;
+    if (adaptive_->scale == Scale::kTheta) return theta;
+    const double noise = sigma() * std::sqrt(entries);
+    const bool floored = adaptive_->scale == Scale::kAuto || noise == 0.0;
+    const double size = floored && theta >= noise ? theta : noise;
+    return size == 0.0 ? std::sqrt(entries) : size;
+  }
+
   double size(int64_t b) const {
-    return adaptive_->scale == AdaptiveTarget::Scale::kTheta
-               ? theta_norm(b)
-               : sigma() * std::sqrt(static_cast<double>(free_entries(b)));
+    return size_of(theta_norm(b), static_cast<double>(free_entries(b)));
   }
 
   double batch_lambda() const {
     auto finite = [&](int64_t b) { return std::isfinite(theta_norm(b)); };
-    const double theta = ordered_sum(call_.count, [&](int64_t b) {
-      if (!finite(b)) return 0.0;
-      if (adaptive_->scale == AdaptiveTarget::Scale::kNoise) {
-        return static_cast<double>(free_entries(b));
-      }
-      return theta_norm(b) * theta_norm(b);
-    });
-    const double gradients = ordered_sum(call_.count, [&](int64_t b) {
-      if (!finite(b)) return 0.0;
+    const auto total = [&](const std::function<double(int64_t)>& term) {
+      return ordered_sum(call_.count, [&](int64_t b) { return finite(b) ? term(b) : 0.0; });
+    };
+    double theta = total([&](int64_t b) { return theta_norm(b) * theta_norm(b); });
+    const double entries = total([&](int64_t b) { return static_cast<double>(free_entries(b)); });
+    const double gradients = total([&](int64_t b) {
       return ordered_sum(call_.rows(), [&](int64_t r) {
         return std::isfinite(d_norm(b, r)) ? d_norm(b, r) * d_norm(b, r) : 0.0;
       });
     });
     if (!(gradients > 0.0)) return 0.0;
-    const double scale =
-        adaptive_->scale == AdaptiveTarget::Scale::kNoise ? sigma() * sigma() : 1.0;
-    return call_.alpha * std::sqrt(static_cast<double>(call_.rows()) * (scale * theta) / gradients);
+    if (sees_choice()) theta = std::pow(size_of(std::sqrt(theta), entries), 2);
+    return call_.alpha * std::sqrt(static_cast<double>(call_.rows()) * theta / gradients);
   }
 
   /// The maximised scores x of sample s after a signed step, turned round for solvers that

@@ -28,8 +28,9 @@ std::vector<Steps> steps_of(const Case<T>& call) {
   std::vector<T> left(size), right(size);
   std::vector<double> lambda(static_cast<size_t>(call.count) * (rows + 2));
   std::vector<uint8_t> counted(static_cast<size_t>(call.count) * rows);
-  step(call.settings, sense_of(call.solver), call.examples(), call.dy.data(), call.alpha,
-       left.data(), right.data(), lambda.data(), counted.data(), sequential());
+  step(call.settings, {.sense = sense_of(call.solver), .size = solution_size(call.solver)},
+       call.examples(), call.dy.data(), call.alpha, left.data(), right.data(), lambda.data(),
+       counted.data(), sequential());
   std::vector<Steps> result;
   for (size_t b = 0; b < static_cast<size_t>(call.count); ++b) {
     const double* row = lambda.data() + b * (rows + 2);
@@ -56,12 +57,31 @@ Case<T> plain_case(Rng& rng, int64_t count, int64_t samples, int64_t n, Adaptive
   return call;
 }
 
-/// sum of squares of `count` values in extended precision.
+/// The paper's rule, over another scope or scale.
+AdaptiveTarget paper(Scope scope = Scope::kExample, Scale scale = Scale::kTheta) {
+  AdaptiveTarget target = AdaptiveTarget::paper();
+  target.scope = scope;
+  target.scale = scale;
+  return target;
+}
+
+/// sum of squares of `count` values minus `mean` in extended precision.
 template <class T>
-long double squares(const T* values, int64_t count) {
+long double squares(const T* values, int64_t count, long double mean = 0) {
   long double sum = 0;
-  for (int64_t i = 0; i < count; ++i) sum += static_cast<long double>(values[i]) * values[i];
+  for (int64_t i = 0; i < count; ++i) {
+    const long double v = static_cast<long double>(values[i]) - mean;
+    sum += v * v;
+  }
   return sum;
+}
+
+/// The same minus the mean of the values.
+template <class T>
+long double centred_squares(const T* values, int64_t count) {
+  long double sum = 0;
+  for (int64_t i = 0; i < count; ++i) sum += values[i];
+  return squares(values, count, sum / static_cast<long double>(count));
 }
 
 template <class T>
@@ -72,22 +92,32 @@ TYPED_TEST_SUITE(StepSizeTest, Types);
 TYPED_TEST(StepSizeTest, FollowsTheFormulaOfEveryScopeAndScale) {
   Rng rng(1);
   for (const Scope scope : {Scope::kExample, Scope::kSample, Scope::kBatch}) {
-    for (const Scale scale : {Scale::kTheta, Scale::kNoise}) {
-      for (const int64_t n : {1, 3, 31, 32, 33, 100}) {
+    for (const Scale scale : {Scale::kTheta, Scale::kNoise, Scale::kAuto}) {
+      for (const int64_t n : {2, 3, 31, 32, 33, 100}) {
         const int64_t count = 4, samples = 5;
-        auto call = plain_case<TypeParam>(rng, count, samples, n, {.scope = scope, .scale = scale});
-        call.settings.target_temperature = 0.5;
-        const long double sigma = 0.5L * std::acos(-1.0L) / std::sqrt(6.0L);
-        auto size = [&](int64_t b) {
-          return scale == Scale::kTheta ? std::sqrt(squares(call.theta.data() + b * n, n))
-                                        : sigma * std::sqrt(static_cast<long double>(n));
+        auto call = plain_case<TypeParam>(rng, count, samples, n, paper(scope, scale));
+        call.settings.target_temperature = 0.7;
+        const long double sigma = 0.7L * std::acos(-1.0L) / std::sqrt(6.0L);
+        // What the solution of an argmax sees: all but the mean.
+        auto norm = [&](const TypeParam* x) {
+          return std::sqrt(scale == Scale::kTheta ? squares(x, n) : centred_squares(x, n));
         };
+        auto size_of = [&](long double theta, int64_t entries) {
+          const long double noise = sigma * std::sqrt(static_cast<long double>(entries));
+          return scale == Scale::kTheta   ? theta
+                 : scale == Scale::kNoise ? noise
+                                          : std::max(theta, noise);
+        };
+        auto theta_norm = [&](int64_t b) { return norm(call.theta.data() + b * n); };
+        auto d_norm = [&](int64_t row) { return norm(call.dy.data() + row * n); };
         auto ratio = [&](int64_t b, int64_t s) {
-          return size(b) / std::sqrt(squares(call.dy.data() + (b * samples + s) * n, n));
+          return size_of(theta_norm(b), n) / d_norm(b * samples + s);
         };
-        long double whole = 0;
-        for (int64_t b = 0; b < count; ++b) whole += size(b) * size(b) * samples;
-        whole = std::sqrt(whole / squares(call.dy.data(), count * samples * n));
+        long double theta = 0, gradient = 0;
+        for (int64_t b = 0; b < count; ++b) theta += theta_norm(b) * theta_norm(b);
+        for (int64_t r = 0; r < count * samples; ++r) gradient += d_norm(r) * d_norm(r);
+        const long double all = size_of(std::sqrt(theta), count * n);
+        const long double whole = std::sqrt(all * all * samples / gradient);
         const std::vector<Steps> steps = steps_of(call);
         for (int64_t b = 0; b < count; ++b) {
           long double mean = 0;
@@ -113,7 +143,7 @@ TYPED_TEST(StepSizeTest, FollowsTheFormulaOfEveryScopeAndScale) {
 
 TYPED_TEST(StepSizeTest, ATinyGradientDoesNotEnterTheMean) {
   Rng rng(2);
-  auto call = plain_case<TypeParam>(rng, 1, 3, 4, {});
+  auto call = plain_case<TypeParam>(rng, 1, 3, 4, paper());
   call.theta = {1, 0, 0, 0};
   // ||d|| = 1, 1e-6 (just in) and below 1e-6 (out).
   call.dy = {1, 0, 0, 0, 0, TypeParam(1.01e-6), 0, 0, 0, 0, TypeParam(0.99e-6), 0};
@@ -129,7 +159,7 @@ TYPED_TEST(StepSizeTest, ZeroAndNonFiniteGradientsDoNotCount) {
   const auto nan = std::numeric_limits<TypeParam>::quiet_NaN();
   const auto inf = std::numeric_limits<TypeParam>::infinity();
   for (const Scope scope : {Scope::kExample, Scope::kSample, Scope::kBatch}) {
-    auto call = plain_case<TypeParam>(rng, 2, 4, 2, {.scope = scope});
+    auto call = plain_case<TypeParam>(rng, 2, 4, 2, paper(scope));
     call.theta = {3, 4, 0, 0};
     call.dy = {2, 0, 0, 0, nan, 1, 1,   -inf,  //
                1, 0, 0, 0, 0,   1, nan, 1};
@@ -154,7 +184,7 @@ TYPED_TEST(StepSizeTest, ZeroAndNonFiniteGradientsDoNotCount) {
 
 TYPED_TEST(StepSizeTest, ABadExampleDoesNotSpoilTheBatchesStep) {
   Rng rng(4);
-  auto call = plain_case<TypeParam>(rng, 3, 2, 4, {.scope = Scope::kBatch});
+  auto call = plain_case<TypeParam>(rng, 3, 2, 4, paper(Scope::kBatch));
   call.theta[5] = std::numeric_limits<TypeParam>::quiet_NaN();
   const std::vector<Steps> steps = steps_of(call);
   EXPECT_TRUE(std::isfinite(steps[0].shared));
@@ -170,15 +200,71 @@ TYPED_TEST(StepSizeTest, NormsRunOverFreeEntries) {
   const auto inf = std::numeric_limits<TypeParam>::infinity();
   const auto nan = std::numeric_limits<TypeParam>::quiet_NaN();
   for (const Scale scale : {Scale::kTheta, Scale::kNoise}) {
-    auto call = plain_case<TypeParam>(rng, 1, 1, 5, {.scale = scale});
+    auto call = plain_case<TypeParam>(rng, 1, 1, 5, paper(Scope::kExample, scale));
     call.theta = {3, nan, 4, -inf, 100};
     call.dy = {0, nan, 2, 7, inf};
+    if (scale == Scale::kNoise) call.dy[0] = 2 - 2 * std::sqrt(TypeParam(2));  // so is the norm
     call.mask = std::valarray<bool>{true, false, true, true, false};
     const Steps steps = steps_of(call)[0];
     const double sigma = std::acos(-1.0) / std::sqrt(6.0);
-    EXPECT_DOUBLE_EQ(steps.shared,
-                     0.75 * (scale == Scale::kTheta ? 5.0 : sigma * std::sqrt(2.0)) / 2.0);
+    EXPECT_NEAR(steps.shared, 0.75 * (scale == Scale::kTheta ? 5.0 : sigma * std::sqrt(2.0)) / 2.0,
+                1e-6);
     EXPECT_EQ(steps.counted, (std::vector<uint8_t>{1}));
+  }
+}
+
+TYPED_TEST(StepSizeTest, WhatNoSolutionCanSeeChangesNothing) {
+  Rng rng(8);
+  for (const Scale scale : {Scale::kNoise, Scale::kAuto}) {
+    auto call = plain_case<TypeParam>(rng, 3, 2, 20, {.scale = scale});
+    call.solver = TopK{.n = 20, .k = 5};
+    // Multiples of 1/8, so that adding whole numbers is exact.
+    for (auto* values : {&call.theta, &call.dy}) {
+      for (TypeParam& x : *values) x = std::round(8 * x) / 8;
+    }
+    const std::vector<Steps> before = steps_of(call);
+    for (TypeParam& x : call.theta) x += 10;
+    for (TypeParam& x : call.dy) x += 7;
+    const std::vector<Steps> after = steps_of(call);
+    for (size_t b = 0; b < 3; ++b) EXPECT_NEAR(after[b].shared, before[b].shared, 1e-12);
+    // A gradient along which no solution changes is none.
+    for (TypeParam& x : call.dy) x = 3;
+    for (const Steps& steps : steps_of(call)) {
+      EXPECT_EQ(steps.counted, (std::vector<uint8_t>{0, 0}));
+      EXPECT_TRUE(std::isnan(steps.reported));
+    }
+  }
+}
+
+TYPED_TEST(StepSizeTest, RowsWithoutAChoiceDoNotCount) {
+  Rng rng(9);
+  auto call = plain_case<TypeParam>(rng, 4, 1, 6, {});
+  call.solver = TopK{.n = 6, .k = 3};
+  call.k = {0, 3, 6, 2};
+  call.mask = std::valarray<bool>(true, 24);
+  for (size_t j = 2; j < 6; ++j) call.mask[18 + j] = false;  // 2 of 2
+  const std::vector<Steps> steps = steps_of(call);
+  for (size_t b = 0; b < 4; ++b) EXPECT_EQ(steps[b].counted[0], b == 1) << b;
+  call.settings.target = AdaptiveTarget::paper();
+  for (const Steps& step : steps_of(call)) EXPECT_EQ(step.counted[0], 1);
+}
+
+TYPED_TEST(StepSizeTest, AStepIsTakenFromZeroScores) {
+  Rng rng(10);
+  auto call = plain_case<TypeParam>(rng, 1, 1, 4, {});
+  call.theta = {0, 0, 0, 0};
+  call.dy = {1, -1, 0, 0};
+  const double sigma = std::acos(-1.0) / std::sqrt(6.0);
+  EXPECT_DOUBLE_EQ(steps_of(call)[0].shared, 0.75 * sigma * 2.0 / std::sqrt(2.0));
+  call.settings.target_temperature = 0.0;  // nor is there a noise
+  for (const Scale scale : {Scale::kNoise, Scale::kAuto}) {
+    call.settings.target = AdaptiveTarget{.scale = scale};
+    EXPECT_DOUBLE_EQ(steps_of(call)[0].shared, 0.75 * 2.0 / std::sqrt(2.0));
+  }
+  call.theta = {3, -3, 0, 0};
+  for (const Scale scale : {Scale::kNoise, Scale::kAuto}) {
+    call.settings.target = AdaptiveTarget{.scale = scale};
+    EXPECT_DOUBLE_EQ(steps_of(call)[0].shared, 0.75 * 3.0);
   }
 }
 
@@ -195,7 +281,7 @@ TYPED_TEST(StepSizeTest, AFixedTargetIsTheSameForEverybody) {
 
 TYPED_TEST(StepSizeTest, TheStepOfAMeanUsesItsOneGradient) {
   Rng rng(7);
-  auto call = plain_case<TypeParam>(rng, 2, 9, 3, {});
+  auto call = plain_case<TypeParam>(rng, 2, 9, 3, paper());
   call.settings.output = Output::kMean;
   call.theta = {3, 4, 0, 6, 8, 0};
   call.dy = {1, 0, 0, 0, 2, 0};

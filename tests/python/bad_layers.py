@@ -17,7 +17,7 @@ META = torch.device("meta")
 
 
 def topk(**settings) -> aimle.AIMLE:
-    settings = {"nb_samples": 2, "target": aimle.AdaptiveTarget(0.7), **settings}
+    settings = {"nb_samples": 2, "target": aimle.AdaptiveTarget.paper(0.7), **settings}
     return aimle.AIMLE(settings.pop("solver", aimle.TopK(3)), **settings)
 
 
@@ -69,7 +69,7 @@ def backward_handed(**given) -> Callable[[aimle.PerturbedMap], object]:
         settings = (*layer.solver.layer_arguments(), *layer._settings(True))
         inputs = (x, KEY, None, None, given.get("table", layer.table))
         z, bits = ops.perturbed_map_forward(x, KEY, None, None, layer.table, *settings)
-        names = ("alpha", "gbar", "updates", "velocity", "stats")
+        names = ("alpha", "gbar", "updates", "memory", "stats")
         state = [given.get(name, own) for name, own in zip(names, layer._state(), strict=True)]
         bits = given.get("bits", bits)
         return ops.perturbed_map_backward(z, bits, *inputs, *state, *settings)
@@ -82,10 +82,10 @@ def difference_handed(**given) -> Callable[[aimle.PerturbedMap], object]:
 
     def call(layer: aimle.PerturbedMap) -> object:
         x = theta().detach()
-        settings = ("callable", [0, 1], *layer._settings(True))
+        settings = ("callable", [0, 1, 1], *layer._settings(True))
         inputs = (x, KEY, None, None, None)
         dy = randn(2, 2, 5)
-        left, right, lambda_, counted = ops.step(dy, *inputs, layer.alpha, *settings)
+        left, right, lambda_, counted = ops.step(dy, *inputs, layer.alpha, layer.updates, *settings)
         parts = {"z_left": left, "z_right": right, "lambda_": lambda_, "counted": counted}
         return ops.difference(*(parts | given).values(), *inputs, *layer._state(), *settings)
 
@@ -94,8 +94,10 @@ def difference_handed(**given) -> Callable[[aimle.PerturbedMap], object]:
 
 def step_with(alpha: Tensor | None) -> Callable[[aimle.PerturbedMap], object]:
     def call(layer: aimle.PerturbedMap) -> object:
-        settings = ("callable", [0, 1], *layer._settings(True))
-        return ops.step(randn(2, 2, 5), theta(), KEY, None, None, None, alpha, *settings)
+        settings = ("callable", [0, 1, 1], *layer._settings(True))
+        return ops.step(
+            randn(2, 2, 5), theta(), KEY, None, None, None, alpha, layer.updates, *settings
+        )
 
     return call
 

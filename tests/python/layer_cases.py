@@ -53,6 +53,8 @@ class Disguised:
     def __init__(self, solver: aimle.Solver, **settings) -> None:
         self.solver, self.settings = solver, settings
         self.sense, self.instance_dims = solver.sense, solver.instance_dims
+        self.fixed_size = solver.fixed_size
+        self.symmetric_perturbation = solver.symmetric_perturbation
         self.seen: list[Tensor] = []
 
     def __call__(self, scores: Tensor) -> Tensor:
@@ -151,20 +153,33 @@ def plain(
     z = solve(sign * theta + layer.theta_noise_temperature * eps)
     noise = layer.target_noise_temperature * eps
     over = tuple(range(2, 2 + dims))
-    norm = d.square().sum(over).sqrt()
+    entries = free.sum(over).to(theta.dtype)
+
+    def length(x: Tensor) -> Tensor:
+        """The norm over free entries, without their mean where no solution can see it."""
+        if getattr(layer.target, "scale", "theta") != "theta" and solver.fixed_size:
+            mean = (x * free).sum(over) / entries
+            x = x - mean.reshape(*mean.shape, *(1,) * dims)
+        return (x * free).square().sum(over).sqrt()
+
+    norm = length(d)
     if isinstance(layer.target, aimle.FixedTarget):
         lambda_ = torch.full_like(norm, layer.target.lambda_)
     else:
-        size = (theta * free).square().sum(over).sqrt()
-        if layer.target.scale == "noise":
-            entries = free.sum(over).to(theta.dtype)
-            size = layer.noise.stddev * layer.target_noise_temperature * entries.sqrt()
+        sigma = layer.noise.stddev if layer.noise is not None else 0.0
+
+        def size_of(theta_norm: Tensor, count: Tensor) -> Tensor:
+            noise_norm = sigma * layer.target_noise_temperature * count.sqrt()
+            floored = torch.maximum(theta_norm, noise_norm)
+            return {"theta": theta_norm, "noise": noise_norm, "auto": floored}[layer.target.scale]
+
+        size = size_of(length(theta), entries)
         ratio = size / norm
         if layer.target.scope == "example":
             ratio = ratio.mean(1, keepdim=True).expand_as(norm)
         if layer.target.scope == "batch":
-            all_sizes = size.expand(-1, norm.shape[1]).square().sum()
-            ratio = (all_sizes / norm.square().sum()).sqrt().expand_as(norm)
+            whole = size_of(length(theta).square().sum().sqrt(), entries.sum())
+            ratio = (whole.square() * norm.shape[1] / norm.square().sum()).sqrt().expand_as(norm)
         lambda_ = (layer.alpha.item() if alpha is None else alpha) * ratio
     lambda_ = lambda_.expand(-1, samples)
 
@@ -199,8 +214,10 @@ def plain(
 OUTPUTS = ("samples", "flat", "mean")
 
 
-def adaptive(alpha: float = 0.5, **settings) -> aimle.AdaptiveTarget:
-    return aimle.AdaptiveTarget(initial_alpha=alpha, **settings)
+def adaptive(alpha: float = 0.5, scale: str = "auto", **settings) -> aimle.AdaptiveTarget:
+    """A target that moves, but measures no reach: the next step is taken with alpha."""
+    given = {"target_norm": 1.0, "scale": scale, **settings}
+    return aimle.AdaptiveTarget(initial_alpha=alpha, **given)
 
 
 def gradient_shape(layer: aimle.PerturbedMap, theta: Tensor) -> tuple[int, ...]:

@@ -330,8 +330,8 @@ def test_the_fenchel_young_loss_and_its_gradient():
 @pytest.mark.parametrize(
     ("name", "structure", "settings", "limit"),
     [
-        ("aimle", "argmax", {"initial_alpha": 1.0}, 0.95),
-        ("aimle_forward", "argmax", {"initial_alpha": 1.0}, 0.8),
+        ("aimle", "argmax", {"alpha_range": (0.5, 0.5)}, 0.95),
+        ("aimle_forward", "argmax", {"alpha_range": (0.5, 0.5)}, 0.8),
         ("aimle_noise", "argmax", {}, 0.9),
         ("aimle_noise", "topk", {}, 0.9),
         ("imle", "argmax", {"lambda_": 0.5}, 0.7),

@@ -243,7 +243,7 @@ def test_torch_itself_refuses_integers_that_require_grad():
 
 @pytest.mark.parametrize("solver", [aimle.TopK(2), aimle.TopK(2).__call__], ids=["native", "own"])
 def test_derivatives_of_torch_func_are_refused_and_vmap_of_native_solvers_is_not(solver):
-    layer = aimle.AIMLE(solver, noise=None, target=aimle.AdaptiveTarget(initial_alpha=1.0))
+    layer = aimle.AIMLE(solver, noise=None, target=aimle.AdaptiveTarget.paper(initial_alpha=1.0))
     theta = torch.randn(3, 4, 5)
 
     def loss(x: torch.Tensor) -> torch.Tensor:

@@ -40,7 +40,7 @@ CALLS: dict[str, Misuse] = {
         topk,
         backward_handed(stats=torch.zeros(3, dtype=torch.float64)),
         ValueError,
-        ("stats", "[8]", "[3]"),
+        ("stats", "[11]", "[3]"),
     ),
     "bits of another shape": (
         forward_difference,
@@ -142,7 +142,9 @@ CALLS: dict[str, Misuse] = {
     ),
     "costs that the solver refuses after the step": (
         lambda: topk(
-            solver=aimle.GridPath(negative="error"), noise=None, target=aimle.AdaptiveTarget(5.0)
+            solver=aimle.GridPath(negative="error"),
+            noise=None,
+            target=aimle.AdaptiveTarget.paper(5.0),
         ),
         lambda f: run(f, torch.ones(2, 3, 3)),
         ValueError,

@@ -62,7 +62,11 @@ SETTINGS: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...]
         ("AIMLE", "target", "another AdaptiveTarget", "FixedTarget(lambda_=2.0)"),
     ),
     "momentum too late": (
-        lambda: setattr(topk(), "target", aimle.AdaptiveTarget(momentum=0.5)),
+        lambda: setattr(
+            topk(target=aimle.AdaptiveTarget.paper()),
+            "target",
+            aimle.AdaptiveTarget.paper(momentum=0.5),
+        ),
         ValueError,
         ("target without momentum", "momentum=0.5"),
     ),
@@ -130,13 +134,30 @@ SETTINGS: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...]
     "negative alpha": (
         lambda: aimle.AdaptiveTarget(-0.1),
         ValueError,
-        ("initial_alpha", "[0, inf]", "-0.1"),
+        ("initial_alpha", "[1e-06, 4]", "-0.1"),
+    ),
+    "no upper bound to measure with": (
+        lambda: aimle.AdaptiveTarget(alpha_range=(1.0, inf)),
+        ValueError,
+        ("alpha_range", "finite upper bound", "target_norm"),
+    ),
+    "momentum of a measured count": (
+        lambda: aimle.AdaptiveTarget(momentum=0.5),
+        ValueError,
+        ("momentum", "target_norm", "0.5"),
+    ),
+    "a given count in place of a measured one": (
+        lambda: setattr(
+            topk(target=aimle.AdaptiveTarget()), "target", aimle.AdaptiveTarget(target_norm=2.0)
+        ),
+        ValueError,
+        ("target_norm is None", "make a new layer"),
     ),
     "nan alpha": (lambda: aimle.AdaptiveTarget(nan), ValueError, ("initial_alpha", "nan")),
     "alpha out of its range": (
-        lambda: aimle.AdaptiveTarget(3.0, alpha_range=(0.0, 2.0)),
+        lambda: aimle.AdaptiveTarget(3.0, alpha_range=(1.0, 2.0)),
         ValueError,
-        ("initial_alpha", "[0, 2]", "3.0"),
+        ("initial_alpha", "[1, 2]", "3.0"),
     ),
     "range the wrong way": (
         lambda: aimle.AdaptiveTarget(alpha_range=(2, 1)),

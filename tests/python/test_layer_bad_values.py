@@ -56,7 +56,7 @@ def test_the_documented_nan(name: str, stranger: bool, symmetric: bool):
 def test_infinite_scores_are_choices_not_errors():
     """+inf is always chosen and -inf never; neither moves, the rest has its gradient."""
     x = torch.tensor([[inf, 0.1, -inf, 0.3, -0.2, 0.0]], dtype=torch.float64)
-    layer = topk(target=aimle.AdaptiveTarget(2.0), nb_samples=50)
+    layer = topk(target=aimle.AdaptiveTarget.paper(2.0), nb_samples=50)
     z, gradient = run(layer, x, key=KEY)
     assert z[..., 0].eq(1).all()
     assert z[..., 2].eq(0).all()

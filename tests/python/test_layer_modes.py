@@ -132,11 +132,12 @@ def test_straight_through_passes_dy_on(output: str, device: torch.device, key: T
 def test_eval_mode_is_the_noise_free_solution_and_the_state_rests(name: str, device: torch.device):
     problem = PROBLEMS[name]
     theta = problem.theta(3, device=device)
-    layer = aimle.AIMLE(problem.solver, nb_samples=5, target=adaptive(0.8)).to(device).eval()
+    target = adaptive(0.8, scale="theta")
+    layer = aimle.AIMLE(problem.solver, nb_samples=5, target=target).to(device).eval()
     before = {name: state_of(layer)[name] for name in ("alpha", "gbar", "updates")}
     z, gradient = run(layer, theta)
     assert torch.equal(z, problem.solver(theta).unsqueeze(1))
-    silent = aimle.AIMLE(problem.solver, noise=None, target=adaptive(0.8)).to(device)
+    silent = aimle.AIMLE(problem.solver, noise=None, target=target).to(device)
     assert torch.equal(gradient, run(silent, theta)[1])
     assert gradient.count_nonzero() > 0
     for name, value in before.items():

@@ -34,7 +34,10 @@ class Call:
         name, args = layer.solver.layer_arguments()
         if stranger:
             dims = layer.solver.instance_dims
-            name, args = "callable", [int(layer.solver.sense == "min"), dims]
+            name, args = (
+                "callable",
+                [int(layer.solver.sense == "min"), dims, int(layer.solver.fixed_size)],
+            )
         self.theta, self.layer = theta, layer
         self.key = torch.tensor([1, 2], device=theta.device)
         self.inputs = (theta, self.key, mask, k, layer.table)
@@ -61,7 +64,7 @@ LAYERS: dict[str, tuple[Callable[[], aimle.PerturbedMap], str, dict]] = {
     "forward": (lambda: topk(symmetric_perturbation=False), "topk", {}),
     "mean": (lambda: topk(output="mean", noise=aimle.SumOfGamma(3)), "topk", {}),
     "flat": (lambda: topk(output="flat", noise="normal"), "topk", {}),
-    "momentum": (lambda: topk(target=aimle.AdaptiveTarget(momentum=0.5)), "topk", {}),
+    "momentum": (lambda: topk(target=aimle.AdaptiveTarget.paper(momentum=0.5)), "topk", {}),
     "fixed": (lambda: topk(target=aimle.FixedTarget(2.0)), "topk", {}),
     "straight through": (lambda: aimle.STE(aimle.TopK(3)), "topk", {}),
     "grid": (lambda: aimle.AIMLE(aimle.GridPath(), noise=None), "grid", {}),
@@ -107,7 +110,7 @@ def test_opcheck_of_the_stages(name: str, device: torch.device):
     if name == "straight through":
         opcheck(ops.straight_through.default, (dy, *call.inputs, *call.settings))
         return
-    stepped = (dy, *call.inputs, call.layer.alpha, *call.settings)
+    stepped = (dy, *call.inputs, *call.state[:3:2], *call.settings)
     opcheck(ops.step.default, stepped)
     left, right, lambda_, counted = ops.step(*stepped)
     solutions = (solver(left), solver(right), lambda_, counted)
@@ -121,7 +124,7 @@ def test_opcheck_of_narrow_types(device: torch.device):
         opcheck(ops.perturbed_map.default, (*call.inputs, *call.state, *call.settings))
         call = Call(topk(), theta.detach(), stranger=True)
         opcheck(ops.perturb.default, (*call.inputs, *call.settings))
-        opcheck(ops.step.default, (call.dy(), *call.inputs, call.layer.alpha, *call.settings))
+        opcheck(ops.step.default, (call.dy(), *call.inputs, *call.state[:3:2], *call.settings))
 
 
 # ---- torch.compile -------------------------------------------------------------------------------
@@ -300,7 +303,7 @@ def test_strangers_and_natives_agree_under_compile(device: torch.device):
     results = []
     for solver in (aimle.TopK(3), Traceable()):
         torch._dynamo.reset()
-        layer = aimle.AIMLE(solver, nb_samples=2, target=aimle.AdaptiveTarget(0.7)).to(device)
+        layer = aimle.AIMLE(solver, nb_samples=2, target=aimle.AdaptiveTarget.paper(0.7)).to(device)
         compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
         results.append(train(layer, compiled, [theta]))
     torch.testing.assert_close(*results, rtol=0, atol=0)

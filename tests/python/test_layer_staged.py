@@ -141,7 +141,7 @@ def hardmax(scores: Tensor) -> Tensor:
 
 def test_any_function_will_do(device: torch.device, key: Tensor):
     theta = randn(5, 7, device=device)
-    target = aimle.AdaptiveTarget(0.7)
+    target = aimle.AdaptiveTarget.paper(0.7)
     expected = run(aimle.AIMLE(aimle.Argmax(), target=target).to(device), theta, key=key)
     for solver in (hardmax, lambda x: hardmax(x), torch.nn.Softmax(-1)):
         layer = aimle.AIMLE(solver, target=target).to(device)
@@ -166,7 +166,9 @@ def test_the_dimensions_behind_the_batch_are_the_instances(device: torch.device,
     expected = run(
         aimle.AIMLE(problem.solver, nb_samples=2, target=target).to(device), theta, key=key
     )
-    layer = aimle.AIMLE(cheapest, nb_samples=2, target=target, sense="min").to(device)
+    layer = aimle.AIMLE(
+        cheapest, nb_samples=2, target=target, sense="min", symmetric_perturbation=False
+    ).to(device)
     z, gradient = run(layer, theta, key=key)
     assert torch.equal(z, expected[0])
     assert torch.equal(gradient, expected[1])
@@ -217,6 +219,10 @@ def test_a_callable_may_keep_or_change_what_it_was_given(device: torch.device, k
 def test_autocast_does_not_reach_a_callable(symmetric: bool, device: torch.device, key: Tensor):
     """Forward runs under autocast and backward does not: both must solve in one precision."""
     weights = randn(7, 7, dtype=torch.float32, device=device)
+    try:
+        weights.bfloat16() @ weights.bfloat16()
+    except RuntimeError as error:
+        pytest.skip(f"PyTorch cannot multiply bfloat16 on this machine: {error}")
 
     def solver(scores: Tensor) -> Tensor:
         return hardmax(scores @ weights)
@@ -224,7 +230,7 @@ def test_autocast_does_not_reach_a_callable(symmetric: bool, device: torch.devic
     theta, dy = (randn(200, *n, 7, dtype=torch.float32, device=device) for n in ((), (1,)))
     results = []
     for enabled in (False, True):
-        target = aimle.AdaptiveTarget(0.01)
+        target = aimle.AdaptiveTarget.paper(0.01)
         layer = aimle.AIMLE(solver, symmetric_perturbation=symmetric, target=target).to(device)
         given = leaf(theta)
         with torch.autocast(device.type, torch.bfloat16, enabled=enabled):
@@ -273,9 +279,10 @@ TARGETS = st.one_of(
     st.builds(aimle.FixedTarget, st.sampled_from([0.0, 0.5, 10.0])),
     st.builds(
         aimle.AdaptiveTarget,
-        initial_alpha=st.sampled_from([0.0, 0.3, 2.0]),
+        initial_alpha=st.sampled_from([1e-6, 0.3, 2.0]),
+        target_norm=st.sampled_from([None, 1.0]),
         scope=st.sampled_from(["example", "sample", "batch"]),
-        scale=st.sampled_from(["theta", "noise"]),
+        scale=st.sampled_from(["auto", "theta", "noise"]),
     ),
 )
 
@@ -285,9 +292,11 @@ def calls(draw) -> dict[str, Any]:
     """Everything that makes one call of a layer."""
     problem = PROBLEMS[draw(st.sampled_from(list(PROBLEMS)))]
     target = draw(TARGETS)
-    scaled = isinstance(target, aimle.AdaptiveTarget) and target.scale == "noise"
+    scale = getattr(target, "scale", "theta")
+    scaled = scale == "noise"
     noises = [noise for noise in NOISES.values() if noise is not None or not scaled]
-    topk = isinstance(problem.solver, aimle.TopK)
+    # A callable cannot say which rows have a single solution; only the paper's norms see those.
+    topk = isinstance(problem.solver, aimle.TopK) and scale == "theta"
     return {
         "problem": problem,
         "batch": draw(st.lists(st.integers(1, 3), max_size=2)),

@@ -17,7 +17,7 @@ STATE = ("alpha", "gbar", "updates")
 
 def make(stranger: bool = False, **settings) -> aimle.AIMLE:
     solver = aimle.TopK(3)
-    settings = {"nb_samples": 2, "target": aimle.AdaptiveTarget(1.0), **settings}
+    settings = {"nb_samples": 2, "target": aimle.AdaptiveTarget.paper(1.0), **settings}
     return aimle.AIMLE(Disguised(solver) if stranger else solver, **settings)
 
 
@@ -33,11 +33,13 @@ def test_the_state_is_three_buffers(device: torch.device):
     assert layer.alpha.dtype == layer.gbar.dtype == torch.float64
     assert layer.updates.dtype == torch.int64
     assert (layer.alpha, layer.gbar, layer.updates) == (1.0, 1.0, 0)
-    assert aimle.AIMLE(aimle.TopK(3)).alpha == 0.0
-    assert aimle.AIMLE(aimle.TopK(3), target=aimle.AdaptiveTarget(rule="multiplicative")).alpha == 1
+    default = aimle.AIMLE(aimle.TopK(3))
+    assert set(default.state_dict()) == {*STATE, "reach"}
+    assert (default.alpha, default.reach) == (4.0, 0.0)
+    assert aimle.AIMLE(aimle.TopK(3), target=aimle.AdaptiveTarget.paper()).alpha == 0.0
     assert list(layer.parameters()) == []
     assert list(aimle.IMLE(aimle.TopK(3)).state_dict()) == []
-    assert "velocity" in make(target=aimle.AdaptiveTarget(momentum=0.5)).state_dict()
+    assert "velocity" in make(target=aimle.AdaptiveTarget.paper(momentum=0.5)).state_dict()
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer, steps: range) -> l
 @both_paths
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
 def test_a_resumed_run_continues_bit_for_bit(stranger: bool, momentum: float, device: torch.device):
-    target = aimle.AdaptiveTarget(0.5, step=0.05, momentum=momentum)
+    target = aimle.AdaptiveTarget.paper(0.5, step=0.05, momentum=momentum)
 
     def build() -> tuple[nn.Module, torch.optim.Optimizer]:
         torch.manual_seed(0)
@@ -145,17 +147,20 @@ def test_settings_may_change_between_steps(stranger: bool, device: torch.device,
 
 
 def test_another_adaptive_target_takes_over_the_state(device: torch.device, key: Tensor):
-    layer = make(target=aimle.AdaptiveTarget(1.0, step=0.5)).to(device)
+    layer = make(target=aimle.AdaptiveTarget.paper(1.0, step=0.5)).to(device)
     run(layer, randn(5, 8, device=device), key=key)
     alpha = layer.alpha.clone()
-    layer.target = aimle.AdaptiveTarget(step=0.125)
+    layer.target = aimle.AdaptiveTarget.paper(step=0.125)
     assert layer.alpha == alpha != 1.0
     run(layer, randn(5, 8, device=device), key=key)
     assert (layer.alpha - alpha).abs() == 0.125
 
 
 def test_leaving_the_meta_device_a_layer_is_as_new(device: torch.device):
-    settings = {"noise": aimle.SumOfGamma(3), "target": aimle.AdaptiveTarget(0.5, momentum=0.5)}
+    settings = {
+        "noise": aimle.SumOfGamma(3),
+        "target": aimle.AdaptiveTarget.paper(0.5, momentum=0.5),
+    }
     made = make(**settings).to(device)
     with torch.device("meta"):
         model = nn.Sequential(nn.Linear(4, 8), make(**settings))
@@ -166,7 +171,7 @@ def test_leaving_the_meta_device_a_layer_is_as_new(device: torch.device):
 
 
 def test_one_target_may_serve_many_layers(device: torch.device):
-    target = aimle.AdaptiveTarget(0.5)
+    target = aimle.AdaptiveTarget.paper(0.5)
     first, second = (make(target=target).to(device) for _ in range(2))
     run(first, randn(3, 8, device=device))
     assert (first.updates, second.updates) == (1, 0)
@@ -183,7 +188,9 @@ def test_alpha_is_read_at_backward_time(stranger: bool, device: torch.device, ke
     z = layer(x, key=key)
     layer.alpha.fill_(3.0)
     z.backward(dy)
-    expected = run(make(stranger, target=aimle.AdaptiveTarget(3.0)).to(device), theta, dy, key=key)
+    expected = run(
+        make(stranger, target=aimle.AdaptiveTarget.paper(3.0)).to(device), theta, dy, key=key
+    )
     assert torch.equal(x.grad, expected[1])
 
 
@@ -203,7 +210,7 @@ def test_two_calls_in_one_graph(stranger: bool, symmetric: bool, device: torch.d
 @both_paths
 def test_retain_graph_and_accumulation(stranger: bool, device: torch.device, key: Tensor):
     theta, dy = randn(4, 8, device=device), randn(4, 2, 8, device=device)
-    frozen = aimle.AdaptiveTarget(1.0, step=0.0)
+    frozen = aimle.AdaptiveTarget.paper(1.0, step=0.0)
     for symmetric in (True, False):
         layer = make(stranger, target=frozen, symmetric_perturbation=symmetric).to(device)
         _, once = run(layer, theta, dy, key=key)

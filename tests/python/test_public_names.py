@@ -114,7 +114,7 @@ def test_numbers_of_numpy_are_numbers():
         noise=aimle.SumOfGamma(np.int32(3), np.uint8(5)),
         nb_samples=np.int64(4),
         theta_noise_temperature=np.float32(0.5),
-        target=aimle.AdaptiveTarget(np.float64(0), step=np.float32(0.001)),
+        target=aimle.AdaptiveTarget(np.float64(1), step=np.float32(0.001)),
     )
     assert torch.equal(numpy(theta, key=key), plain(theta, key=key))
     assert numpy.solver == plain.solver

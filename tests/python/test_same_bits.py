@@ -150,16 +150,18 @@ def random_target(rng: random.Random, noise: aimle.Noise | None):
         return aimle.FixedTarget(rng.choice([0.0, 0.3, 5.0]))
     if rng.random() < 0.1:
         return aimle.AdaptiveTarget.reference()
-    rule = rng.choice(["additive", "multiplicative"])
-    return aimle.AdaptiveTarget(
-        rng.choice([0.0, 0.5, 2.0]) if rule == "additive" else rng.choice([1.0, 3.0]),
+    settings = {
+        "scope": rng.choice(["example", "sample", "batch"]),
+        "scale": rng.choice(["auto", "theta"] + ["noise"] * (noise is not None)),
+    }
+    if rng.random() < 0.5:
+        return aimle.AdaptiveTarget(rng.choice([0.1, 0.5, 2.0]), **settings)
+    return aimle.AdaptiveTarget.paper(
+        rng.choice([0.0, 0.5, 2.0]),
         step=rng.choice([1e-3, 0.1]),
         target_norm=rng.choice([0.5, 1.0, 4.0]),
-        scope=rng.choice(["example", "sample", "batch"]),
-        scale="theta" if noise is None else rng.choice(["theta", "noise"]),
-        rule=rule,
-        alpha_range=(1.0, 1000.0) if rule == "multiplicative" else None,
-        momentum=rng.choice([0.0, 0.5]) if rule == "additive" else 0.0,
+        momentum=rng.choice([0.0, 0.5]),
+        **settings,
     )
 
 

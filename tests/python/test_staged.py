@@ -17,7 +17,7 @@ def one_hot(scores: Tensor) -> Tensor:
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("scope", ["example", "sample", "batch"])
 def test_nan_gradients_reach_theta_through_any_solver(solver, symmetric, scope):
-    target = AdaptiveTarget(initial_alpha=0.5, scope=scope)
+    target = AdaptiveTarget.paper(initial_alpha=0.5, scope=scope)
     layer = aimle.AIMLE(solver, nb_samples=3, symmetric_perturbation=symmetric, target=target)
     theta = torch.randn(4, 6, requires_grad=True)
     dy = torch.randn(4, 3, 6)
@@ -33,7 +33,7 @@ def test_nan_gradients_reach_theta_through_any_solver(solver, symmetric, scope):
 
 @pytest.mark.parametrize("solver", [one_hot, aimle.Argmax()], ids=["callable", "native"])
 def test_nan_in_theta_reaches_its_gradient_through_any_solver(solver):
-    layer = aimle.AIMLE(solver, target=AdaptiveTarget(initial_alpha=0.5))
+    layer = aimle.AIMLE(solver, target=AdaptiveTarget.paper(initial_alpha=0.5))
     theta = torch.randn(3, 6)
     theta[1, 2] = torch.nan
     theta.requires_grad_()
@@ -45,7 +45,7 @@ def test_nan_in_theta_reaches_its_gradient_through_any_solver(solver):
 def test_only_the_reference_counts_samples_without_a_gradient(solver):
     """A huge step changes both entries of two choices of one, in the samples that step."""
     for target, count in [
-        (AdaptiveTarget(initial_alpha=1e6, decay=0.0, scope="batch"), 2.0),
+        (AdaptiveTarget.paper(initial_alpha=1e6, decay=0.0, scope="batch"), 2.0),
         (AdaptiveTarget.reference(initial_alpha=1e6, decay=0.0), 1.0),
     ]:
         layer = aimle.AIMLE(solver, nb_samples=2, target=target)

@@ -214,7 +214,11 @@ TEST(Estimators, ReferenceIsTheAuthorsCodeWithOneStepForTheBatch) {
     return std::pair(theta.grad(), layer->stats().at("lambda_max").item<double>());
   };
   const EstimatorOptions reference = {.nb_samples = 4, .initial_alpha = 1.0, .reference = true};
-  const EstimatorOptions batch = {.nb_samples = 4, .initial_alpha = 1.0, .scope = "batch"};
+  const EstimatorOptions batch = {.nb_samples = 4,
+                                  .initial_alpha = 1.0,
+                                  .target_norm = 1.0,
+                                  .scope = "batch",
+                                  .scale = "theta"};
   const auto [theirs, their_lambda] = state(reference);
   const auto [ours, our_lambda] = state(batch);
   EXPECT_DOUBLE_EQ(their_lambda, our_lambda);

@@ -34,7 +34,7 @@ TEST(Layer, ReturnsHardSamplesAndAGradient) {
   z.backward(at::randn(z.sizes()));
   EXPECT_GT(theta.grad().abs().sum().item<double>(), 0.0);
   EXPECT_EQ(layer.state().at("updates").item<int64_t>(), 1);
-  EXPECT_NE(layer.state().at("alpha").item<double>(), 1.0);
+  EXPECT_GT(layer.state().at("reach").item<double>(), 0.0);
   EXPECT_GT(layer.stats().at("lambda_mean").item<double>(), 0.0);
 }
 
@@ -111,13 +111,12 @@ TEST(Layer, AlphaStartsWhereItsRuleStarts) {
     options.initial_alpha = given;
     return Layer(options).state().at("alpha").item<double>();
   };
-  constexpr auto kMultiplicative = AdaptiveTarget::Rule::kMultiplicative;
-  EXPECT_EQ(start({}), 0.0);
+  EXPECT_EQ(start({}), 4.0);
   EXPECT_EQ(start({}, 0.5), 0.5);
-  EXPECT_EQ(start({.alpha_min = 0.25}), 0.25);
-  EXPECT_EQ(start({.rule = kMultiplicative, .alpha_min = 1e-3, .alpha_max = 1e3}), 1.0);
-  EXPECT_EQ(start({.rule = kMultiplicative, .alpha_min = 2.0, .alpha_max = 1e3}), 2.0);
-  EXPECT_THROW(start({.rule = kMultiplicative}), c10::ValueError);
+  EXPECT_EQ(start(AdaptiveTarget::paper()), 0.0);
+  EXPECT_EQ(start({.alpha_max = 2.0}), 2.0);
+  EXPECT_EQ(start({.target_norm = 1.0, .alpha_min = 0.25, .alpha_max = 0.0}), 0.25);
+  EXPECT_THROW(start({.alpha_min = 0.0}), c10::ValueError);
   EXPECT_THROW(start({.alpha_max = 1.0}, 1.5), c10::ValueError);
   EXPECT_THROW(start({}, -0.5), c10::ValueError);
 }

@@ -53,30 +53,37 @@ LayerOptions with_common(LayerOptions layer, const EstimatorOptions& options) {
   return layer;
 }
 
+/// The library's target with what was given; a step without a rule asks for the additive one.
 AdaptiveTarget adaptive_target(const EstimatorOptions& options) {
-  AdaptiveTarget target;
+  const bool reference = options.reference.value_or(false);
+  AdaptiveTarget target = reference ? AdaptiveTarget::paper() : AdaptiveTarget{};
+  target.reference = reference;
+  if (reference) target.scope = AdaptiveTarget::Scope::kBatch;
   target.step = options.step.value_or(target.step);
   target.target_norm = options.target_norm.value_or(target.target_norm);
   target.decay = options.decay.value_or(target.decay);
   target.factor = options.factor.value_or(target.factor);
   target.momentum = options.momentum.value_or(target.momentum);
-  target.reference = options.reference.value_or(false);
-  const std::string scope = options.scope.value_or(target.reference ? "batch" : "example");
-  target.scope = ops::parse_word("estimator", "scope", scope, ops::kScopes);
-  target.scale =
-      ops::parse_word("estimator", "scale", options.scale.value_or("theta"), ops::kScales);
-  target.rule =
-      ops::parse_word("estimator", "rule", options.rule.value_or("additive"), ops::kRules);
-  constexpr double kUnbounded = std::numeric_limits<double>::infinity();
-  const bool additive = target.rule == AdaptiveTarget::Rule::kAdditive;
-  const auto [low, high] =
-      options.alpha_range.value_or(additive ? std::pair(0.0, kUnbounded) : std::pair(1.0, 1000.0));
-  TORCH_CHECK_VALUE(high > 0.0,
-                    "[aimle::estimator] expected alpha_range with an upper end > 0 but "
-                    "got (",
-                    low, ", ", high, ")");
-  target.alpha_min = low;
-  target.alpha_max = high == kUnbounded ? 0.0 : high;
+  if (options.scope) {
+    target.scope = ops::parse_word("estimator", "scope", *options.scope, ops::kScopes);
+  }
+  if (options.scale) {
+    target.scale = ops::parse_word("estimator", "scale", *options.scale, ops::kScales);
+  }
+  if (options.rule) {
+    target.rule = ops::parse_word("estimator", "rule", *options.rule, ops::kRules);
+  } else if (options.step) {
+    target.rule = AdaptiveTarget::Rule::kAdditive;
+  }
+  if (options.alpha_range) {
+    const auto [low, high] = *options.alpha_range;
+    TORCH_CHECK_VALUE(high > 0.0,
+                      "[aimle::estimator] expected alpha_range with an upper end > 0 but "
+                      "got (",
+                      low, ", ", high, ")");
+    target.alpha_min = low;
+    target.alpha_max = high == std::numeric_limits<double>::infinity() ? 0.0 : high;
+  }
   return target;
 }
 
@@ -95,8 +102,10 @@ LayerOptions aimle_options(SolverSpec solver, const EstimatorOptions& options) {
   layer.target = adaptive_target(options);
   layer.initial_alpha = options.initial_alpha;
   layer.initial_gbar = options.initial_gbar.value_or(layer.initial_gbar);
-  layer.difference =
-      options.symmetric_perturbation.value_or(true) ? Difference::kCentral : Difference::kForward;
+  if (options.symmetric_perturbation) {
+    layer.difference =
+        *options.symmetric_perturbation ? Difference::kCentral : Difference::kForward;
+  }
   return layer;
 }
 
@@ -116,7 +125,7 @@ std::unique_ptr<Estimator> build_aimle_noise(const EstimatorInfo& info, SolverSp
                                              const EstimatorOptions& options) {
   EstimatorOptions changed = options;
   changed.scale = options.scale.value_or("noise");
-  changed.rule = options.rule.value_or("multiplicative");
+  if (!options.alpha_range) changed.alpha_range = {1.0, 1.0};  // the step does not adapt
   return layer_estimator(info, aimle_options(std::move(solver), changed));
 }
 

@@ -176,7 +176,11 @@ class AuthorsMap(PerturbedMap):
         target = self.our_target
         if target is not None:
             self._target_arguments = target_arguments(target.settings(self.reference))
-        settings = ["callable", [int(self.sense == "min"), theta.dim() - 1], *self._settings(True)]
+        settings = [
+            "callable",
+            [int(self.sense == "min"), theta.dim() - 1, 0],
+            *self._settings(True),
+        ]
         noiseless = self.noise is None
         key = blank_key(theta) if noiseless else draw_key(theta)
         make = OwnRuleCall if target is None else AuthorsCall

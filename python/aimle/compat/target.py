@@ -130,7 +130,7 @@ class AdaptiveTargetDistribution(BaseTargetDistribution):
             "previous_beta_update": torch.tensor(0.0, dtype=torch.float64),
         }
         # Bad values are refused here, by name.
-        AdaptiveTarget(initial_alpha=initial_beta, initial_gbar=initial_grad_norm)
+        AdaptiveTarget.paper(initial_alpha=initial_beta, initial_gbar=initial_grad_norm)
         self.settings(reference=False)
 
     @property
@@ -189,7 +189,7 @@ class AdaptiveTargetDistribution(BaseTargetDistribution):
 
     def settings(self, reference: bool) -> AdaptiveTarget:
         """As the layers know it."""
-        make = AdaptiveTarget.reference if reference else AdaptiveTarget
+        make = AdaptiveTarget.reference if reference else AdaptiveTarget.paper
         return make(
             step=self.beta_update_step,
             target_norm=self.target_norm,

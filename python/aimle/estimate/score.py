@@ -115,7 +115,7 @@ class CovarianceAIMLE(AIMLE):
         share: float = 0.5,
         noise: Noise | str | None = Gumbel(),  # noqa: B008  (frozen)
         nb_samples: int = 2,
-        symmetric_perturbation: bool = True,
+        symmetric_perturbation: bool | None = None,
         theta_noise_temperature: float = 1.0,
         target_noise_temperature: float | None = None,
         target: Target = AdaptiveTarget(),  # noqa: B008  (frozen)

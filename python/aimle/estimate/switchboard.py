@@ -57,8 +57,8 @@ def _aimle_forward(solver: Any, **settings) -> AIMLE:
 
 
 def _aimle_noise(solver: Any, **settings) -> AIMLE:
-    """AIMLE with the step scaled by the noise and adapted multiplicatively."""
-    return _aimle(solver, **{"scale": "noise", "rule": "multiplicative", **settings})
+    """AIMLE with a constant step, as long as the noise."""
+    return _aimle(solver, **{"scale": "noise", "alpha_range": (1.0, 1.0), **settings})
 
 
 def _imle_central(solver: Any, **settings) -> IMLE:
