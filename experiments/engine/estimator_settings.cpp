@@ -84,7 +84,8 @@ NoiseSpec default_noise(const EstimatorInfo& method, int64_t k) {
 }
 
 int64_t given_samples(const EstimatorInfo& method, const EstimatorOptions& options) {
-  return gives_mean(method) ? 1 : options.nb_samples.value_or(1);
+  if (gives_mean(method)) return 1;
+  return options.nb_samples.value_or(method.name == "aimle_covariance" ? 2 : 1);
 }
 
 at::Tensor with_samples(const at::Tensor& z, const at::Tensor& theta, int64_t dim) {

@@ -39,7 +39,9 @@ class Explainer {
     // Methods for one of n train on one word's worth of weight, and are tested on k words.
     takes_k_ = method.applies_to(topk(k_));
     const SolverSpec solver = takes_k_ ? topk(k_) : argmax();
-    estimator_ = make_estimator(settings, solver, chosen_estimator_options(settings), device_);
+    const EstimatorOptions options = chosen_estimator_options(settings);
+    estimator_ = make_estimator(settings, solver, options, device_);
+    given_samples_ = given_samples(method, options);
     adam_ = std::make_unique<Adam>(parameters_of(*model_),
                                    AdamOptions{.lr = settings.get<double>("lr"), .eps = 1e-7});
     const auto seed = static_cast<uint32_t>(settings.get<int64_t>("seed"));
@@ -56,13 +58,15 @@ class Explainer {
     const LayerCall call = {
         .mask = words.mask, .k = takes_k_ ? words.k : std::nullopt, .key = batch.key};
     const at::Tensor theta = model_->selector(words.vectors, words.mask, subkey(batch.key, 1));
-    const at::Tensor z = with_samples((*estimator_)(theta, call), theta, 1);  // [B, S, L]
+    const at::Tensor scored = averaging(theta, given_samples_);
+    const at::Tensor z = with_samples((*estimator_)(scored, call), scored, 1);  // [B, S, L]
     const at::Tensor rating = model_->predictor(words.vectors, z, words.count);
     const at::Tensor errors = (rating - words.ratings.unsqueeze(1)).square();
-    at::Tensor objective = errors.mean();
+    at::Tensor objective = errors.sum(1).mean();
     if (estimator_->needs_losses()) {
       const at::Tensor losses = errors.detach();
-      objective = objective + (estimator_->surrogate(theta, z, losses, call) - losses).mean();
+      objective =
+          objective + (estimator_->surrogate(scored, z, losses, call) - losses).sum(1).mean();
     }
     adam_->zero_grad();
     objective.backward();
@@ -173,7 +177,8 @@ class Explainer {
   at::Device device_;
   int64_t k_;
   bool masked_;
-  bool takes_k_ = true;  // whether the method chooses k words, not one
+  bool takes_k_ = true;        // whether the method chooses k words, not one
+  int64_t given_samples_ = 1;  // of a step
   L2xModel model_;
   std::unique_ptr<Estimator> estimator_;
   std::unique_ptr<Adam> adam_;

@@ -63,6 +63,7 @@ class TreeLearner {
     noise_temperature_ = options.theta_noise_temperature.value_or(1.0);
     gradient_ = link_gradient(settings, options);
     links_ = method.soft && !options.hard.value_or(false) ? Links::kAny : Links::kTrees;
+    given_samples_ = given_samples(method, options);
     estimator_ = make_estimator(settings, solver_, options, device_);
     const double lr = settings.get<double>("lr");
     adam_ =
@@ -79,15 +80,16 @@ class TreeLearner {
   Scalars step(const Batch& batch) {
     const at::Tensor paths = data_->train.paths.index_select(0, batch.rows);
     const at::Tensor theta = scores(paths);
-    const auto [z, links] = choose(*estimator_, wiring_, gradient_, theta, batch.key);
+    const at::Tensor scored = averaging(theta, given_samples_);
+    const auto [z, links] = choose(*estimator_, wiring_, gradient_, scored, batch.key);
     const at::Tensor nll =
         path_nll(paths, model_->decoder(paths, links, horizon_, wiring_, links_));
     const at::Tensor kl = score_kl(theta, kVertices);
-    at::Tensor objective = (nll.mean(1) + kl).mean();
-    const at::Tensor loss = objective.detach();
+    at::Tensor objective = (nll.sum(1) + kl).mean();
+    const at::Tensor loss = (nll.detach().mean(1) + kl.detach()).mean();
     if (estimator_->needs_losses()) {
       const at::Tensor losses = nll.detach();
-      objective = objective + (estimator_->surrogate(theta, z, losses) - losses).mean();
+      objective = objective + (estimator_->surrogate(scored, z, losses) - losses).sum(1).mean();
     }
     adam_->zero_grad();
     objective.backward();
@@ -196,6 +198,7 @@ class TreeLearner {
   Links links_ = Links::kAny;
   NoiseSpec noise_;
   double noise_temperature_ = 1.0;
+  int64_t given_samples_ = 1;  // of a step
   std::unique_ptr<Estimator> estimator_;
   std::unique_ptr<Adam> adam_;
 };
