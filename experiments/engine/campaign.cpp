@@ -16,6 +16,7 @@
 #endif
 
 #include "aimle/base/numbers.h"
+#include "experiments/engine/estimator_settings.h"
 #include "experiments/engine/own_stream.h"
 #include "experiments/engine/run.h"
 #include "experiments/engine/summary.h"
@@ -108,6 +109,7 @@ std::vector<Run> plan(const Campaign& campaign) {
       settings.set(name, values[i], Origin::kUser);
       cell += (i == 0 ? "" : ",") + name + "=" + values[i];
     }
+    keep_what_the_method_is(settings);
     std::vector<int64_t> seeds = campaign.seeds;
     const bool named = !seeds.empty();
     if (!named) seeds.push_back(settings.get<int64_t>("seed"));

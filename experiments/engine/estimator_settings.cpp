@@ -3,6 +3,8 @@
 #include <ATen/Functions.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+
 #include "experiments/run/failure.h"
 
 namespace aimle::experiments {
@@ -26,6 +28,26 @@ void check_setting(const std::string& name, const std::string& text) {
   } catch (const c10::Error& error) {
     throw Failure(error.what_without_backtrace());
   }
+}
+
+/// The settings that make a method what its name says, where it takes them.
+std::vector<std::string> settings_of_the_name(const std::string& method) {
+  if (method == "aimle_noise") return {"scale", "rule", "factor", "alpha_range", "initial_alpha"};
+  if (method == "imle") return {"symmetric_perturbation"};
+  return {};
+}
+
+OptionValues replaced(OptionValues values, const OptionValues& own) {
+  for (const auto& [name, value] : own) {
+    const auto same = std::find_if(values.begin(), values.end(),
+                                   [&](const auto& entry) { return entry.first == name; });
+    if (same == values.end()) {
+      values.emplace_back(name, value);
+    } else {
+      same->second = value;
+    }
+  }
+  return values;
 }
 
 bool gives_mean(const EstimatorInfo& method) { return method.name == "dpo"; }
@@ -59,7 +81,36 @@ std::vector<Option> estimator_options() {
   return options;
 }
 
-EstimatorOptions chosen_estimator_options(const Settings& settings) {
+OptionValues with_paper_target(const OptionValues& own) {
+  const OptionValues algorithm_1 = {{"symmetric_perturbation", "true"},
+                                    {"initial_alpha", "0"},
+                                    {"step", "0.001"},
+                                    {"target_norm", "1"},
+                                    {"decay", "0.9"},
+                                    {"scope", "example"},
+                                    {"scale", "theta"},
+                                    {"rule", "additive"},
+                                    {"factor", "1.1"},
+                                    {"alpha_range", "0:inf"},
+                                    {"momentum", "0"},
+                                    {"initial_gbar", "1"},
+                                    {"reference", "false"}};
+  return replaced(algorithm_1, own);
+}
+
+OptionValues with_reference_target(const OptionValues& own) {
+  return replaced(with_paper_target({{"scope", "batch"}, {"reference", "true"}}), own);
+}
+
+void keep_what_the_method_is(Settings& settings) {
+  for (const std::string& name : settings_of_the_name(settings.get<std::string>("method"))) {
+    if (settings.origin(name) == Origin::kPreset) settings.set(name, Json(""), Origin::kDefault);
+  }
+}
+
+EstimatorOptions chosen_estimator_options(const Settings& given) {
+  Settings settings = given;
+  keep_what_the_method_is(settings);
   const EstimatorInfo& method = estimator_info(settings.get<std::string>("method"));
   EstimatorOptions options;
   for (const SettingInfo& setting : settings_for_users()) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "aimle/torch/estimator.h"
@@ -11,6 +13,20 @@ namespace aimle::experiments {
 
 /// `method`, and one text option for every setting of the estimators; empty: the method's default.
 std::vector<Option> estimator_options();
+
+/// Values of options by name, as in a preset.
+using OptionValues = std::vector<std::pair<std::string, Json>>;
+
+/// Every setting of the adaptive step, so that a preset does not depend on the library's defaults:
+/// Algorithm 1 of the paper as printed (c = 1, a step of 1e-3 from alpha = 0), and what the
+/// authors' code does instead. `own` are further values of the preset; those of the same name win.
+OptionValues with_paper_target(const OptionValues& own);
+OptionValues with_reference_target(const OptionValues& own);
+
+/// Removes values of the preset that would turn the method into another one: `aimle_noise` has its
+/// own scale, rule and bounds, `imle` its own difference. What the user or a config.json says
+/// stays.
+void keep_what_the_method_is(Settings& settings);
 
 /// What the settings say, without what this method does not take: a Failure if the user asked for
 /// it, silence if a default or a preset did. Every sample is given out; `dpo` has their mean alone.
