@@ -11,6 +11,7 @@
 #include "experiments/engine/randomness.h"
 #include "experiments/nri/choice.h"
 #include "experiments/nri/data.h"
+#include "experiments/nri/evidence.h"
 #include "experiments/nri/model.h"
 #include "experiments/nri/scores.h"
 
@@ -61,6 +62,8 @@ class TreeLearner {
     noisy_ = method.name == "sst" || method.name == "ste";
     noise_ = options.noise.value_or(NoiseSpec{});
     noise_temperature_ = options.theta_noise_temperature.value_or(1.0);
+    const bool noise_free = noise_.kind == NoiseKind::kNone || method.name == "dbb";
+    tree_temperature_ = noise_free ? 0.0 : noise_temperature_;
     gradient_ = link_gradient(settings, options);
     links_ = method.soft && !options.hard.value_or(false) ? Links::kAny : Links::kTrees;
     given_samples_ = given_samples(method, options);
@@ -153,9 +156,23 @@ class TreeLearner {
     return solve(solver_, theta + eps * temperature);
   }
 
+  /// Sum over the graphs of the nll of one tree each.
+  at::Tensor tree_nll(const at::Tensor& paths, const at::Tensor& tree) {
+    const at::Tensor links = wiring_.both_ways(tree).unsqueeze(1);
+    return path_nll(paths, model_->decoder(paths, links, 1, wiring_, Links::kTrees)).sum();
+  }
+
+  /// Sums over the graphs of nll and KL of trees drawn from the scores (evidence.h), by n: [2].
+  at::Tensor tree_evidence(const at::Tensor& paths, const at::Tensor& theta,
+                           const at::Tensor& key) {
+    const at::Tensor tree = draw_tree(theta, kVertices, tree_temperature_, key);
+    const at::Tensor kl = tree_kl(theta, kVertices, tree_temperature_).sum();
+    return at::stack({tree_nll(paths, tree).to(at::kDouble), kl / double{kVertices}});
+  }
+
   void measure(const std::string& split, const Split& data, const at::Tensor& key,
                Metrics& metrics) {
-    at::Tensor sums = at::zeros({8}, at::device(device_).dtype(at::kDouble));
+    at::Tensor sums = at::zeros({10}, at::device(device_).dtype(at::kDouble));
     for (int64_t first = 0; first < data.count(); first += kEvaluationBatch) {
       const int64_t count = std::min(kEvaluationBatch, data.count() - first);
       const at::Tensor paths = data.paths.narrow(0, first, count);
@@ -166,12 +183,10 @@ class TreeLearner {
                                   : solve(solver_, theta);
       const at::Tensor scored =
           authors_ ? perturbed_tree(theta, {}, 1.0, subkey(batch_key, 1)) : tree;
-      const at::Tensor links = wiring_.both_ways(tree).unsqueeze(1);
-      const at::Tensor nll =
-          path_nll(paths, model_->decoder(paths, links, 1, wiring_, Links::kTrees)).sum();
-      const at::Tensor kl = score_kl(theta, kVertices).sum();
+      const at::Tensor nll = tree_nll(paths, tree), kl = score_kl(theta, kVertices).sum();
       const at::Tensor truth = data.trees.narrow(0, first, count);
-      sums += at::cat({at::stack({nll, kl}).to(at::kDouble), score_trees(truth, scored)});
+      sums += at::cat({at::stack({nll, kl}).to(at::kDouble), score_trees(truth, scored),
+                       tree_evidence(paths, theta, subkey(batch_key, 2))});
     }
     const at::Tensor means = (sums / data.count()).cpu();
     const auto mean = [&](int64_t i) { return means[i].item<double>(); };
@@ -180,6 +195,9 @@ class TreeLearner {
     metrics.emplace_back(split + "_elbo", -mean(0) - mean(1));
     metrics.emplace_back(split + "_nll", mean(0));
     metrics.emplace_back(split + "_kl", mean(1));
+    metrics.emplace_back(split + "_tree_elbo", -mean(8) - mean(9));
+    metrics.emplace_back(split + "_tree_nll", mean(8));
+    metrics.emplace_back(split + "_tree_kl", mean(9));
     metrics.emplace_back(split + "_precision", 100.0 * mean(scored));
     metrics.emplace_back(split + "_recall", 100.0 * mean(scored + 1));
     metrics.emplace_back(split + "_accuracy", 100.0 * mean(scored + 2));
@@ -198,7 +216,8 @@ class TreeLearner {
   Links links_ = Links::kAny;
   NoiseSpec noise_;
   double noise_temperature_ = 1.0;
-  int64_t given_samples_ = 1;  // of a step
+  double tree_temperature_ = 1.0;  // of the distribution of trees (evidence.h)
+  int64_t given_samples_ = 1;      // of a step
   std::unique_ptr<Estimator> estimator_;
   std::unique_ptr<Adam> adam_;
 };
@@ -303,8 +322,8 @@ Experiment experiment() {
                        {"test_examples", 500}}}},
       .defaults = {{"batch", 128}, {"lr", 0.0}, {"lambda", "10"}},
       .select = "val_elbo",
-      .maximised = {"val_elbo", "test_elbo", "val_precision", "test_precision", "val_recall",
-                    "test_recall", "val_accuracy", "test_accuracy"},
+      .maximised = {"val_elbo", "test_elbo", "val_tree_elbo", "test_tree_elbo", "val_precision",
+                    "test_precision", "val_recall", "test_recall", "val_accuracy", "test_accuracy"},
       .published = {{.metric = "test_elbo", .value = -1877.90, .what = "AIMLE forward, T = 10"},
                     {.metric = "test_elbo", .value = -2018.39, .what = "AIMLE central, T = 10"},
                     {.metric = "test_elbo", .value = -2289.94, .what = "IMLE forward, T = 10"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,9 @@ def test_nri_learns_to_predict_paths(program: Path, preset: str, tmp_path: Path)
     assert lines[-1]["val_elbo"] > 0.5 * lines[0]["val_elbo"]
     for line in lines:
         assert line["val_elbo"] == pytest.approx(-line["val_nll"] - line["val_kl"], rel=1e-6)
+        drawn = line["val_tree_nll"] + line["val_tree_kl"]
+        assert line["val_tree_elbo"] == pytest.approx(-drawn, rel=1e-6)
+        assert 0 <= line["val_tree_kl"] <= 0.8 * math.log(10)  # 10^8 trees, ten points
         if not preset:  # a tree has nine links, and so has the true one
             assert line["val_precision"] == pytest.approx(line["val_recall"])
             assert line["val_accuracy"] == pytest.approx(60 + 0.4 * line["val_precision"])
