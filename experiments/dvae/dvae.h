@@ -1,17 +1,25 @@
 // The discrete VAE on MNIST (Minervini, Franceschi, Niepert, AAAI 2023, "Discrete Variational
 // Auto-Encoder"): `aimle train dvae`.
 //
-// The authors' test loss is BCE + KL/S on noisy samples: KL counts less the more samples there are.
-// It is reported as test_loss, and beside it what can be compared between all settings:
+// Measured on the test set after every epoch, in nats per image:
 //
-//   test_loss         BCE + KL/S, S noisy samples (train_loss alike)
-//   test_bce          BCE of a noisy sample
-//   test_kl           KL
-//   test_bound        BCE + KL, one noisy sample
-//   test_bound_map    BCE + KL, the noise-free code
+//   test_loss               the authors' figure: BCE + KL(softmax theta)/S, S noisy samples (as
+//                           train_loss). KL counts less the more samples there are.
+//   test_nelbo              E BCE + KL, both of codes drawn from q (evidence.h): a bound of
+//                           -log p(x), comparable between all settings. The average over K codes
+//                           estimates E BCE; K is --bound_codes, 10 unless given.
+//   test_iwK                the importance-weighted bound of K codes, of digits made black and
+//   white test_code_kl            KL of q from the uniform prior test_bce                BCE of a
+//   noisy sample test_kl_softmax         KL(softmax theta), the authors' penalty
+//   test_bce_kl_softmax     BCE + KL(softmax theta), one noisy sample: the bound for k = 1 and
+//                           Gumbel noise of temperature 1, not one for other k and temperatures
+//   test_bce_kl_softmax_map BCE + KL(softmax theta), the noise-free code: never a bound
 //
 // Noisy samples are perturb-and-MAP with the run's noise, for every method, also those that are
-// trained on soft samples. With a validation split, val_loss and val_bound are measured alike.
+// trained on soft samples. q has the temperature of that noise. For k = 1 and Gumbel noise q is how
+// noisy samples are distributed; for other k or noise their probabilities are not known, and
+// test_nelbo and test_iwK are of codes drawn exactly from the same scores instead.
+// With a validation split the same is measured on it, as val_loss and so on.
 //
 // Without --target_norm the adaptive step aims for c = min(k, size - k) changed entries, the
 // forward one for 1.

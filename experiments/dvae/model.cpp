@@ -48,7 +48,7 @@ at::Tensor reconstruction_loss(const at::Tensor& logits, const at::Tensor& x) {
   return at::softplus(logits).sum(-1) - at::matmul(logits, x.unsqueeze(-1)).squeeze(-1);
 }
 
-at::Tensor code_kl(const at::Tensor& theta) {
+at::Tensor softmax_kl(const at::Tensor& theta) {
   const at::Tensor q = theta.softmax(-1);
   const double log_size = std::log(static_cast<double>(theta.size(-1)));
   return (q * ((q + 1e-20).log() + log_size)).sum({1, 2});

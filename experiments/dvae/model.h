@@ -39,7 +39,8 @@ TORCH_MODULE(Dvae);
 /// logits [B, S, pixels], x [B, pixels] in [0, 1] -> [B, S]
 at::Tensor reconstruction_loss(const at::Tensor& logits, const at::Tensor& x);
 
-/// theta [B, rows, size] -> [B]; softmax of the row also where k > 1, as in the paper's runs.
-at::Tensor code_kl(const at::Tensor& theta);
+/// KL(softmax(theta) || uniform), theta [B, rows, size] -> [B]: the authors' penalty, for every k
+/// and every noise. The KL of the codes themselves is in evidence.h.
+at::Tensor softmax_kl(const at::Tensor& theta);
 
 }  // namespace aimle::experiments

@@ -119,8 +119,8 @@ TEST(Dvae, LossIsBinaryCrossEntropyAndKl) {
   const at::Tensor plain = -(target * p.log() + (1 - target) * (1 - p).log()).sum(-1);
   EXPECT_LT((reconstruction_loss(logits, x) - plain).abs().max().item<double>(), 1e-9);
   // A uniform code tells nothing; a certain one tells ln n a row.
-  EXPECT_NEAR(code_kl(at::zeros({1, 5, 20}))[0].item<double>(), 0, 1e-5);
-  EXPECT_NEAR(code_kl(1e4 * at::eye(20).narrow(0, 0, 5).unsqueeze(0))[0].item<double>(),
+  EXPECT_NEAR(softmax_kl(at::zeros({1, 5, 20}))[0].item<double>(), 0, 1e-5);
+  EXPECT_NEAR(softmax_kl(1e4 * at::eye(20).narrow(0, 0, 5).unsqueeze(0))[0].item<double>(),
               5 * std::log(20.0), 1e-4);
 }
 

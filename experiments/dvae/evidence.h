@@ -1,0 +1,58 @@
+// How well a discrete VAE explains images: bounds of -log p(x), in nats. Smaller is better.
+//
+// A code z is a k-subset of n entries in each of its rows. The prior p(z) is uniform over all
+// codes, and the codes of an image are distributed as
+//
+//   q(z) = exp(<theta / tau, z> - A(theta / tau)),   A: the log-partition over k-subsets,
+//
+// independently in every row. For k = 1 that is softmax(theta / tau), which is what argmax under
+// Gumbel noise of temperature tau draws (Gumbel-max). For k > 1 the probability of a code under
+// perturb-and-MAP has no closed form, whatever the noise; these codes are drawn exactly from q
+// instead, from the same scores. tau = 0 stands for the noise-free code with certainty.
+//
+//   KL(q || p) = <theta / tau, mu> - A(theta / tau) + log C(n, k), summed over rows; mu = E z
+//   NELBO      = E_q[-log p(x | z)] + KL(q || p)
+//   IW_K       = -log mean_s p(x | z_s) p(z_s) / q(z_s), K codes z_s ~ q
+//
+// -log p(x) <= E IW_K <= E IW_1 = NELBO (Burda, Grosse, Salakhutdinov, ICLR 2016).
+//
+// A grey image x is read as the probabilities of its black and white versions b. BCE(x, decode(z))
+// is the mean of -log p(b | z) over them, so that NELBO bounds the mean of -log p(b) whatever made
+// theta. IW_K is not linear in x and needs one b.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "aimle/torch/layer.h"
+
+namespace aimle::experiments {
+
+/// q above. Scores theta are [B, rows, n]; everything inside is float64.
+class CodeDistribution {
+ public:
+  CodeDistribution(int64_t k, double temperature);
+
+  /// KL(q || p): [B]
+  at::Tensor kl(const at::Tensor& theta) const;
+  /// Independent codes: [B, rows, codes, n], like theta. No gradient.
+  at::Tensor draw(const at::Tensor& theta, const at::Tensor& key, int64_t codes) const;
+  /// log p(z) - log q(z) for codes z that q can draw: [B, codes]
+  at::Tensor log_ratio(const at::Tensor& theta, const at::Tensor& z) const;
+
+ private:
+  at::Tensor scores(const at::Tensor& theta) const;
+
+  SolverSpec solver_;
+  int64_t k_;
+  double temperature_;
+};
+
+/// Pixels of 0 and 1, each 1 with probability x: like x [B, pixels]. A function of the key.
+at::Tensor binarise(const at::Tensor& x, const at::Tensor& key);
+
+/// IW_K from log p(x | z_s) + log p(z_s) - log q(z_s), [B, K] -> [B]
+at::Tensor importance_weighted_bound(const at::Tensor& log_weights);
+
+}  // namespace aimle::experiments
