@@ -27,7 +27,8 @@ std::vector<nlohmann::json> StudyFolder::resume() {
                                  before.at("study").dump() + ", not " + about_["study"].dump());
     }
     for (const auto& [name, wanted] : about_["settings"].items()) {
-      const nlohmann::ordered_json& had = before.at("settings").at(name);
+      // Settings that came later are empty in earlier folders.
+      const auto had = before.at("settings").value(name, nlohmann::ordered_json(""));
       if (had == wanted) continue;
       throw experiments::Failure("--resume: " + name + " is " + had.dump() + " in " +
                                  folder_.string() + ", not " + wanted.dump());

@@ -5,6 +5,7 @@
 #include "cli/app.h"
 #include "cli/commands.h"
 #include "cli/study_folder.h"
+#include "experiments/engine/estimator_settings.h"
 #include "experiments/gradient/study.h"
 #include "experiments/gradient/training.h"
 #include "experiments/run/failure.h"
@@ -25,6 +26,7 @@ struct SynthOptions {
   int64_t reference_samples = 100'000;
   std::vector<double> lambdas;
   std::vector<std::string> estimators;
+  std::string preset;
   int64_t warmup = 1500;
   int64_t warmup_samples = 100;
   bool is_signed = false;
@@ -62,6 +64,11 @@ void add_synth_options(CLI::App& command, SynthOptions& options) {
       .add_option("--estimators", options.estimators,
                   "Which take part, as name[:setting=value...]; all that apply if not given")
       ->delimiter(',');
+  command
+      .add_option("--preset", options.preset,
+                  "paper: Algorithm 1 as printed for every adaptive estimator, except where "
+                  "--estimators or the estimator's name says otherwise")
+      ->check(one_of("preset", {"paper"}));
   command.add_flag("--signed", options.is_signed,
                    "b ~ N(0, I) as in the paper's text; the authors' code takes |b|");
   add_resume_option(command, options.common, "Continue the study in the folder");
@@ -112,8 +119,8 @@ void check_sizes(const SynthOptions& options) {
   }
 }
 
-std::vector<Contestant> contestants(const SynthOptions& options, const SolverSpec& solver,
-                                    const std::vector<std::string>& by_default) {
+std::vector<Contestant> named_contestants(const SynthOptions& options, const SolverSpec& solver,
+                                          const std::vector<std::string>& by_default) {
   const auto& named = options.estimators.empty() ? by_default : options.estimators;
   if (named.empty()) return all_contestants(solver, options.lambdas);
   std::vector<Contestant> result;
@@ -134,6 +141,15 @@ std::vector<Contestant> contestants(const SynthOptions& options, const SolverSpe
       contestant.options.lambda = lambda;
       add(contestant);
     }
+  }
+  return result;
+}
+
+std::vector<Contestant> contestants(const SynthOptions& options, const SolverSpec& solver,
+                                    const std::vector<std::string>& by_default) {
+  std::vector<Contestant> result = named_contestants(options, solver, by_default);
+  if (options.preset == "paper") {
+    for (Contestant& contestant : result) use_paper_target(contestant.name, contestant.options);
   }
   return result;
 }
@@ -196,6 +212,7 @@ nlohmann::ordered_json settings_of(const SynthOptions& options) {
           {"reference_samples", options.reference_samples},
           {"lambdas", options.lambdas},
           {"estimators", options.estimators},
+          {"preset", options.preset},
           {"warmup", options.warmup},
           {"warmup_samples", options.warmup_samples},
           {"signed", options.is_signed}};

@@ -102,6 +102,17 @@ OptionValues with_reference_target(const OptionValues& own) {
   return replaced(with_paper_target({{"scope", "batch"}, {"reference", "true"}}), own);
 }
 
+void use_paper_target(const std::string& method, EstimatorOptions& options) {
+  const EstimatorInfo& info = estimator_info(method);
+  if (!info.takes("initial_alpha")) return;
+  std::vector<std::string> given = given_options(options);
+  for (const std::string& name : settings_of_the_name(method)) given.push_back(name);
+  for (const auto& [name, value] : with_paper_target({})) {
+    const bool is_given = std::find(given.begin(), given.end(), name) != given.end();
+    if (info.takes(name) && !is_given) set_option(options, name, value.get<std::string>());
+  }
+}
+
 void keep_what_the_method_is(Settings& settings) {
   for (const std::string& name : settings_of_the_name(settings.get<std::string>("method"))) {
     if (settings.origin(name) == Origin::kPreset) settings.set(name, Json(""), Origin::kDefault);

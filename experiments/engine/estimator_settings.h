@@ -23,6 +23,10 @@ using OptionValues = std::vector<std::pair<std::string, Json>>;
 OptionValues with_paper_target(const OptionValues& own);
 OptionValues with_reference_target(const OptionValues& own);
 
+/// The paper's step for what is not set in the options of a method, as far as it takes it and its
+/// name does not say otherwise.
+void use_paper_target(const std::string& method, EstimatorOptions& options);
+
 /// Removes values of the preset that would turn the method into another one: `aimle_noise` has its
 /// own scale, rule and bounds, `imle` its own difference. What the user or a config.json says
 /// stays.

@@ -110,5 +110,21 @@ TEST(Presets, LeaveAMethodWhatItsNameSays) {
   }
 }
 
+TEST(Presets, PaperTargetFillsWhatIsNotSet) {
+  EstimatorOptions options{.target_norm = 3.0};
+  use_paper_target("aimle_forward", options);
+  EXPECT_EQ(options.target_norm, 3.0);
+  EXPECT_EQ(options.initial_alpha, 0.0);
+  EXPECT_EQ(options.rule, "additive");
+  EXPECT_FALSE(options.symmetric_perturbation);
+  EstimatorOptions noise;
+  use_paper_target("aimle_noise", noise);
+  EXPECT_FALSE(noise.scale || noise.rule || noise.initial_alpha);
+  EXPECT_EQ(noise.target_norm, 1.0);
+  EstimatorOptions fixed;
+  use_paper_target("imle", fixed);
+  EXPECT_TRUE(given_options(fixed).empty());
+}
+
 }  // namespace
 }  // namespace aimle::experiments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import signal
@@ -37,7 +38,8 @@ def test_end_to_end_and_resume(tmp_path: Path) -> None:
     assert stopped.returncode == 1
     assert "no report was written" in stopped.stderr
     commands = state(out)
-    assert list(commands) == ["dvae-k10/aimle", "dvae-k10/imle", "dvae-k10/others"]
+    names = ("aimle", "aimle_forward", "imle", "others")
+    assert list(commands) == [f"dvae-k10/{name}" for name in names]
     assert all(command["complete"] for command in commands.values())
     assert "--examples 60" in commands["dvae-k10/aimle"]["command"]
     ran = json.loads((out / "dvae-k10/imle/method=imle/config.json").read_text())
@@ -89,7 +91,7 @@ def test_the_paper_in_portions(tmp_path: Path) -> None:
         f"Differs: Data: the files in <code>{digits}</code>.",
         "Changed by the user: <code>dvae.examples=60</code>",
         "Changed by the user: <code>synth.seeds=2</code>",
-        '<td class="text">2 of 3 commands</td><td class="text">quick</td>',
+        '<td class="text">3 of 4 commands</td><td class="text">quick</td>',
         '<td class="text">1 of 1 commands</td><td class="text">full</td>',
         "Not complete: <code>dvae-k10/others</code>.",
         "full and quick form",
@@ -107,29 +109,91 @@ CUT = {
 }
 
 
-def test_every_command_of_the_full_form_runs(tmp_path: Path) -> None:
-    """One entry of each kind, all its methods and settings, on as little data as can be."""
-    names = ["dvae-k10", "dvae-k1", "l2x-taste", "nri-t10", "nri-t20", "warcraft-12"]
-    cut = [f"--set={kind}.{text}" for kind, texts in CUT.items() for text in texts.split()]
-    out = tmp_path / "paper"
+def run_full_form(out: Path, kind: str, *names: str) -> str:
+    """The report of these entries, all their methods and settings, on as little data as can be."""
+    cut = [f"--set={kind}.{text}" for text in CUT[kind].split()]
     done = aimle("paper", *cut, "--entries", ",".join(names), "--out", out, figures=True)
     assert done.returncode == 0, done.stderr
     entries = {e["name"]: e for e in json.loads((out / "paper.json").read_text())["entries"]}
     for name in names:
         assert entries[name]["form"] == "full"
         assert all(command["complete"] for command in entries[name]["commands"]), name
-    page = (out / "report.html").read_text()
+    return (out / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"), [("dvae", ("dvae-k10", "dvae-k1")), ("warcraft", ("warcraft-12",))]
+)
+def test_every_command_of_the_full_form_runs(
+    tmp_path: Path, kind: str, names: tuple[str, ...]
+) -> None:
+    page = run_full_form(tmp_path / "paper", kind, *names)
+    assert "1 seed(s)" in page
+
+
+def test_the_full_form_of_latent_trees(tmp_path: Path) -> None:
+    page = run_full_form(tmp_path / "paper", "nri", "nri-t10", "nri-t20")
     rows = [row for row in page.split("<tr>") if "frames=10, method=aimle_forward" in row]
     assert len(rows) == 1
     assert "-1877.9 ± 277.53" in rows[0]
     assert "1 seed(s)" in rows[0]  # ours beside theirs
 
 
+def test_the_full_form_of_explanations(tmp_path: Path) -> None:
+    """Every cell has a run at the paper's temperature, and SST itself one of its own."""
+    page = run_full_form(tmp_path / "paper", "l2x", "l2x-taste")
+    cells = [row for row in page.split("<tr>") if "aspect=taste, k=" in row]
+    assert len(cells) == 3 * 8
+    assert not [cell for cell in cells if "not run" in cell]
+    named = [cell for cell in cells if "SST&quot; in the paper" in cell]
+    assert all("method=gumbel_softmax" in cell for cell in named)
+    assert len(named) == 3
+    assert len([cell for cell in cells if "method=sst" in cell]) == 3
+
+
+def planned(tmp_path: Path, *options: str) -> list[dict]:
+    """The entries as planned; their first command fails for want of data."""
+    out, data = tmp_path / "plan", tmp_path / "no such folder"
+    missing = [f"--set={kind}.data={data}" for kind in ("dvae", "l2x", "nri", "warcraft")]
+    aimle("paper", *options, *missing, "--entries", "dvae,l2x,nri,warcraft", "--out", out)
+    return json.loads((out / "paper.json").read_text())["entries"]
+
+
+@pytest.mark.parametrize("form", [[], ["--quick"]])
+def test_every_command_names_a_preset(tmp_path: Path, form: list[str]) -> None:
+    """What it computes must not depend on the defaults of the library."""
+    commands = [command for entry in planned(tmp_path, *form) for command in entry["commands"]]
+    assert commands
+    for command in commands:
+        assert re.search(r" --preset (paper|reference)( |$)", command["command"]), command
+
+
+def test_the_papers_temperatures_are_those_of_its_table(tmp_path: Path) -> None:
+    ran = set()
+    for entry in planned(tmp_path):
+        for command in entry["commands"] if entry["experiment"] == "l2x" else []:
+            words = command["arguments"]
+            given = dict(itertools.pairwise(words))
+            setting = next(
+                n for n in ("temperature", "theta_noise_temperature") if f"--{n}" in given
+            )
+            for k in given["--grid"].removeprefix("k=").split(","):
+                cell = (given["--aspect"], int(k), given["--method"], setting)
+                ran.add((*cell, given[f"--{setting}"]))
+    rows = json.loads(Path(paper.__file__).with_name("published.json").read_text())["rows"]
+    published = {
+        tuple(row["settings"].values())[:3] + tuple(list(row["settings"].items())[3])
+        for row in rows
+        if row["experiment"] == "l2x"
+    }
+    assert ran == published
+
+
 def test_stops_in_order(tmp_path: Path) -> None:
     out = tmp_path / "paper"
     command = [str(PROGRAM), *TINY, "--set", "dvae.epochs=100000", "--out", str(out)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        metrics = out / "dvae-k10/aimle/method=aimle/metrics.jsonl"
+        metrics = out / "dvae-k10/aimle/metrics.jsonl"
         deadline = time.monotonic() + 60
         while not metrics.is_file() and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -139,7 +203,7 @@ def test_stops_in_order(tmp_path: Path) -> None:
     last = errors.strip().splitlines()[-1]
     assert "partial results" in last
     assert str(out / "dvae-k10/aimle") in last
-    assert "0 of 3 commands are complete" in last
+    assert "0 of 4 commands are complete" in last
     assert not state(out)["dvae-k10/aimle"]["complete"]
 
 
@@ -205,11 +269,11 @@ def test_published_numbers_are_whole() -> None:
     counts = dict.fromkeys(("l2x", "nri", "dvae", "warcraft"), 0)
     for row in rows:
         counts[row["experiment"]] += 1
-    assert counts["l2x"] == 4 * 3 * 7
+    assert counts["l2x"] == 4 * 3 * (7 + 1)  # and SST itself, without numbers
     assert counts["nri"] == 2 * 5
     cells: dict[tuple[str, int], list[tuple[float, str]]] = {}
     for row in rows:
-        if row["experiment"] == "l2x":
+        if row["experiment"] == "l2x" and row["metrics"]["precision"]:
             where = (row["settings"]["aspect"], row["settings"]["k"])
             found = (row["metrics"]["precision"][0], row["settings"]["method"])
             cells.setdefault(where, []).append(found)

@@ -27,7 +27,8 @@ def _spell(values: Sequence[float]) -> str:
 
 
 def _theirs(value: Sequence[float]) -> str:
-    return " ± ".join(f"{number:g}" for number in value)
+    """Mean ± standard deviation, or the mean alone; a dash for what was not published."""
+    return " ± ".join(f"{number:g}" for number in value) or "–"
 
 
 def fits(row: Row, group: training.Group) -> bool:
@@ -53,6 +54,7 @@ def compare(rows: Sequence[Row], groups: Sequence[training.Group]) -> list[list[
     for row in rows:
         what = ", ".join(f"{name}={value}" for name, value in row["settings"].items())
         what += f", epoch {row['epoch']}" if "epoch" in row else ""
+        what += f" ({row['name']})" if "name" in row else ""
         fitting: list[training.Group | None] = [g for g in groups if fits(row, g)]
         for group in fitting or [None]:
             line: list[object] = [what]
