@@ -1,0 +1,201 @@
+"""`python -m aimle.benchmark training`: trains every task with every method, and writes the table.
+
+Finished runs are rows of OUTPUT/training.csv; a run that has a row is not repeated, so that the
+command continues after a stop and may be run in portions. OUTPUT/training.md is made from the rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NoReturn
+
+import torch
+
+import aimle
+from aimle._program import EXPLAINED
+from aimle.benchmark.methods import NAMES, Method, expand, parse_candidate
+from aimle.benchmark.program_tasks import CampaignError
+from aimle.benchmark.results import Results, Row
+from aimle.benchmark.table import page
+from aimle.benchmark.task import Context, Job, Task
+from aimle.benchmark.tasks import TASKS
+
+_QUICK_LAMBDAS = slice(2, 4)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Ends with the code that tells the program that the error has been explained."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message}", file=sys.stderr)
+        sys.exit(EXPLAINED)
+
+
+def parse_seeds(text: str) -> list[int]:
+    """``0-2`` or ``0,3,5-7``."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        found = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+        if found is None:
+            raise ValueError(f"expected numbers and ranges such as 0-2 or 1,4,6-8 but got {text!r}")
+        first = int(found[1])
+        seeds += range(first, int(found[2] or first) + 1)
+    return list(dict.fromkeys(seeds))
+
+
+def _names(known: Iterable[str]):
+    known = tuple(known)
+
+    def parse(text: str) -> list[str]:
+        wanted = text.split(",")
+        for name in wanted:
+            if name not in known:
+                raise argparse.ArgumentTypeError(
+                    f"expected names of {', '.join(known)} but got {name!r}"
+                )
+        return wanted
+
+    return parse
+
+
+def _explained(parse):
+    def wrapped(text: str):
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return wrapped
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="aimle benchmark training",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("study", choices=["training"], help=argparse.SUPPRESS)
+    add("--tasks", type=_names(TASKS), metavar="NAME,...", help=f"of {', '.join(TASKS)}")
+    add("--methods", type=_names(NAMES), metavar="NAME,...", help=f"of {', '.join(NAMES)}")
+    add(
+        "--candidate",
+        type=_explained(parse_candidate),
+        action="append",
+        default=[],
+        metavar="NAME=ESTIMATOR,SETTING=VALUE,...",
+        help="another method for every task; the value K/sqrt(S) is that count of the task; may be "
+        "given more than once",
+    )
+    add("--seeds", type=_explained(parse_seeds), help="0-2 or 0,3,5-7 (default: 0-2)")
+    add("--device", choices=["cpu", "cuda"], default="cpu", help="of `aimle train` (default: cpu)")
+    add("--data", type=Path, help="folder with mnist/, imdb/ and eraser_movies/ in it")
+    add("--output", type=Path, help="folder of training.csv and training.md")
+    add("--work", type=Path, help="folder of unfinished runs (default: out/benchmark)")
+    add(
+        "--threads", type=int, default=0, help="of `aimle train`: runs side by side, 0: its default"
+    )
+    add("--quick", action="store_true", help="tiny: does everything run? The values mean nothing")
+    add("--redo", action="store_true", help="repeat the chosen runs, even if they have a row")
+    add("--table", action="store_true", help="only write training.md from training.csv")
+    return parser
+
+
+def _commit() -> str:
+    """The commit of this package's working tree, or its version."""
+    folder = Path(aimle.__file__).parent
+    command = ["git", "-C", str(folder), "rev-parse", "--short=12", "HEAD"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    return found.stdout.strip() if found.returncode == 0 else aimle.__version__
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _context(options: argparse.Namespace, results: Results) -> Context:
+    name = options.device
+    if name == "cuda" and torch.cuda.is_available():
+        name = torch.cuda.get_device_name()
+
+    def record(row: Row) -> None:
+        results.add(row)
+        _say(f"{row.task} {row.method} {row.setting} seed {row.seed}: {row.value:.4g}")
+
+    return Context(
+        quick=options.quick,
+        device=options.device,
+        device_name=name,
+        data=options.data.resolve() if options.data else None,
+        work=options.work.resolve(),
+        threads=options.threads,
+        commit=_commit(),
+        record=record,
+        say=_say,
+    )
+
+
+def _methods(task: Task, options: argparse.Namespace) -> list[Method]:
+    chosen = options.methods
+    if chosen is None:
+        chosen = [] if options.candidate else task.methods
+    lambdas = task.lambdas[_QUICK_LAMBDAS] if options.quick else task.lambdas
+    return expand([name for name in task.methods if name in chosen], lambdas) + options.candidate
+
+
+def _run(task: Task, options: argparse.Namespace, results: Results, context: Context) -> None:
+    jobs = [Job(method, seed) for method in _methods(task, options) for seed in options.seeds]
+    data, length = task.data_name(context), task.length_of(context)
+
+    def key(job: Job) -> tuple:
+        return (task.name, data, length, job.method.name, job.method.setting, job.seed)
+
+    if options.redo:
+        wanted = {key(job) for job in jobs}
+        results.remove(lambda row: row.key in wanted)
+    finished = {row.key for row in results.read()}
+    left = [job for job in jobs if key(job) not in finished]
+    _say(f"{task.name}: {len(left)} of {len(jobs)} runs to do")
+    if left:
+        task.run(left, context)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # campaigns end with it
+    options = _parser().parse_args(arguments)
+    options.seeds = options.seeds or ([0, 1] if options.quick else [0, 1, 2])
+    options.work = options.work or Path("out/benchmark_quick" if options.quick else "out/benchmark")
+    options.output = options.output or (options.work if options.quick else Path("docs/results"))
+    results = Results(options.output / "training.csv")
+    context = _context(options, results)
+    failed = False
+    try:
+        results.read()
+        for name in [] if options.table else options.tasks or list(TASKS):
+            task = TASKS[name]
+            if reason := task.missing(context):
+                _say(f"{name}: skipped: {reason}")
+                continue
+            try:
+                _run(task, options, results, context)
+            except CampaignError as error:
+                _say(f"{name}: {error}")
+                failed = True
+        options.output.mkdir(parents=True, exist_ok=True)
+        file = options.output / "training.md"
+        file.write_text(page(results.read(), TASKS))
+    except (OSError, ValueError) as error:
+        _say(f"aimle benchmark: {error}")
+        return EXPLAINED
+    print(file)
+    return EXPLAINED if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""The methods of the comparison, with the settings that the command line and Python share.
+
+Settings are text, spelled as options of ``aimle train``; ``python_settings`` turns them into
+arguments of ``aimle.estimator``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+#: Algorithm 1 of the paper, with every setting that a default may change.
+PAPER = {
+    "initial_alpha": "0",
+    "step": "1e-3",
+    "target_norm": "1",
+    "scale": "theta",
+    "rule": "additive",
+    "alpha_range": "0:inf",
+}
+
+#: A target count that depends on the task: K ones in a solution, S samples.
+COUNT_OF_TASK = "K/sqrt(S)"
+
+
+@dataclass(frozen=True)
+class Method:
+    """One row of the comparison: an estimator with fixed settings."""
+
+    name: str
+    estimator: str
+    settings: tuple[tuple[str, str], ...] = ()
+    #: What distinguishes it from others of the same name, such as "lambda=10".
+    setting: str = ""
+
+    def resolved(self, ones: float, samples: int) -> dict[str, str]:
+        """Its settings, for solutions with this number of ones and this number of samples."""
+        count = f"{ones / math.sqrt(samples):.6g}"
+        return {name: count if value == COUNT_OF_TASK else value for name, value in self.settings}
+
+
+#: The methods that have no grid. PyEPO's own layers are those of its name.
+SINGLE = {
+    "default": Method("default", "aimle"),
+    "paper": Method("paper", "aimle", tuple(PAPER.items())),
+    "noise": Method("noise", "aimle_noise"),
+    "thresholds": Method("thresholds", "thresholds"),
+    "gumbel_softmax": Method("gumbel_softmax", "gumbel_softmax"),
+    "sst": Method("sst", "sst"),
+    "softsub": Method("softsub", "softsub"),
+    "identity": Method("identity", "identity"),
+    "pyepo_aimle": Method("pyepo_aimle", "pyepo_aimle"),
+    "pyepo_aimle_two_sided": Method("pyepo_aimle_two_sided", "pyepo_aimle_two_sided"),
+}
+
+#: The methods that are run for every lambda of a task.
+GRIDS = ("imle", "imle_central", "pyepo_imle")
+RELAXATIONS = ("gumbel_softmax", "sst", "softsub")
+NAMES = (*SINGLE, *GRIDS)
+
+
+def expand(names: Iterable[str], lambdas: Iterable[str]) -> list[Method]:
+    """The methods of these names, one for each lambda where there is a grid."""
+    values = tuple(lambdas)
+    found = []
+    for name in names:
+        if name in SINGLE:
+            found.append(SINGLE[name])
+        else:
+            found += [Method(name, name, (("lambda", v),), f"lambda={v}") for v in values]
+    return found
+
+
+def parse_candidate(text: str) -> Method:
+    """``NAME=ESTIMATOR,SETTING=VALUE,...``, for example ``a2=aimle,initial_alpha=2``.
+
+    The value ``K/sqrt(S)`` stands for that count of the task.
+    """
+    head, *rest = text.split(",")
+    name, equals, estimator = head.partition("=")
+    pairs = [tuple(part.split("=", 1)) for part in rest]
+    if not (name and equals and estimator) or any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f"expected NAME=ESTIMATOR,SETTING=VALUE,... but got {text!r}")
+    if name in NAMES:
+        raise ValueError(f"expected a new name but {name!r} is a method of the benchmark")
+    settings = tuple((pair[0], pair[1]) for pair in pairs)
+    return Method(name, estimator, settings, " ".join(rest))
+
+
+def _value(text: str) -> Any:
+    if ":" in text:
+        low, high = text.split(":")
+        return float(low), float(high)
+    try:
+        return float(text)
+    except ValueError:
+        return {"true": True, "false": False}.get(text, text)
+
+
+def python_settings(settings: dict[str, str]) -> dict[str, Any]:
+    """The same settings as keyword arguments of ``aimle.estimator``."""
+    return {"lambda_" if name == "lambda" else name: _value(v) for name, v in settings.items()}

@@ -1,0 +1,224 @@
+"""Tasks that are experiments of the program: campaigns of ``aimle train``.
+
+Runs of one campaign share the GPU, so jobs are put into as few campaigns as possible. A campaign
+that was stopped continues where it was, as long as the task's arguments and the commit are the
+same.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aimle
+from aimle import _program
+from aimle.benchmark.task import Context, Job, Outcome, Task
+
+_POLL_SECONDS = 1.0
+_SOLVES = {"central": 3, "forward": 2, "straight_through": 1, "thresholds": 1}
+_NAMES_OF_FILES = {"": "", "mnist": "MNIST", "films": "film reviews"}
+
+
+class CampaignError(Exception):
+    """`aimle train` failed; the message is its own."""
+
+
+@dataclass(frozen=True)
+class ProgramTask(Task):
+    """An experiment of ``aimle train`` with fixed arguments.
+
+    files: "mnist" or "films" where the experiment reads them from --data; "" if it makes its data.
+    without_files: the name of the data that the experiment makes; empty if it needs the files.
+    solver: what the experiment solves, to count the calls.
+    extra: further options of some estimators.
+    """
+
+    experiment: str
+    arguments: str
+    quick_arguments: str
+    without_files: str
+    files: str = ""
+    solver: object = None
+    extra: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def data_name(self, context: Context) -> str:
+        return _NAMES_OF_FILES[self.files] if self._folder(context) else self.without_files
+
+    def missing(self, context: Context) -> str:
+        if _program.find() is None:
+            return "needs the program `aimle`: build the target aimle_cli"
+        if not self.data_name(context):
+            return f"needs {_NAMES_OF_FILES[self.files]}: give --data DIR with {self.files_wanted}"
+        return super().missing(context)
+
+    @property
+    def files_wanted(self) -> str:
+        return "imdb/ and eraser_movies/ in it" if self.files == "films" else "mnist/ in it"
+
+    def run(self, jobs: list[Job], context: Context) -> None:
+        out = context.work / self.name
+        _begin(out, [*self._arguments(context), context.commit])
+        left = {self._folder_of(job, out): job for job in jobs}
+        while left:
+            before = len(left)
+            failure = ""
+            for axes, seeds in self._campaigns(list(left.values())):
+                failure = self._run_campaign(axes, seeds, left, out, context)
+                if failure:
+                    break
+            if failure and len(left) == before:
+                raise CampaignError(failure)
+            if not failure and left:
+                raise CampaignError(f"{len(left)} runs of {self.name} wrote no result; see {out}")
+        shutil.rmtree(out)
+
+    def _folder(self, context: Context) -> Path | None:
+        """Where the files are, if they were given."""
+        if not self.files or context.data is None or context.quick:
+            return None
+        if self.files == "films":
+            return context.data if (context.data / "imdb").is_dir() else None
+        places = (context.data / "mnist", context.data)
+        return next((place for place in places if any(place.glob("train-images*"))), None)
+
+    def _arguments(self, context: Context) -> list[str]:
+        arguments = (self.quick_arguments if context.quick else self.arguments).split()
+        if folder := self._folder(context):
+            arguments += ["--data", str(folder)]
+        if self.files == "films":
+            arguments += ["--vectors", str(context.work / "film_vectors.txt")]
+        arguments += ["--device", context.device, "--threads", str(context.threads)]
+        return [*arguments, *(["--tf32", "true"] if context.device == "cuda" else [])]
+
+    def _options(self, job: Job) -> dict[str, str]:
+        estimator = job.method.estimator
+        own = job.method.resolved(self.ones, self.samples)
+        return {"method": estimator, **self.extra.get(estimator, {}), **own}
+
+    def _folder_of(self, job: Job, out: Path) -> Path:
+        cell = ",".join(f"{name}={value}" for name, value in self._options(job).items())
+        return out / cell / f"seed-{job.seed}"
+
+    def _campaigns(self, jobs: list[Job]) -> list[tuple[dict[str, list[str]], list[int]]]:
+        """Axes and seeds whose combinations are these jobs, each once."""
+        seeds_of: dict[tuple[tuple[str, str], ...], list[int]] = defaultdict(list)
+        for job in jobs:
+            seeds_of[tuple(self._options(job).items())].append(job.seed)
+        lambdas_of: dict[tuple, list[str]] = defaultdict(list)
+        for options, seeds in seeds_of.items():
+            others = tuple(pair for pair in options if pair[0] != "lambda")
+            value = dict(options).get("lambda", "")
+            lambdas_of[others, tuple(sorted(seeds))].append(value)
+        methods_of: dict[tuple, list[str]] = defaultdict(list)
+        for (others, seeds), lambdas in lambdas_of.items():
+            method = dict(others)["method"]
+            rest = tuple(pair for pair in others if pair[0] != "method")
+            methods_of[rest, tuple(lambdas), seeds].append(method)
+        return [
+            (
+                {
+                    "method": methods,
+                    **{name: [value] for name, value in rest},
+                    **({} if lambdas == ("",) else {"lambda": list(lambdas)}),
+                },
+                list(seeds),
+            )
+            for (rest, lambdas, seeds), methods in methods_of.items()
+        ]
+
+    def _run_campaign(
+        self,
+        axes: dict[str, list[str]],
+        seeds: list[int],
+        left: dict[Path, Job],
+        out: Path,
+        context: Context,
+    ) -> str:
+        """Runs it, records and takes out of `left` what is finished; what it says if it fails."""
+        arguments = ["train", self.experiment, *self._arguments(context)]
+        for name, values in axes.items():
+            arguments += ["--grid", f"{name}={','.join(values)}"]
+        arguments += ["--seeds", ",".join(map(str, seeds))]
+        arguments += ["--out", str(out), "--resume", "--quiet"]
+        context.say(f"aimle {' '.join(arguments)}")
+        log = out / "log.txt"
+        with log.open("w") as messages:
+            process = subprocess.Popen(
+                [str(_program.find()), *arguments],
+                env=_program.environment(),
+                stderr=messages,
+                stdout=subprocess.DEVNULL,
+            )
+            try:
+                while process.poll() is None:
+                    try:
+                        process.wait(_POLL_SECONDS)
+                    except subprocess.TimeoutExpired:
+                        self._record_finished(left, context)
+            except BaseException:
+                process.terminate()  # it saves a checkpoint
+                process.wait()
+                raise
+            finally:
+                self._record_finished(left, context)
+        if process.returncode == 0:
+            return ""
+        message = log.read_text().strip().splitlines()[-1:] or ["aimle train failed"]
+        self._record_diverged(message[0], left, context)
+        return message[0]
+
+    def _record_finished(self, left: dict[Path, Job], context: Context) -> None:
+        for folder, job in list(left.items()):
+            outcome = self._outcome(folder, job)
+            if outcome is not None:
+                config = json.loads((folder / "config.json").read_text())
+                context.record(self.row(job, outcome, context, config["commit"][:12]))
+                del left[folder]
+
+    def _record_diverged(self, message: str, left: dict[Path, Job], context: Context) -> None:
+        for folder, job in list(left.items()):
+            if "is not finite" in message and re.search(rf"{re.escape(str(folder))}\b", message):
+                context.record(self.row(job, Outcome(math.nan, 0, 0, 0.0), context))
+                del left[folder]
+
+    def _outcome(self, folder: Path, job: Job) -> Outcome | None:
+        """None unless the run in this folder has all its epochs."""
+        files = (folder / "config.json", folder / "metrics.jsonl")
+        if not all(file.exists() for file in files):
+            return None
+        settings = json.loads(files[0].read_text())["settings"]
+        epochs = [json.loads(line) for line in files[1].read_text().splitlines()]
+        epochs = [epoch for epoch in epochs if epoch["epoch"] > 0]
+        if len(epochs) < settings["epochs"]:
+            return None
+        if self.metric not in epochs[-1]:
+            raise CampaignError(f"{files[1]} has no {self.metric}; it has {', '.join(epochs[-1])}")
+        seen = [round(epoch["examples_per_second"] * epoch["seconds"]) for epoch in epochs]
+        solves = self._solves(job.method.estimator)
+        return Outcome(
+            value=epochs[-1][self.metric],
+            steps=sum(math.ceil(examples / settings["batch"]) for examples in seen),
+            solver_calls=sum(seen) * settings.get("rows", 1) * self.samples * solves,
+            seconds=sum(epoch["seconds"] for epoch in epochs),
+        )
+
+    def _solves(self, estimator: str) -> int:
+        """Solves of one sample in a step."""
+        layer = aimle.estimator(estimator, self.solver)
+        return _SOLVES.get(getattr(layer, "difference", ""), 0)
+
+
+def _begin(out: Path, stamp: list[str]) -> None:
+    """Makes the folder, and empties it if it holds runs of other arguments or of another commit."""
+    file = out / "stamp.json"
+    if out.exists() and (not file.exists() or json.loads(file.read_text()) != stamp):
+        shutil.rmtree(out)
+    out.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(stamp))

@@ -1,0 +1,240 @@
+"""The Markdown page of a CSV file of runs."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from aimle.benchmark.methods import RELAXATIONS
+from aimle.benchmark.results import Row
+from aimle.benchmark.task import Task
+
+#: The default may be worse than another method by this share of its value ...
+TOLERANCE = 0.02
+
+
+class Mean(NamedTuple):
+    """Of one method's runs; the standard error is NaN for a single run."""
+
+    value: float
+    error: float
+    runs: int
+
+    def __str__(self) -> str:
+        if math.isnan(self.value):
+            return "diverged"
+        digits = max(0, 3 - math.floor(math.log10(abs(self.value) or 1.0)))
+        error = "" if math.isnan(self.error) else f" ± {self.error:.{digits}f}"
+        return f"{self.value:.{digits}f}{error}"
+
+
+class Comparison(NamedTuple):
+    """The default against a competitor. gap > 0: the default is worse."""
+
+    gap: float
+    share: float
+    error: float
+
+    @property
+    def met(self) -> bool:
+        """... or by no more than one standard error of the difference."""
+        return self.share <= TOLERANCE or self.gap <= self.error
+
+    def __str__(self) -> str:
+        verdict = "yes" if self.met else "**no**"
+        return f"{-100 * self.share:+.1f} % ({verdict})"
+
+
+def mean_of(values: list[float]) -> Mean:
+    """Mean and standard error."""
+    error = math.nan
+    if len(values) > 1:
+        error = statistics.stdev(values) / math.sqrt(len(values))
+    return Mean(statistics.fmean(values), error, len(values))
+
+
+def compare(default: Mean, other: Mean, higher_is_better: bool) -> Comparison:
+    """By how much the default is worse than the other, and the error of that difference."""
+    gap = (other.value - default.value) * (1 if higher_is_better else -1)
+    errors = [0.0 if math.isnan(each.error) else each.error for each in (default, other)]
+    if math.isnan(other.value) or math.isnan(default.value):
+        gap = math.inf if math.isnan(default.value) else -math.inf
+        return Comparison(gap, gap, 0.0)
+    return Comparison(gap, gap / max(abs(other.value), 1e-12), math.hypot(*errors))
+
+
+class Section:
+    """The runs of one task on one data set with one length."""
+
+    def __init__(self, task: Task, rows: list[Row]) -> None:
+        self.task = task
+        self.rows = rows
+        self.data, self.length, self.metric = rows[0].data, rows[0].length, rows[0].metric
+        values: dict[tuple[str, str], list[float]] = defaultdict(list)
+        for row in rows:
+            values[row.method, row.setting].append(row.value)
+        self.means = {key: mean_of(list_of) for key, list_of in values.items()}
+
+    def best(self, *methods: str) -> tuple[str, str] | None:
+        """The method and setting with the best mean of these methods; None if none was run."""
+        keys = [key for key in self.means if key[0] in methods]
+        sign = -1 if self.task.higher_is_better else 1
+
+        def rank(key: tuple[str, str]) -> float:
+            value = self.means[key].value
+            return math.inf if math.isnan(value) else sign * value
+
+        return min(keys, key=rank, default=None)
+
+    def against(self, key: tuple[str, str] | None) -> Comparison | None:
+        """The default against this method; None if either is missing."""
+        default = self.means.get(("default", ""))
+        if default is None or key is None or key not in self.means:
+            return None
+        return compare(default, self.means[key], self.task.higher_is_better)
+
+    def cell(self, key: tuple[str, str] | None) -> str:
+        if key is None or key not in self.means:
+            return "–"
+        setting = f" ({key[1].replace('lambda', 'λ').replace('=', ' = ')})" if key[1] else ""
+        return f"{self.means[key]}{setting}"
+
+    def grid(self, method: str) -> str:
+        """All lambdas of a method in one line."""
+        parts = []
+        for key, mean in self.means.items():
+            if key[0] == method:
+                parts.append((float(key[1].split("=")[1]), f"{key[1].split('=')[1]}: {mean}"))
+        return " · ".join(text for _, text in sorted(parts))
+
+    def markdown(self) -> str:
+        arrow = "higher is better" if self.task.higher_is_better else "lower is better"
+        seeds = sorted({row.seed for row in self.rows})
+        devices = ", ".join(sorted({row.device for row in self.rows}))
+        commits = ", ".join(sorted({row.commit for row in self.rows}))
+        lines = [
+            f"### {self.task.title}",
+            "",
+            f"`{self.task.name}`: {self.data}, {self.length}, `{self.metric}` ({arrow}), "
+            f"seeds {', '.join(map(str, seeds))}. Run on {devices}; commit {commits}.",
+            "",
+            "| method | mean ± standard error | runs | solver calls |",
+            "| --- | --- | --- | --- |",
+        ]
+        for method in dict.fromkeys(key[0] for key in self.means):
+            key = self.best(method)
+            if key is None:
+                continue
+            calls = max(row.solver_calls for row in self.rows if (row.method, row.setting) == key)
+            shown = f"{calls:,}" if calls else "–"
+            lines.append(f"| {method} | {self.cell(key)} | {self.means[key].runs} | {shown} |")
+        for method in ("imle", "imle_central", "pyepo_imle"):
+            if text := self.grid(method):
+                lines += ["", f"λ of `{method}`: {text}"]
+        return "\n".join(lines)
+
+
+def sections(rows: Iterable[Row], tasks: dict[str, Task]) -> list[Section]:
+    """In the order of the tasks; rows of unknown tasks are left out."""
+    groups: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row.task, row.data, row.length].append(row)
+    order = list(tasks)
+    known = [group for key, group in groups.items() if key[0] in tasks]
+    known.sort(key=lambda group: order.index(group[0].task))
+    return [Section(tasks[group[0].task], group) for group in known]
+
+
+_HEAD = """# Estimators compared on training tasks
+
+This page is generated by `aimle benchmark training` from [training.csv](training.csv); do not edit
+it. The command is resumable and may be run in portions:
+
+    aimle benchmark training --device cuda --data DIR     # everything, on a GPU
+    aimle benchmark training --tasks digits,knapsack-l1   # some tasks
+
+`DIR` holds `mnist/`, `imdb/` and `eraser_movies/`. The digits and PyEPO tasks run on the CPU and
+need `pip install pyepo ortools scikit-learn`.
+
+Every task has one metric, one length of training and the same data for all methods. *default* is
+`aimle` without any setting, *paper* the rule of Algorithm 1 (α from 0 in steps of 10⁻³, c = 1),
+*noise* is `scale=noise, rule=multiplicative`, and *best λ* the best mean of IMLE's forward and
+central difference over seven λ. It is chosen by the metric itself, which favours it. Values are
+means ± standard errors over seeds.
+"""
+
+
+def _summary(found: list[Section]) -> list[str]:
+    lines = [
+        "| task | default | best λ | default against it | paper | default against it | noise "
+        "| thresholds | best relaxation | PyEPO's AIMLE | default against it |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for section in found:
+        best, paper = section.best("imle", "imle_central"), ("paper", "")
+        pyepo = section.best("pyepo_aimle")
+        chosen = section.best(*RELAXATIONS)
+        cells = [
+            f"{section.task.title} ({section.data})",
+            section.cell(("default", "")),
+            section.cell(best) + (f" {best[0]}" if best else ""),
+            str(section.against(best) or "–"),
+            section.cell(paper),
+            str(section.against(paper) or "–"),
+            section.cell(("noise", "")),
+            section.cell(("thresholds", "")),
+            section.cell(chosen) + (f" {chosen[0]}" if chosen else ""),
+            section.cell(pyepo),
+            str(section.against(pyepo) or "–"),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _means_over_tasks(found: list[Section]) -> list[str]:
+    lines = []
+    for name, methods in (
+        ("the best λ", ("imle", "imle_central")),
+        ("the paper's rule", ("paper",)),
+        ("PyEPO's AIMLE", ("pyepo_aimle",)),
+    ):
+        compared = [section.against(section.best(*methods)) for section in found]
+        shares = [-each.share for each in compared if each and math.isfinite(each.share)]
+        if shares:
+            mean = 100 * statistics.fmean(shares)
+            met = sum(each.met for each in compared if each)
+            lines.append(
+                f"- against {name}: {mean:+.1f} % in the mean of {len(shares)} tasks, "
+                f"met on {met} of {sum(each is not None for each in compared)}."
+            )
+    return lines
+
+
+def page(rows: Iterable[Row], tasks: dict[str, Task]) -> str:
+    """The whole page."""
+    found = sections(rows, tasks)
+    ran = {section.task.name for section in found}
+    absent = [name for name in tasks if name not in ran]
+    parts = [_HEAD]
+    if found:
+        parts += [
+            "## Summary\n",
+            "A positive percentage says that the default is better, relative to the other's value. "
+            "*yes*: it is better, or worse by no more than 2 % or one standard error of the "
+            "difference.\n",
+            *_summary(found),
+            "",
+            *_means_over_tasks(found),
+            "",
+        ]
+    if absent:
+        parts.append(
+            f"Not run yet: {', '.join(f'`{name}`' for name in absent)}. "
+            f"`aimle benchmark training --tasks {','.join(absent)}` adds them.\n"
+        )
+    if found:
+        parts += ["## Tasks\n", "\n\n".join(section.markdown() for section in found)]
+    return "\n".join(parts).rstrip() + "\n"

@@ -1,0 +1,131 @@
+"""What a task of the comparison is, and what running it needs to know."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from aimle.benchmark.methods import Method
+from aimle.benchmark.results import Row
+
+
+class Job(NamedTuple):
+    """One run: a method with its settings, and a seed."""
+
+    method: Method
+    seed: int
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where and how the runs of a command are made."""
+
+    quick: bool
+    device: str
+    device_name: str
+    data: Path | None
+    work: Path
+    threads: int
+    commit: str
+    record: Callable[[Row], None]
+    say: Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A model to train, for one length, judged by one metric.
+
+    ones, samples: K and S, from which the count K/sqrt(S) of a candidate is computed.
+    packages: that must be installed beside this one.
+    """
+
+    name: str
+    title: str
+    metric: str
+    higher_is_better: bool
+    methods: tuple[str, ...]
+    lambdas: tuple[str, ...]
+    ones: float
+    samples: int
+    length: str
+    quick_length: str
+    packages: tuple[str, ...] = field(default=(), kw_only=True)
+
+    def data_name(self, context: Context) -> str:
+        """The data set, for the table."""
+        raise NotImplementedError
+
+    def run(self, jobs: list[Job], context: Context) -> None:
+        """Trains every job and records its row as soon as it is finished."""
+        raise NotImplementedError
+
+    def missing(self, context: Context) -> str:
+        """Why the task cannot be run here, with the remedy; empty if it can."""
+        absent = [name for name in self.packages if importlib.util.find_spec(_module(name)) is None]
+        if absent:
+            return f"needs {', '.join(absent)}: pip install {' '.join(self.packages)}"
+        return ""
+
+    def length_of(self, context: Context) -> str:
+        return self.quick_length if context.quick else self.length
+
+    def row(self, job: Job, outcome: Outcome, context: Context, commit: str = "") -> Row:
+        """The row of a finished job."""
+        return Row(
+            task=self.name,
+            data=self.data_name(context),
+            length=self.length_of(context),
+            method=job.method.name,
+            setting=job.method.setting,
+            seed=job.seed,
+            metric=self.metric,
+            value=outcome.value,
+            steps=outcome.steps,
+            solver_calls=outcome.solver_calls,
+            seconds=outcome.seconds,
+            commit=commit or context.commit,
+            device=outcome.device or context.device_name,
+        )
+
+
+class Outcome(NamedTuple):
+    """What a run achieved, and what it took."""
+
+    value: float
+    steps: int
+    solver_calls: int
+    seconds: float
+    device: str = ""
+
+
+def _module(package: str) -> str:
+    return {"scikit-learn": "sklearn"}.get(package, package)
+
+
+@dataclass(frozen=True)
+class PythonTask(Task):
+    """A task that trains in this process, on the CPU.
+
+    train(settings, estimator, seed, quick) returns the value of the metric, the number of steps and
+    the number of solver calls.
+    """
+
+    data: str
+    train: Callable[[str, dict[str, str], int, bool], tuple[float, int, int]]
+
+    def data_name(self, context: Context) -> str:
+        return self.data
+
+    def run(self, jobs: list[Job], context: Context) -> None:
+        for job in jobs:
+            settings = job.method.resolved(self.ones, self.samples)
+            start = time.perf_counter()
+            value, steps, calls = self.train(
+                job.method.estimator, settings, job.seed, context.quick
+            )
+            outcome = Outcome(value, steps, calls, time.perf_counter() - start, "cpu")
+            context.record(self.row(job, outcome, context))
