@@ -12,6 +12,7 @@ void add_list(CLI::App& app);
 void add_report(CLI::App& app);
 void add_data(CLI::App& app);
 void add_paper(CLI::App& app);
+void add_benchmark(CLI::App& app);
 void add_completion(CLI::App& app);
 
 }  // namespace aimle::cli

@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   aimle::cli::add_report(app);
   aimle::cli::add_data(app);
   aimle::cli::add_paper(app);
+  aimle::cli::add_benchmark(app);
   aimle::cli::add_completion(app);
   // After the commands, which would take it over.
   app.footer(

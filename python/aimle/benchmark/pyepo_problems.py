@@ -25,7 +25,7 @@ CALLS = 4800
 QUICK_CALLS = 240
 BATCH = 20
 FEATURES, DEGREE, NOISE_WIDTH = 5, 4, 0.5
-TRAINING_EXAMPLES, TEST_EXAMPLES = 200, 300
+TRAINING_EXAMPLES, TEST_EXAMPLES, QUICK_TEST_EXAMPLES = 200, 300, 20
 _KAPPA = 5  # of PyEPO's Sum-of-Gamma noise
 
 
@@ -47,6 +47,11 @@ class Problem:
         """What these solutions of the examples `rows` cost beyond the optimum."""
         excess = (solutions - self.solutions[rows]) * self.costs[rows]
         return self.sign * excess.sum(-1)
+
+    def regret_percent(self, solutions: Tensor, rows: Tensor) -> float:
+        """The sum of their regrets in per cent of the sum of the optimal costs."""
+        optimum = (self.solutions[rows] * self.costs[rows]).sum()
+        return 100.0 * (self.regret(solutions, rows).sum() / optimum).item()
 
 
 class CountedSolver:
@@ -156,19 +161,16 @@ class Training:
             optimiser.step()
             steps, step_calls = steps + 1, max(step_calls, solver.calls - before)
         calls = solver.calls
-        return self._evaluate(problem, model, solver), steps, calls
+        count = QUICK_TEST_EXAMPLES if quick else TEST_EXAMPLES
+        test = torch.arange(TRAINING_EXAMPLES, TRAINING_EXAMPLES + count)
+        with torch.no_grad():
+            solutions = solver(model(problem.features[test]))
+        return problem.regret_percent(solutions, test), steps, calls
 
     def _loss(self, problem: Problem, solutions: Tensor, rows: Tensor) -> Tensor:
         if self.loss == "l1":
             return nn.functional.l1_loss(solutions, problem.solutions[rows])
         return problem.regret(solutions, rows).mean()
-
-    def _evaluate(self, problem: Problem, model: nn.Module, solver: CountedSolver) -> float:
-        rows = torch.arange(TRAINING_EXAMPLES, len(problem.features))
-        with torch.no_grad():
-            solutions = solver(model(problem.features[rows]))
-        optimum = (problem.solutions[rows] * problem.costs[rows]).sum()
-        return 100.0 * (problem.regret(solutions, rows).sum() / optimum).item()
 
 
 SHORTEST_PATH_L1 = Training(_shortest_path, "l1", 0.01)

@@ -1,0 +1,28 @@
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.h"
+#include "experiments/run/failure.h"
+#include "experiments/run/interrupt.h"
+#include "experiments/run/python.h"
+
+namespace aimle::cli {
+
+void add_benchmark(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("benchmark", "Compares the estimators on training tasks");
+  command->require_subcommand(1);
+  CLI::App* training = command->add_subcommand(
+      "training", "Trains every task with every method and writes a table; --help lists options");
+  // The Python package knows the tasks, the methods and the options.
+  training->set_help_flag();
+  training->prefix_command();
+  training->callback([training] {
+    std::vector<std::string> arguments = {"training"};
+    for (const std::string& given : training->remaining()) arguments.push_back(given);
+    const experiments::InterruptHandler handler;
+    if (!experiments::run_python_module("aimle.benchmark", arguments)) {
+      throw experiments::Failure("the benchmark is not complete; the same command continues it");
+    }
+  });
+}
+
+}  // namespace aimle::cli
