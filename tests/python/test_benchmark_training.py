@@ -142,6 +142,7 @@ class TestTable:
     def test_page_without_rows_names_the_command(self) -> None:
         text = table.page([], TASKS)
         assert "aimle benchmark training --device cuda --data DIR" in text
+        assert "No task has been run yet" in text
         assert "## Summary" not in text
 
     def test_rows_of_another_length_have_their_own_section(self) -> None:
@@ -188,8 +189,8 @@ class TestCommand:
         said = capsys.readouterr().err
         assert "digits: skipped: needs scikit-learn: pip install scikit-learn" in said
         assert "pip install pyepo ortools scikit-learn" in said
-        assert not (tmp_path / "training.csv").exists()
-        assert "Not run yet" in (tmp_path / "training.md").read_text()
+        assert Results(tmp_path / "training.csv").read() == []
+        assert "No task has been run yet" in (tmp_path / "training.md").read_text()
 
     def test_film_reviews_without_files_are_skipped(
         self, tmp_path: Path, capsys: pytest.CaptureFixture

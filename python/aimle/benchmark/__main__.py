@@ -176,7 +176,7 @@ def main(arguments: list[str] | None = None) -> int:
     context = _context(options, results)
     failed = False
     try:
-        results.read()
+        results.create()
         for name in [] if options.table else options.tasks or list(TASKS):
             task = TASKS[name]
             if reason := task.missing(context):
@@ -187,7 +187,6 @@ def main(arguments: list[str] | None = None) -> int:
             except CampaignError as error:
                 _say(f"{name}: {error}")
                 failed = True
-        options.output.mkdir(parents=True, exist_ok=True)
         file = options.output / "training.md"
         file.write_text(page(results.read(), TASKS))
     except (OSError, ValueError) as error:

@@ -20,6 +20,7 @@ from pathlib import Path
 import aimle
 from aimle import _program
 from aimle.benchmark.task import Context, Job, Outcome, Task
+from aimle.solvers import Solver
 
 _POLL_SECONDS = 1.0
 _SOLVES = {"central": 3, "forward": 2, "straight_through": 1, "thresholds": 1}
@@ -44,8 +45,8 @@ class ProgramTask(Task):
     arguments: str
     quick_arguments: str
     without_files: str
+    solver: Solver
     files: str = ""
-    solver: object = None
     extra: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def data_name(self, context: Context) -> str:

@@ -117,7 +117,7 @@ def _layer(
         import pyepo.func
         from pyepo.func.utils import sumGammaDistribution
 
-        common = {
+        common: dict[str, Any] = {
             "n_samples": SAMPLES,
             "distribution": sumGammaDistribution(kappa=_KAPPA, seed=seed),
         }

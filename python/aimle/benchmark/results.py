@@ -80,6 +80,10 @@ class Results:
             rows = [other for other in self.read() if other.key != row.key]
             self._write([*rows, row])
 
+    def create(self) -> None:
+        """Makes a file without rows if there is none."""
+        self.remove(lambda _: False)
+
     def remove(self, unwanted: Callable[[Row], bool]) -> None:
         """Removes the rows for which the function is true."""
         with self._locked():

@@ -230,10 +230,12 @@ def page(rows: Iterable[Row], tasks: dict[str, Task]) -> str:
             *_means_over_tasks(found),
             "",
         ]
-    if absent:
+    if not found:
+        parts.append("No task has been run yet.\n")
+    elif absent:
         parts.append(
             f"Not run yet: {', '.join(f'`{name}`' for name in absent)}. "
-            f"`aimle benchmark training --tasks {','.join(absent)}` adds them.\n"
+            "The command without --tasks adds them.\n"
         )
     if found:
         parts += ["## Tasks\n", "\n\n".join(section.markdown() for section in found)]
