@@ -139,6 +139,10 @@ class TestTable:
         assert "against the paper's rule: +14.1 % in the mean of 1 tasks, met on 1 of 1" in text
         assert "Not run yet: `dvae-k1-s1`" in text
 
+    def test_the_end_of_a_grid_is_named(self) -> None:
+        rows = [row("imle", 0.6, setting="lambda=100"), row("imle", 0.9, setting="lambda=10000")]
+        assert "0.9000 (λ = 10000, the end of the grid) imle" in table.page(rows, TASKS)
+
     def test_page_without_rows_names_the_command(self) -> None:
         text = table.page([], TASKS)
         assert "aimle benchmark training --device cuda --data DIR" in text

@@ -99,8 +99,10 @@ class Section:
     def cell(self, key: tuple[str, str] | None) -> str:
         if key is None or key not in self.means:
             return "–"
-        setting = f" ({key[1].replace('lambda', 'λ').replace('=', ' = ')})" if key[1] else ""
-        return f"{self.means[key]}{setting}"
+        setting = key[1].replace("lambda", "λ").replace("=", " = ")
+        ends = {f"lambda={value}" for value in (self.task.lambdas[0], self.task.lambdas[-1])}
+        edge = ", the end of the grid" if key[1] in ends else ""
+        return f"{self.means[key]} ({setting}{edge})" if setting else str(self.means[key])
 
     def grid(self, method: str) -> str:
         """All lambdas of a method in one line."""
