@@ -72,7 +72,9 @@ class PerturbedMap(nn.Module):
     Args:
         solver: a native solver, or any callable from scores [B S, *instance] (example-major) to
             solutions of the same shape, dtype and device; float32 where theta is bfloat16 or
-            float16. Extra arguments of a call are forwarded to it, in backward too. It maximises,
+            float16. Backward may call it with some of the rows, those whose solutions can differ,
+            so each row must be solved by itself. Extra arguments of a call are forwarded to it, in
+            backward too, which then solves all rows or none. It maximises,
             unless it has an attribute ``sense`` or, failing that, the layer's sense says otherwise.
             All dimensions of theta but the first are the instance's, unless it has an attribute
             ``instance_dims``. An attribute ``fixed_size = True`` says that all its solutions have

@@ -2,6 +2,16 @@
 
 Noise, steps and differences are the ops that the fused path is made of, so that a native solver
 called as a plain callable gives the same bits.
+
+Backward solves only the rows whose two score vectors differ: where lambda or the gradient is zero
+both solutions are the same, and a row of NaN gets a gradient of NaN whatever its solution. If no
+row is left the solver is not called. All rows are solved
+
+    with extra arguments of the call, which may have an entry per row that cannot be told from
+    others (unless no row differs);
+    on a GPU, where counting the rows would wait for the device;
+    in compiled code, whose shapes cannot depend on values;
+    by the functions of ``aimle.compat``, as the authors do.
 """
 
 from __future__ import annotations
@@ -50,6 +60,8 @@ class StagedCall:
 
     #: What the solver's answer must have in common with its scores.
     must_keep: tuple[str, ...] = ("shape", "dtype", "device")
+    #: Whether backward may leave out rows.
+    solves_some_rows = True
 
     def __init__(self, layer, theta, key, mask, settings, args, kwargs) -> None:
         self.layer, self.settings, self.args, self.kwargs = layer, settings, args, kwargs
@@ -96,10 +108,44 @@ class StagedCall:
 
     def solve(self, x: Tensor) -> Tensor:
         """The callable's solution of x [B S, *instance], checked."""
-        if self.mask is not None:
-            rows = self.mask.expand(*self.batch, *self.instance).reshape(-1, 1, *self.instance)
-            rows = rows.expand(-1, self.samples, *self.instance).reshape(x.shape)
-            x = x.masked_fill(~rows, torch.inf if self.minimises else -torch.inf)
+        return self.call_solver(self.hide_masked(x))
+
+    def solve_both(self, left: Tensor, right: Tensor, z: Tensor | None) -> tuple[Tensor, Tensor]:
+        """z_left and z_right; z is the left one where it is known already."""
+        left, right = self.hide_masked(left), self.hide_masked(right)
+        rows = self.rows_to_solve(left, right)
+        if rows is None:
+            return self.call_solver(left) if z is None else z, self.call_solver(right)
+        z_left = torch.zeros_like(left) if z is None else z
+        z_right = z_left.clone()
+        if rows.numel() > 0:
+            if z is None:
+                z_left[rows] = self.call_solver(left[rows])
+            z_right[rows] = self.call_solver(right[rows])
+        return z_left, z_right
+
+    def rows_to_solve(self, left: Tensor, right: Tensor) -> Tensor | None:
+        """The rows whose solutions can differ, or None: all, see the module."""
+        if not self.solves_some_rows or torch.compiler.is_compiling():
+            return None
+        if not left.is_cpu or type(left) is not Tensor:  # a fake one has no values
+            return None
+        differ = (left != right).flatten(1).any(1) & ~right.isnan().flatten(1).any(1)
+        rows = differ.nonzero().squeeze(1)
+        if rows.numel() == left.shape[0]:
+            return None
+        return rows if rows.numel() == 0 or not (self.args or self.kwargs) else None
+
+    def hide_masked(self, x: Tensor) -> Tensor:
+        """x [B S, *instance] with the scores of masked entries infinitely bad."""
+        if self.mask is None:
+            return x
+        rows = self.mask.expand(*self.batch, *self.instance).reshape(-1, 1, *self.instance)
+        rows = rows.expand(-1, self.samples, *self.instance).reshape(x.shape)
+        return x.masked_fill(~rows, torch.inf if self.minimises else -torch.inf)
+
+    def call_solver(self, x: Tensor) -> Tensor:
+        """The callable's solution of x [N, *instance], checked."""
         with _without_autocast(x.device.type):
             z = self.layer.solver(x, *self.args, **self.kwargs)
         name = f"[aimle.{type(self.layer).__name__}] the solver"
@@ -153,8 +199,7 @@ def _gradient(call: StagedCall, theta: Tensor, z: Tensor | None, dy: Tensor) -> 
     if call.layer.difference == "straight_through":
         return call.straight_through(theta, dy)
     left, right, weights = call.step(theta, dy)
-    z_left = call.solve(left) if z is None else z
-    z_right = call.solve(right)
+    z_left, z_right = call.solve_both(left, right, z)
     return call.difference(theta, dy, z_left, z_right, weights)
 
 

@@ -269,7 +269,8 @@ def test_forward_calls_a_solver_once_and_backward_as_often_as_it_must(device: to
         ({"symmetric_perturbation": False, "target_noise_temperature": 0.5}, 3),
     ):
         solver = Disguised(aimle.TopK(2))
-        run(aimle.AIMLE(solver, nb_samples=4, **settings_).to(device), randn(3, 6, device=device))
+        layer = aimle.AIMLE(solver, nb_samples=4, target=aimle.AdaptiveTarget(0.5), **settings_)
+        run(layer.to(device), randn(3, 6, device=device))
         assert len(solver.seen) == calls
 
 

@@ -223,6 +223,7 @@ class AuthorsCall(StagedCall):
     """One call: the stages with a factor of theta, given noise and marginal samples."""
 
     must_keep = ("shape", "device")
+    solves_some_rows = False  # the authors' functions see all rows
 
     def __init__(self, layer, theta, key, mask, settings, args, kwargs) -> None:
         super().__init__(layer, theta, key, mask, settings, args, kwargs)
@@ -240,9 +241,9 @@ class AuthorsCall(StagedCall):
             layer.reuses_solution or (self.keeps_solution and not outside)
         )
 
-    def solve(self, x: Tensor) -> Tensor:
+    def call_solver(self, x: Tensor) -> Tensor:
         """The function's solution; a floating-point dtype of its own becomes the output's."""
-        z = super().solve(x)
+        z = super().call_solver(x)
         if z.is_floating_point() and z.dtype != x.dtype:
             self.output_dtype = z.dtype
         return z.to(x.dtype)
