@@ -161,6 +161,7 @@ void run_diagnosis(DiagnoseOptions& options) {
     if (!contestant.applies_to(problem.solver)) {
       throw Failure(contestant.label + " does not apply to " + problem.solver.name);
     }
+    contestant.build(problem.solver, contestant.least_samples());  // refuses what does not fit
     const bool swept = estimator_info(contestant.name).takes("lambda") && !contestant.lambda();
     for (const double lambda : swept ? options.settings.lambdas : std::vector<double>{1.0}) {
       if (swept) contestant.options.lambda = lambda;

@@ -183,6 +183,8 @@ struct PerturbationOptions {
 /// theta; its gradient is the mean of nb_samples perturbed solutions minus the target (sense kMin:
 /// its opposite), and no Jacobian is needed. target: a structure, or a mean of structures, of the
 /// shape of theta. Where target structures are known, this trains better than any loss on z.
+/// grid_path takes perturbed costs below zero as zero, and so does the value, for solution and
+/// target alike: a draw in which a cell is clipped adds nothing to the cell's gradient.
 /// Berthet, Blondel, Teboul, Cuturi, Vert, Bach, NeurIPS 2020.
 at::Tensor perturbed_fenchel_young_loss(const at::Tensor& theta, const at::Tensor& target,
                                         const SolverSpec& solver,

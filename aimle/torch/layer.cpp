@@ -15,6 +15,7 @@
 #include "aimle/torch/functions.h"
 #include "aimle/torch/layer_call.h"
 #include "aimle/torch/setting_names.h"
+#include "aimle/torch/solver_checks.h"
 #include "aimle/torch/value_error.h"
 
 namespace aimle {
@@ -64,6 +65,7 @@ void validate(const LayerOptions& options) {
       .difference = options.difference,
       .target = options.target};
   ops::with_value_errors([&] { settings.validate(); });
+  ops::check_sense("Layer", options.solver.name, options.sense.value_or(options.solver.sense));
 }
 
 /// Where alpha starts: as given, or where the target starts.

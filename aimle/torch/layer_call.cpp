@@ -119,6 +119,7 @@ LayerSettings parse_settings(at::ArrayRef<c10::IValue> given) {
       .target = parse_target(at::ArrayRef<std::string_view>(words).slice(kTargetWord),
                              at::ArrayRef<double>(scales).slice(kTargetScale))};
   with_value_errors([&] { settings.estimator.validate(); });
+  check_sense("perturbed_map", settings.solver, settings.estimator.sense);
   return settings;
 }
 

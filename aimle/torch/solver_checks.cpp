@@ -51,6 +51,13 @@ void check_input(const SolverInput& input) {
   }
 }
 
+void check_sense(std::string_view owner, std::string_view solver, Sense sense) {
+  TORCH_CHECK_VALUE(
+      solver != "grid_path" || sense == Sense::kMin, "[aimle::", owner,
+      "] expected sense \"min\" for grid_path, whose costs are never below zero, but "
+      "got \"max\": give it costs, for example softplus(-scores), and leave out sense");
+}
+
 SolverTensors prepare(const SolverInput& input) {
   SolverTensors tensors{.scores = input.scores.to(native_type(input.scores)).contiguous()};
   if (input.mask) tensors.mask = input.mask->expand(input.scores.sizes()).contiguous();

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "aimle/map/map.h"
+
 namespace aimle::ops {
 
 /// The tensors of one call.
@@ -32,6 +34,10 @@ struct SolverInput {
 
 /// ValueError or TypeError that names the op, the argument, its value and what is allowed.
 void check_input(const SolverInput& input);
+
+/// ValueError if a layer cannot use the solver of this name in this sense: grid_path takes negated
+/// scores, costs below zero, as zero.
+void check_sense(std::string_view owner, std::string_view solver, Sense sense);
 
 /// The tensors as kernels read them: contiguous, at full shape, float32 or float64.
 struct SolverTensors {

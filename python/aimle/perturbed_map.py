@@ -27,7 +27,7 @@ from torch import Generator, Tensor, nn
 from aimle._settings import check_choice, check_int, check_tensor, check_theta, is_number
 from aimle.functional import blank_key, draw_layer_key
 from aimle.noise import Noise, SumOfGamma, as_noise
-from aimle.solvers import CHECK_DEFAULT, Solver, TopK, check_solver
+from aimle.solvers import CHECK_DEFAULT, Solver, TopK, check_solver, resolve_sense
 from aimle.staged import staged_map
 from aimle.targets import AdaptiveTarget, Target, ThresholdTarget, target_arguments
 
@@ -112,7 +112,7 @@ class PerturbedMap(nn.Module):
         check_solver(owner, solver)
         nb_samples = check_int(owner, "nb_samples", nb_samples, 1)
         check_choice(owner, "output", output, ("samples", "flat", "mean"))
-        check_choice(owner, "sense", sense, (None, "max", "min"))
+        sense = resolve_sense(owner, solver, sense)
         _check_temperature(owner, "theta_noise_temperature", theta_noise_temperature)
         if target_noise_temperature is not None:
             _check_temperature(owner, "target_noise_temperature", target_noise_temperature)
@@ -128,8 +128,7 @@ class PerturbedMap(nn.Module):
         self.theta_noise_temperature = float(theta_noise_temperature)
         self._target_noise_temperature = target_noise_temperature
         self.target = target
-        own_sense: Sense = getattr(solver, "sense", "max")
-        self.sense = sense or own_sense
+        self.sense = sense
         self.output = output
         self.noise_in_eval = noise_in_eval
         self.generator = generator

@@ -91,6 +91,24 @@ def check_solver(owner: str, solver: object) -> None:
         )
 
 
+def resolve_sense(
+    owner: str, solver: object, sense: Literal["max", "min"] | None
+) -> Literal["max", "min"]:
+    """The sense in which a layer uses its solver: the one given, or the solver's own.
+
+    ValueError for one that the solver cannot have.
+    """
+    check_choice(owner, "sense", sense, (None, "max", "min"))
+    if isinstance(solver, GridPath) and sense == "max":
+        raise ValueError(
+            f"[aimle.{owner}] expected sense='min' for GridPath, whose costs are never below zero, "
+            "but got sense='max': give it costs, for example -scores.clamp(max=0) or "
+            "softplus(-scores), and leave out sense"
+        )
+    own: Literal["max", "min"] = getattr(solver, "sense", "max")
+    return sense or own
+
+
 def _refuse_k(solver: Solver, k: object) -> None:
     if k is not None:
         raise TypeError(f"[aimle.{type(solver).__name__}] takes no k; only TopK does")
@@ -169,6 +187,7 @@ class GridPath(Solver):
 
     Both ends count; a step enters one of 8 or 4 neighbours and costs the cell entered. source and
     target are (row, column), negative ones counted from the end. +inf and masked cells are walls.
+    Layers refuse sense="max": negated scores would be costs below zero.
     negative: "clip" takes costs below zero as zero, "error" refuses them.
     Ties: fewest cells, then raster order.
     """

@@ -28,6 +28,11 @@ class Problem:
             values = values.abs() + 0.5
         return values.to(device, dtype)
 
+    @property
+    def senses(self) -> tuple[str, ...]:
+        """Those in which a layer takes the solver."""
+        return ("min",) if isinstance(self.solver, aimle.GridPath) else ("max", "min")
+
 
 PROBLEMS = {
     "argmax": Problem(aimle.Argmax(), (6,)),

@@ -114,6 +114,18 @@ def test_the_page(tmp_path: Path):
     assert html.count("<svg") == 3
 
 
+def test_grid_paths_of_scores_are_refused(tmp_path: Path):
+    need_program()
+    for method in ("aimle", "dpo"):
+        fails(
+            *("diagnose", "--structure", "grid_path", "--n", 5, "--out", tmp_path / "out"),
+            *("--estimators", f"{method}:sense=max"),
+            code=1,
+            says='expected sense "min" for grid_path',
+        )
+    assert not (tmp_path / "out").exists()
+
+
 def test_bad_files_are_named(tmp_path: Path):
     need_program()
 

@@ -324,6 +324,62 @@ def test_the_fenchel_young_loss_and_its_gradient():
         aimle.perturbed_fenchel_young_loss(torch.zeros(4, 4), torch.arange(4), aimle.Argmax())
 
 
+@pytest.mark.parametrize("negative", ["clip", "none"])
+def test_the_fenchel_young_gradient_is_the_slope_of_its_value(negative: str):
+    """Also where noise pushes costs below zero, which GridPath takes as zero."""
+    torch.manual_seed(0)
+    solver = aimle.GridPath() if negative == "clip" else aimle.SpanningTree(5)
+    theta = torch.rand(1, 3, 3).double() + 0.2 if negative == "clip" else torch.rand(1, 10).double()
+    target = solver(torch.rand_like(theta))
+    temperature = 1.0
+    settings = {"nb_samples": 20_000, "temperature": temperature, "key": KEY}
+
+    def loss(theta: Tensor) -> Tensor:
+        return aimle.perturbed_fenchel_young_loss(theta, target, solver, **settings).sum()
+
+    leaf = theta.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(loss(leaf), leaf)
+    step = 1e-3
+    for j in range(theta[0].numel()):
+        move = torch.zeros_like(theta)
+        move.view(-1)[j] = step
+        slope = (loss(theta + move) - loss(theta - move)) / (2 * step)
+        # Solutions that change within the step: a share of 2 step / temperature of the samples.
+        assert slope.item() == pytest.approx(gradient.view(-1)[j].item(), abs=3e-3)
+
+
+def test_the_fenchel_young_loss_is_lowest_at_its_target():
+    """Training from costs that noise clips finds the costs of the target path."""
+    torch.manual_seed(0)
+    solver = aimle.GridPath()
+    detour = torch.ones(1, 4, 4)
+    detour[0, :, 0] = detour[0, 3] = 0.01
+    target = solver(detour)
+    assert target.sum() > solver(torch.ones(1, 4, 4)).sum()
+    raw = torch.zeros(1, 4, 4, requires_grad=True)
+    optimiser = torch.optim.Adam([raw], lr=0.1)
+    for _ in range(150):
+        costs = torch.nn.functional.softplus(raw)
+        loss = aimle.perturbed_fenchel_young_loss(
+            costs, target, solver, nb_samples=8, temperature=0.5
+        )
+        optimiser.zero_grad()
+        loss.sum().backward()
+        optimiser.step()
+    assert torch.equal(solver(torch.nn.functional.softplus(raw)), target)
+
+
+def test_perturbed_optimisers_refuse_grid_paths_of_scores():
+    for call in (
+        lambda: aimle.DPO(aimle.GridPath(), sense="max"),
+        lambda: aimle.perturbed_fenchel_young_loss(
+            torch.zeros(1, 3, 3), torch.zeros(1, 3, 3), aimle.GridPath(), sense="max"
+        ),
+    ):
+        with pytest.raises(ValueError, match=r"expected sense='min' for GridPath.*leave out sense"):
+            call()
+
+
 # ---- Biased ones ---------------------------------------------------------------------------------
 
 

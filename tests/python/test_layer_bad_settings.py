@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+import torch
 from bad_layers import (
     inf,
     nan,
@@ -48,6 +49,19 @@ SETTINGS: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...]
         ("output", "'samples'", "'flat'", "'mean'", "'sum'"),
     ),
     "sense": (lambda: topk(sense="up"), ValueError, ("sense", "'max'", "'min'", "'up'")),
+    "sense of costs": (
+        lambda: aimle.AIMLE(aimle.GridPath(), sense="max"),
+        ValueError,
+        ("sense='min'", "GridPath", "sense='max'", "leave out sense"),
+    ),
+    "sense of costs, changed": (
+        lambda: (
+            setattr(grid := aimle.AIMLE(aimle.GridPath()), "sense", "max")
+            or grid(torch.rand(1, 3, 3))
+        ),
+        ValueError,
+        ('sense "min"', "grid_path", '"max"', "leave out sense"),
+    ),
     "noise": (lambda: topk(noise="cauchy"), ValueError, ("noise", "'gumbel'", "'cauchy'")),
     "target": (lambda: topk(target=0.5), TypeError, ("target", "AdaptiveTarget", "float")),
     "scale without noise": (

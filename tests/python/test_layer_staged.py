@@ -52,7 +52,7 @@ def test_staged_equals_fused(name: str, noise: str, device: torch.device, key: T
     theta = problem.theta(2, 3, dtype=torch.float32, device=device)
     for mode in MODES.values():
         for output in ("samples", "flat", "mean"):
-            for sense in ("max", "min"):
+            for sense in problem.senses:
                 arguments: dict[str, Any] = {
                     "noise": NOISES[noise],
                     "nb_samples": 3,
@@ -313,7 +313,7 @@ def calls(draw) -> dict[str, Any]:
             "symmetric_perturbation": draw(st.booleans()),
             "theta_noise_temperature": draw(st.sampled_from([0.0, 0.5, 1.0])),
             "target_noise_temperature": draw(st.sampled_from([None, 0.5])),
-            "sense": draw(st.sampled_from([None, "max", "min"])),
+            "sense": draw(st.sampled_from([None, *problem.senses])),
             "output": draw(st.sampled_from(["samples", "flat", "mean"])),
         },
     }

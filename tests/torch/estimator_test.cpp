@@ -135,6 +135,17 @@ TEST(Estimators, SettingsThatAreNotTakenOrOutOfRangeAreRefusedByName) {
       "ste has no temperature");
 }
 
+TEST(Estimators, GridPathsAreOfCosts) {
+  for (const char* name : {"aimle", "imle", "ste", "dbb", "identity", "dpo", "aimle_covariance"}) {
+    expect_contains(
+        message_of<c10::ValueError>([&] { estimator(name, grid_path(), {.sense = "max"}); }),
+        "expected sense \"min\" for grid_path");
+  }
+  const at::Tensor costs = at::ones({1, 3, 3});
+  EXPECT_THROW(perturbed_fenchel_young_loss(costs, costs, grid_path(), {.sense = Sense::kMax}),
+               c10::ValueError);
+}
+
 TEST(Estimators, StructuresToWhichOneDoesNotApplyAreRefused) {
   const auto refused = [](const char* name, const SolverSpec& solver) {
     return message_of<c10::TypeError>([&] { estimator(name, solver); });

@@ -91,6 +91,14 @@ TEST(Layer, ThresholdsFavourTheEntryThatGainsAndSumToZero) {
       c10::Error);
 }
 
+TEST(Layer, GridPathsAreOfCosts) {
+  LayerOptions options = aimle(grid_path());
+  options.sense = Sense::kMax;
+  EXPECT_THROW(Layer{options}, c10::ValueError);
+  options.sense = Sense::kMin;
+  EXPECT_NO_THROW(Layer{options});
+}
+
 TEST(Layer, IdentityIsStraightThroughAfterItsProjection) {
   const Layer layer(identity(topk(2)));
   const at::Tensor theta = leaf({3, 5});

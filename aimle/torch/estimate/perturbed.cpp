@@ -21,6 +21,7 @@
 #include "aimle/torch/estimate/sampled.h"
 #include "aimle/torch/estimator.h"
 #include "aimle/torch/setting_names.h"
+#include "aimle/torch/solver_checks.h"
 
 namespace aimle {
 namespace {
@@ -72,6 +73,9 @@ at::Tensor score(NoiseKind noise, const at::Tensor& eps) {
   return noise == NoiseKind::kGumbel ? at::rsub(eps.neg().exp(), 1) : eps.div(2).tanh();
 }
 
+/// Whether the solver takes costs below zero as zero.
+bool clips(const SolverSpec& solver) { return solver.name == "grid_path" && solver.args[5] == 0; }
+
 void check_dims(const std::string& name, const at::Tensor& theta, const SolverSpec& solver) {
   check_theta(name, theta);
   TORCH_CHECK_VALUE(theta.dim() >= solver.instance_dims(), "[aimle::", name,
@@ -96,6 +100,7 @@ class Dpo final : public Estimator {
     const std::string reduction = options.variance_reduction.value_or("leave_one_out");
     check_word("dpo", "variance_reduction", reduction, {"leave_one_out", "none"});
     leave_one_out_ = reduction == "leave_one_out";
+    ops::check_sense("dpo", solver_.name, *perturbation_.sense);
     check_word("dpo", "output", options.output.value_or("mean"), {"mean"});
     check_samples("dpo", perturbation_.nb_samples, leave_one_out_ ? 2 : 1);
     check_temperature("dpo", perturbation_.temperature);
@@ -144,11 +149,18 @@ at::Tensor perturbed_fenchel_young_loss(const at::Tensor& theta, const at::Tenso
   check_dims(name, theta, solver);
   check_samples(name, options.nb_samples, 1);
   check_temperature(name, options.temperature);
+  const Sense sense = options.sense.value_or(solver.sense);
+  ops::check_sense(name, solver.name, sense);
   const auto [eps, z] = perturb(theta, solver, options, call, std::nullopt);
-  const bool minimised = options.sense.value_or(solver.sense) == Sense::kMin;
-  const at::Tensor scores = free_entries(minimised ? theta.neg() : theta, call);
-  const at::Tensor values =
-      scores.add(eps.mul(options.temperature)).mul(z).mean(0).sub(scores.mul(target));
+  const at::Tensor scores = free_entries(sense == Sense::kMin ? theta.neg() : theta, call);
+  at::Tensor perturbed = scores.add(eps.mul(options.temperature));
+  at::Tensor of_target = scores;
+  if (clips(solver)) {
+    const at::Tensor seen = perturbed.clamp_max(0);  // minus the costs that the solver saw
+    of_target = scores.add(seen.sub(perturbed).mean(0));
+    perturbed = seen;
+  }
+  const at::Tensor values = perturbed.mul(z).mean(0).sub(of_target.mul(target));
   return values.sum(trailing(solver.instance_dims()));
 }
 

@@ -35,7 +35,7 @@ from aimle.estimate.sampled import straight_through
 from aimle.functional import draw_key, sample_noise
 from aimle.layers import Sense
 from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
-from aimle.solvers import Solver, check_solver
+from aimle.solvers import GridPath, Solver, check_solver, resolve_sense
 
 
 class DPO(nn.Module):
@@ -71,7 +71,7 @@ class DPO(nn.Module):
         super().__init__()
         check_solver("DPO", solver)
         check_choice("DPO", "output", output, ("mean",))
-        check_choice("DPO", "sense", sense, (None, "max", "min"))
+        self.sense = resolve_sense("DPO", solver, sense)
         check_choice("DPO", "variance_reduction", variance_reduction, ("leave_one_out", "none"))
         leave_one_out = variance_reduction == "leave_one_out"
         nb_samples = check_int("DPO", "nb_samples", nb_samples, 2 if leave_one_out else 1)
@@ -81,8 +81,6 @@ class DPO(nn.Module):
         check_positive("DPO", "temperature", temperature)
         self.temperature = float(temperature)
         self.variance_reduction = variance_reduction
-        own_sense: Sense = getattr(solver, "sense", "max")
-        self.sense = sense or own_sense
         self.noise_in_eval = noise_in_eval
         self.generator = generator
 
@@ -154,6 +152,10 @@ def perturbed_fenchel_young_loss(
     the mean of nb_samples perturbed solutions minus target (sense "min": its opposite), zero on
     average where the model's mean solution is the target. The value is the loss up to a constant
     that depends on the target alone.
+
+    GridPath takes perturbed costs below zero as zero. So does the value, for solution and target
+    alike, and a draw in which a cell is clipped adds nothing to the cell's gradient: keep costs
+    above zero, for example with softplus.
     """
     nb_samples = check_int("perturbed_fenchel_young_loss", "nb_samples", nb_samples, 1)
     check_positive("perturbed_fenchel_young_loss", "temperature", temperature)
@@ -168,7 +170,7 @@ def perturbed_fenchel_young_loss(
     if mask is not None:
         check_mask("perturbed_fenchel_young_loss", mask, theta)
     noise = as_noise(noise)
-    sense = sense or getattr(solver, "sense", "max")
+    sense = resolve_sense("perturbed_fenchel_young_loss", solver, sense)
     dims = getattr(solver, "instance_dims", theta.dim() - 1)
     key = draw_key(theta) if key is None else key.to(theta.device)
     eps, z = _perturbed_solutions(
@@ -176,7 +178,12 @@ def perturbed_fenchel_young_loss(
     )
     free = torch.isfinite(theta) if mask is None else torch.isfinite(theta) & mask
     signed = torch.where(free, -theta if sense == "min" else theta, 0.0)
-    values = ((signed + temperature * eps) * z).mean(0) - signed * target
+    perturbed = signed + temperature * eps
+    of_target = signed
+    if _clips(solver):
+        seen = perturbed.clamp(max=0.0)  # minus the costs that the solver saw
+        perturbed, of_target = seen, signed + (seen - perturbed).mean(0)
+    values = (perturbed * z).mean(0) - of_target * target
     return values.sum(tuple(range(-dims, 0)))
 
 
@@ -201,6 +208,11 @@ def _solve(solver, sense: Sense, x: Tensor, mask, k, dims: int) -> Tensor:
         scores = scores.masked_fill(~mask, torch.inf if sense == "min" else -torch.inf)
     instance = x.shape[x.dim() - dims :]
     return solver(scores.reshape(-1, *instance)).reshape(x.shape).detach()
+
+
+def _clips(solver: object) -> bool:
+    """Whether the solver takes costs below zero as zero."""
+    return isinstance(solver, GridPath) and solver.negative == "clip"
 
 
 def _score(noise: Noise, eps: Tensor) -> Tensor:
