@@ -8,7 +8,7 @@ both solutions are the same, and a row of NaN gets a gradient of NaN whatever it
 row is left the solver is not called. All rows are solved
 
     with extra arguments of the call, which may have an entry per row that cannot be told from
-    others (unless no row differs);
+    others (unless no row differs), or if the solver says so by an attribute ``rowwise = False``;
     on a GPU, where counting the rows would wait for the device;
     in compiled code, whose shapes cannot depend on values;
     by the functions of ``aimle.compat``, as the authors do.
@@ -134,7 +134,8 @@ class StagedCall:
         rows = differ.nonzero().squeeze(1)
         if rows.numel() == left.shape[0]:
             return None
-        return rows if rows.numel() == 0 or not (self.args or self.kwargs) else None
+        by_row = getattr(self.layer.solver, "rowwise", True) and not (self.args or self.kwargs)
+        return rows if rows.numel() == 0 or by_row else None
 
     def hide_masked(self, x: Tensor) -> Tensor:
         """x [B S, *instance] with the scores of masked entries infinitely bad."""

@@ -60,6 +60,7 @@ class Disguised:
         self.sense, self.instance_dims = solver.sense, solver.instance_dims
         self.fixed_size = solver.fixed_size
         self.symmetric_perturbation = solver.symmetric_perturbation
+        self.rowwise = not settings  # k has an entry per row
         self.seen: list[Tensor] = []
 
     def __call__(self, scores: Tensor) -> Tensor:

@@ -115,11 +115,13 @@ def test_backward_does_not_call_the_solver_if_no_row_can_differ(symmetric: bool)
             assert stats["zero_share"] == 1 or stats["zero_share"].isnan()
 
 
-def test_a_solver_with_extra_arguments_gets_all_rows():
+@pytest.mark.parametrize("extra", [(), ("a graph",)], ids=["rowwise", "arguments"])
+def test_a_solver_with_data_of_its_own_for_each_row_gets_all_rows(extra: tuple[str, ...]):
     dy = torch.zeros(8, 3, 6)
     dy[5, 0] = torch.linspace(-1, 1, 6)
     solver = Counting()
-    gradient, _ = run_staged(solver, dy, "a graph")
+    solver.rowwise = bool(extra)
+    gradient, _ = run_staged(solver, dy, *extra)
     assert solver.rows == [24, 24, 24]
     assert torch.equal(gradient, run_staged(aimle.Argmax(), dy)[0])
 
