@@ -30,7 +30,9 @@ namespace aimle {
 struct EstimatorOptions {
   std::optional<int64_t> nb_samples = std::nullopt;  // S
   std::optional<NoiseSpec> noise = std::nullopt;
-  std::optional<double> theta_noise_temperature = std::nullopt;
+  // Scale of the noise in forward; relaxations, whose noise has scale 1: of their softmax.
+  std::optional<double> temperature = std::nullopt;
+  std::optional<double> theta_noise_temperature = std::nullopt;  // the same of layers with noise
   std::optional<double> target_noise_temperature = std::nullopt;
 
   // Fixed targets: imle, imle_central, dbb.
@@ -55,7 +57,6 @@ struct EstimatorOptions {
   std::optional<double> max_weight = std::nullopt;       // thresholds
   std::optional<std::string> projection = std::nullopt;  // identity: "std", "mean", "norm", "none"
   std::optional<std::string> baseline = std::nullopt;    // sfe: "none", "leave_one_out"
-  std::optional<double> temperature = std::nullopt;      // relaxations, dpo
   std::optional<bool> hard = std::nullopt;               // relaxations: straight-through
   std::optional<std::string> variance_reduction = std::nullopt;  // dpo: "leave_one_out", "none"
 

@@ -60,6 +60,21 @@ std::string methods_with(const std::string& setting) {
   return names;
 }
 
+/// A noise's temperature under the name that the experiments read; what the user gave, by either
+/// name, goes before a preset.
+void use_one_temperature(const Settings& settings, EstimatorOptions& options) {
+  if (!options.temperature) return;
+  const bool by_user = settings.origin("temperature") == Origin::kUser;
+  const bool other = options.theta_noise_temperature.has_value();
+  if (by_user && other && settings.origin("theta_noise_temperature") == Origin::kUser) {
+    throw Failure(
+        "expected --temperature or --theta_noise_temperature, two names of one setting, but got "
+        "both");
+  }
+  if (by_user || !other) options.theta_noise_temperature = options.temperature;
+  options.temperature.reset();
+}
+
 }  // namespace
 
 std::vector<Option> estimator_options() {
@@ -134,6 +149,7 @@ EstimatorOptions chosen_estimator_options(const Settings& given) {
                     "; those that do are " + methods_with(setting.name));
     }
   }
+  if (method.takes("theta_noise_temperature")) use_one_temperature(settings, options);
   if (method.takes("output") && !gives_mean(method)) options.output = "samples";
   return options;
 }

@@ -12,7 +12,7 @@ What they take and return is said in ``aimle.perturbed_map``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Generator, Tensor
@@ -21,7 +21,25 @@ from aimle._settings import check_choice, check_mask, check_theta
 from aimle.noise import Gumbel, Noise
 from aimle.perturbed_map import Output, PerturbedMap, Sense
 from aimle.solvers import Solver
-from aimle.targets import AdaptiveTarget, FixedTarget, Target
+from aimle.targets import AdaptiveTarget, FixedTarget, Rule, Scale, Scope, Target
+
+
+def _target_of(owner: str, target: object, **settings: Any) -> Target:
+    """The target given, or an AdaptiveTarget of the settings that are not None."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    if target is None:
+        return AdaptiveTarget(**given)
+    if not isinstance(target, AdaptiveTarget | FixedTarget):
+        raise TypeError(
+            f"[aimle.{owner}] expected target to be an aimle.AdaptiveTarget or aimle.FixedTarget "
+            f"but got {type(target).__name__}"
+        )
+    if given:
+        raise TypeError(
+            f"[aimle.{owner}] expected target or its settings but got both target and "
+            f"{', '.join(given)}: give {', '.join(given)} to the target"
+        )
+    return target
 
 
 class AIMLE(PerturbedMap):
@@ -37,9 +55,12 @@ class AIMLE(PerturbedMap):
         symmetric_perturbation: True for the central difference (three solves per sample in all),
             False for the forward difference (two). None means central, but forward for GridPath,
             where a step to the other side would push costs below zero, at which they are clipped.
-        theta_noise_temperature: scale of the noise in forward.
+        temperature: scale of the noise in forward; None means 1. ``theta_noise_temperature`` is
+            another name of it.
         target_noise_temperature: in backward; None means the same.
-        target: an AdaptiveTarget.
+        target: an AdaptiveTarget, or instead its settings one by one, as in
+            ``AIMLE(solver, target_norm=3.0)``: initial_alpha, step, target_norm, decay, scope,
+            scale, rule, factor, alpha_range, momentum, initial_gbar; None is AdaptiveTarget's own.
         sense: "max" or "min" (theta is a cost); None is the solver's own.
         output: "samples", "flat" or "mean".
         noise_in_eval: keep the noise and S in eval mode.
@@ -53,19 +74,41 @@ class AIMLE(PerturbedMap):
         noise: Noise | str | None = Gumbel(),  # noqa: B008  (frozen)
         nb_samples: int = 1,
         symmetric_perturbation: bool | None = None,
-        theta_noise_temperature: float = 1.0,
+        temperature: float | None = None,
+        theta_noise_temperature: float | None = None,
         target_noise_temperature: float | None = None,
-        target: Target = AdaptiveTarget(),  # noqa: B008  (frozen)
+        target: Target | None = None,
+        initial_alpha: float | None = None,
+        step: float | None = None,
+        target_norm: float | None = None,
+        decay: float | None = None,
+        scope: Scope | None = None,
+        scale: Scale | None = None,
+        rule: Rule | None = None,
+        factor: float | None = None,
+        alpha_range: tuple[float, float] | None = None,
+        momentum: float | None = None,
+        initial_gbar: float | None = None,
         sense: Sense | None = None,
         output: Output = "samples",
         noise_in_eval: bool = False,
         generator: Generator | None = None,
     ) -> None:
-        if not isinstance(target, AdaptiveTarget | FixedTarget):
-            raise TypeError(
-                f"[aimle.{type(self).__name__}] expected target to be an aimle.AdaptiveTarget or "
-                f"aimle.FixedTarget but got {type(target).__name__}"
-            )
+        target = _target_of(
+            type(self).__name__,
+            target,
+            initial_alpha=initial_alpha,
+            step=step,
+            target_norm=target_norm,
+            decay=decay,
+            scope=scope,
+            scale=scale,
+            rule=rule,
+            factor=factor,
+            alpha_range=alpha_range,
+            momentum=momentum,
+            initial_gbar=initial_gbar,
+        )
         if symmetric_perturbation is None:
             symmetric_perturbation = getattr(solver, "symmetric_perturbation", True)
         super().__init__(
@@ -74,6 +117,7 @@ class AIMLE(PerturbedMap):
             target=target,
             noise=noise,
             nb_samples=nb_samples,
+            temperature=temperature,
             theta_noise_temperature=theta_noise_temperature,
             target_noise_temperature=target_noise_temperature,
             sense=sense,
@@ -90,10 +134,13 @@ class IMLE(AIMLE):
     Family Distributions", NeurIPS 2021. The forward difference is that paper's, hence the default
     here. The gradient is always divided by lambda.
 
+    lambda is in units of the gradient that arrives, so it depends on the scale of the loss: a mean
+    instead of a sum, or ``torch.amp.GradScaler``, changes the step and with it the gradient. With
+    ``target=AdaptiveTarget.constant(alpha)`` the step does not depend on that scale.
+
     Args:
-        lambda_: the step size, in units of the gradient that arrives (see FixedTarget); 1 if
-            neither it nor a target is given.
-        target: ``FixedTarget(lambda_)``, another way to say the same.
+        lambda_: the step size (see FixedTarget); 1 if neither it nor a target is given.
+        target: ``FixedTarget(lambda_)``, which is the same, or another target.
     The other arguments are those of ``AIMLE``.
     """
 
@@ -105,7 +152,8 @@ class IMLE(AIMLE):
         noise: Noise | str | None = Gumbel(),  # noqa: B008  (frozen)
         nb_samples: int = 1,
         symmetric_perturbation: bool = False,
-        theta_noise_temperature: float = 1.0,
+        temperature: float | None = None,
+        theta_noise_temperature: float | None = None,
         target_noise_temperature: float | None = None,
         target: Target | None = None,
         sense: Sense | None = None,
@@ -123,6 +171,7 @@ class IMLE(AIMLE):
             noise=noise,
             nb_samples=nb_samples,
             symmetric_perturbation=symmetric_perturbation,
+            temperature=temperature,
             theta_noise_temperature=theta_noise_temperature,
             target_noise_temperature=target_noise_temperature,
             target=target,
@@ -138,6 +187,11 @@ class DBB(IMLE):
 
     Vlastelica, Paulus, Musil, Martius, Rolinek, "Differentiation of Blackbox Combinatorial
     Solvers", ICLR 2020.
+
+    lambda is in units of the gradient that arrives, so it depends on the scale of the loss: a mean
+    instead of a sum, or ``torch.amp.GradScaler``, changes the step and with it the gradient.
+    ``IMLE(solver, target=AdaptiveTarget.constant(alpha), noise=None)`` is this layer with a step
+    that does not depend on that scale.
     """
 
     def __init__(
@@ -164,7 +218,8 @@ class STE(PerturbedMap):
         *,
         noise: Noise | str | None = Gumbel(),  # noqa: B008  (frozen)
         nb_samples: int = 1,
-        theta_noise_temperature: float = 1.0,
+        temperature: float | None = None,
+        theta_noise_temperature: float | None = None,
         sense: Sense | None = None,
         output: Output = "samples",
         noise_in_eval: bool = False,
@@ -176,6 +231,7 @@ class STE(PerturbedMap):
             target=FixedTarget(0.0),
             noise=noise,
             nb_samples=nb_samples,
+            temperature=temperature,
             theta_noise_temperature=theta_noise_temperature,
             target_noise_temperature=None,
             sense=sense,
@@ -201,7 +257,8 @@ class Identity(STE):
         projection: Literal["std", "mean", "norm"] | None = "std",
         noise: Noise | str | None = None,
         nb_samples: int = 1,
-        theta_noise_temperature: float = 1.0,
+        temperature: float | None = None,
+        theta_noise_temperature: float | None = None,
         sense: Sense | None = None,
         output: Output = "mean",
         noise_in_eval: bool = False,
@@ -212,6 +269,7 @@ class Identity(STE):
             solver,
             noise=noise,
             nb_samples=nb_samples,
+            temperature=temperature,
             theta_noise_temperature=theta_noise_temperature,
             sense=sense,
             output=output,

@@ -22,9 +22,17 @@ from numbers import Integral
 from typing import Any, Literal
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Generator, Tensor
 
-from aimle._settings import check_choice, check_int, check_tensor, check_theta, is_number
+from aimle._names import SettingsModule
+from aimle._settings import (
+    check_choice,
+    check_int,
+    check_positive,
+    check_tensor,
+    check_theta,
+    is_number,
+)
 from aimle.functional import blank_key, draw_layer_key
 from aimle.noise import Noise, SumOfGamma, as_noise
 from aimle.solvers import CHECK_DEFAULT, Solver, TopK, check_solver, resolve_sense
@@ -47,6 +55,29 @@ def _check_temperature(owner: str, name: str, value: object) -> None:
         raise ValueError(f"[aimle.{owner}] expected {name} finite and >= 0 but got {value!r}")
 
 
+def one_temperature(
+    owner: str,
+    temperature: float | None,
+    theta_noise_temperature: float | None,
+    *,
+    positive: bool = False,
+) -> float:
+    """The scale of the noise, given by either of its two names; 1 if by none."""
+    check = check_positive if positive else _check_temperature
+    if temperature is not None and theta_noise_temperature is not None:
+        raise TypeError(
+            f"[aimle.{owner}] expected temperature or theta_noise_temperature, two names of one "
+            "setting, but got both"
+        )
+    if theta_noise_temperature is not None:
+        check(owner, "theta_noise_temperature", theta_noise_temperature)
+        return float(theta_noise_temperature)
+    if temperature is None:
+        return 1.0
+    check(owner, "temperature", temperature)
+    return float(temperature)
+
+
 def _listed(args: tuple, kwargs: dict) -> str:
     return ", ".join([*(type(each).__name__ for each in args), *(f"{name}=" for name in kwargs)])
 
@@ -66,15 +97,16 @@ def _refuse_transforms(owner: str, solver: object) -> None:
         )
 
 
-class PerturbedMap(nn.Module):
+class PerturbedMap(SettingsModule):
     """Perturb-and-MAP with an estimated gradient: the part that all layers share.
 
     Args:
         solver: a native solver, or any callable from scores [B S, *instance] (example-major) to
             solutions of the same shape, dtype and device; float32 where theta is bfloat16 or
-            float16. Backward may call it with some of the rows, those whose solutions can differ,
-            so each row must be solved by itself. Extra arguments of a call are forwarded to it, in
-            backward too, which then solves all rows or none. It maximises,
+            float16. Backward may call it with some of the rows, those whose solutions can differ.
+            One that keeps data of its own for each row must say so by an attribute ``rowwise =
+            False`` or get them as extra arguments of the call, which are forwarded to it, in
+            backward too: then all rows are solved, or none. It maximises,
             unless it has an attribute ``sense`` or, failing that, the layer's sense says otherwise.
             All dimensions of theta but the first are the instance's, unless it has an attribute
             ``instance_dims``. An attribute ``fixed_size = True`` says that all its solutions have
@@ -90,7 +122,6 @@ class PerturbedMap(nn.Module):
     reach: Tensor | None
     layer_stats: Tensor
     table: Tensor | None
-    __call__: Callable[..., Tensor]
 
     def __init__(
         self,
@@ -100,7 +131,8 @@ class PerturbedMap(nn.Module):
         target: Target | ThresholdTarget,
         noise: Noise | str | None,
         nb_samples: int,
-        theta_noise_temperature: float,
+        temperature: float | None = None,
+        theta_noise_temperature: float | None = None,
         target_noise_temperature: float | None,
         sense: Sense | None,
         output: Output,
@@ -113,7 +145,7 @@ class PerturbedMap(nn.Module):
         nb_samples = check_int(owner, "nb_samples", nb_samples, 1)
         check_choice(owner, "output", output, ("samples", "flat", "mean"))
         sense = resolve_sense(owner, solver, sense)
-        _check_temperature(owner, "theta_noise_temperature", theta_noise_temperature)
+        temperature = one_temperature(owner, temperature, theta_noise_temperature)
         if target_noise_temperature is not None:
             _check_temperature(owner, "target_noise_temperature", target_noise_temperature)
         if not isinstance(generator, Generator | None):
@@ -125,7 +157,7 @@ class PerturbedMap(nn.Module):
         self.solver = solver
         self._noise = as_noise(noise)
         self.nb_samples = nb_samples
-        self.theta_noise_temperature = float(theta_noise_temperature)
+        self.theta_noise_temperature = temperature
         self._target_noise_temperature = target_noise_temperature
         self.target = target
         self.sense = sense
@@ -171,6 +203,15 @@ class PerturbedMap(nn.Module):
             raise ValueError(f"[aimle.{owner}] scale='noise' needs a noise but noise is None")
         self._target = target
         self._target_arguments = target_arguments(target)
+
+    @property
+    def temperature(self) -> float:
+        """Scale of the noise in forward; also called ``theta_noise_temperature``."""
+        return self.theta_noise_temperature
+
+    @temperature.setter
+    def temperature(self, temperature: float) -> None:
+        self.theta_noise_temperature = temperature
 
     @property
     def target_noise_temperature(self) -> float:
@@ -287,7 +328,7 @@ class PerturbedMap(nn.Module):
             f"output={self.output!r}",
         ]
         if self.noise is not None:
-            parts.append(f"theta_noise_temperature={self.theta_noise_temperature:g}")
+            parts.append(f"temperature={self.theta_noise_temperature:g}")
             if self.target_noise_temperature != self.theta_noise_temperature:
                 parts.append(f"target_noise_temperature={self.target_noise_temperature:g}")
         if self.noise_in_eval:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from aimle import _library  # noqa: F401  (registers the ops)
+from aimle._names import with_known_names
 from aimle._settings import check_choice, check_int, check_tensor
 
 _ops = torch.ops.aimle
@@ -114,6 +115,7 @@ def _refuse_k(solver: Solver, k: object) -> None:
         raise TypeError(f"[aimle.{type(solver).__name__}] takes no k; only TopK does")
 
 
+@with_known_names
 @dataclass(frozen=True, eq=False)
 class Argmax(Solver):
     """The one-hot vector of the largest score: [*batch, n] -> [*batch, n]. -inf is masked."""
@@ -128,6 +130,7 @@ class Argmax(Solver):
         return _ops.argmax.default(scores, mask, check)
 
 
+@with_known_names
 @dataclass(frozen=True, eq=False)
 class TopK(Solver):
     """The indicator of the k largest scores: [*batch, n] -> [*batch, n], exactly k ones a row.
@@ -157,6 +160,7 @@ class TopK(Solver):
         return _ops.topk.default(scores, self.k if k is None else k, mask, None, check)
 
 
+@with_known_names
 @dataclass(frozen=True, eq=False)
 class SpanningTree(Solver):
     """The maximum spanning tree of the complete graph on n vertices.
@@ -181,6 +185,7 @@ class SpanningTree(Solver):
         return _ops.spanning_tree.default(scores, self.n, mask, check)
 
 
+@with_known_names
 @dataclass(frozen=True, eq=False)
 class GridPath(Solver):
     """The cheapest path over grids of cell costs: [*batch, H, W] -> [*batch, H, W]. Sense: min.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from numbers import Real
 from typing import Any, Literal
 
+from aimle._names import with_known_names
 from aimle._settings import is_number
 
 Scope = Literal["example", "sample", "batch"]
@@ -30,11 +31,16 @@ def _require(owner: object, condition: bool, name: str, value: object, allowed: 
         )
 
 
+@with_known_names
 @dataclass(frozen=True)
 class FixedTarget:
     """A constant step `lambda_` in units of the gradient that arrives (IMLE, DBB).
 
-    A mean over samples or a loss scaler shrinks or grows that gradient, and with it the step.
+    The step is theta -+ lambda_ d, and d is the gradient of the loss with respect to z. So lambda_
+    depends on the scale of the loss: a mean over samples or over a batch makes d and the step
+    smaller, ``torch.amp.GradScaler`` multiplies both by its scale, 65536 at first, and the
+    gradient changes with them. ``AdaptiveTarget.constant(alpha)`` is a step that does not depend on
+    that scale: its length is the share alpha of the length of theta.
     """
 
     lambda_: float = 1.0
@@ -44,6 +50,7 @@ class FixedTarget:
         _require(self, is_number(value) and value >= 0, "lambda_", value, "finite and >= 0")
 
 
+@with_known_names
 @dataclass(frozen=True, repr=False)
 class AdaptiveTarget:
     """A step size that tunes itself by the number of entries of a solution that it changes.

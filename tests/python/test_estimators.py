@@ -172,7 +172,7 @@ def test_settings_of_a_target_may_be_given_directly():
     assert aimle.estimator("imle_central", aimle.TopK(2)).difference == "central"
     with pytest.raises(TypeError, match="lambda_ or target but got both"):
         aimle.estimator("imle", aimle.TopK(2), lambda_=7.0, target=aimle.FixedTarget(1.0))
-    with pytest.raises(TypeError, match="target_norm inside target"):
+    with pytest.raises(TypeError, match="give target_norm to the target"):
         aimle.estimator("aimle", aimle.TopK(2), target_norm=7.0, target=aimle.AdaptiveTarget())
 
 

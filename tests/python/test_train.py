@@ -289,6 +289,11 @@ def test_settings_by_config_and_preset(program: Path, finished, tmp_path: Path) 
         (["--method", "ste", "--lambda", "3"], 1, "ste does not take lambda; those that do are"),
         (["--k", "21"], 1, "expected --k of at most the --size of a row but got k=21, size=20"),
         (["--method", "reinmax"], 1, "reinmax applies to argmax but got topk"),
+        (
+            ["--temperature", "1", "--theta_noise_temperature", "1"],
+            1,
+            "two names of one setting, but got both",
+        ),
         (["--nb_samples", "0"], 1, "expected nb_samples >= 1 but got 0"),
         (["--grid", "k=5,30"], 1, "k=30, size=20"),
         (["--grid", "noise=gumbel,pink"], 2, "--grid: option noise: "),
@@ -373,6 +378,16 @@ def test_options_may_have_dashes(program: Path, tmp_path: Path) -> None:
     train(program, tmp_path / "run", "--epochs", "1", "--target-norm=3", "--kl-weight", "0.5")
     settings = json.loads((tmp_path / "run" / "config.json").read_text())["settings"]
     assert (settings["target_norm"], settings["kl_weight"]) == ("3", 0.5)
+
+
+def test_the_temperature_of_the_noise_has_two_names(program: Path, tmp_path: Path) -> None:
+    seen = []
+    for name in ("temperature", "theta_noise_temperature"):
+        out = tmp_path / name
+        train(program, out, "--epochs", "1", f"--{name}", "0.25")
+        seen.append([line["train_loss"] for line in metrics(out)])
+    train(program, tmp_path / "default", "--epochs", "1")
+    assert seen[0] == seen[1] != [line["train_loss"] for line in metrics(tmp_path / "default")]
 
 
 @pytest.mark.parametrize(("k", "method"), [(1, "aimle"), (18, "aimle"), (10, "aimle_forward")])

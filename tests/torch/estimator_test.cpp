@@ -135,6 +135,22 @@ TEST(Estimators, SettingsThatAreNotTakenOrOutOfRangeAreRefusedByName) {
       "ste has no temperature");
 }
 
+TEST(Estimators, TheTemperatureOfTheNoiseHasTwoNames) {
+  const at::Tensor theta = at::linspace(-1, 1, 8).view({1, 8});
+  const LayerCall call{.key = at::tensor({1, 2}, at::kLong)};
+  const auto z = [&](const EstimatorOptions& options) {
+    return (*estimator("ste", topk(3), options))(theta, call);
+  };
+  const at::Tensor expected = z({.nb_samples = 50, .theta_noise_temperature = 0.1});
+  EXPECT_TRUE(z({.nb_samples = 50, .temperature = 0.1}).equal(expected));
+  EXPECT_FALSE(z({.nb_samples = 50}).equal(expected));
+  expect_contains(message_of<c10::ValueError>([] {
+                    estimator("aimle", topk(2),
+                              {.temperature = 1.0, .theta_noise_temperature = 1.0});
+                  }),
+                  "two names of one setting of aimle, but got both");
+}
+
 TEST(Estimators, GridPathsAreOfCosts) {
   for (const char* name : {"aimle", "imle", "ste", "dbb", "identity", "dpo", "aimle_covariance"}) {
     expect_contains(

@@ -33,7 +33,8 @@ const std::vector<Entry>& table() {
   const Strings closed_form = {"argmax", "topk", "spanning_tree"};
 
   const Strings samples = {"nb_samples", "output", "noise_in_eval"};
-  const Strings perturbed = join({samples, {"noise", "theta_noise_temperature", "sense"}});
+  const Strings perturbed =
+      join({samples, {"noise", "temperature", "theta_noise_temperature", "sense"}});
   const Strings stepped = join({perturbed, {"target_noise_temperature"}});
   const Strings adaptive =
       join({stepped,
@@ -176,6 +177,17 @@ const Entry& find(const std::string& name) {
                     name, "\"", did_you_mean(name, names));
 }
 
+/// A noise's temperature under the name that the layers read.
+EstimatorOptions with_one_temperature(const EstimatorInfo& info, EstimatorOptions options) {
+  if (!info.takes("temperature") || !info.takes("theta_noise_temperature")) return options;
+  TORCH_CHECK_VALUE(!options.temperature || !options.theta_noise_temperature,
+                    "[aimle::estimator] expected temperature or theta_noise_temperature, two names "
+                    "of one setting of ",
+                    info.name, ", but got both");
+  if (options.temperature) options.theta_noise_temperature = options.temperature;
+  return options;
+}
+
 bool contains(const Strings& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -208,7 +220,7 @@ std::unique_ptr<Estimator> estimator(const std::string& name, SolverSpec solver,
     TORCH_CHECK_VALUE(info.takes(given), "[aimle::estimator] ", name, " takes no ", given,
                       "; it takes ", listed(info.settings));
   }
-  return build(info, std::move(solver), options);
+  return build(info, std::move(solver), with_one_temperature(info, options));
 }
 
 at::Tensor Estimator::surrogate(const at::Tensor&, const at::Tensor&, const at::Tensor& losses,

@@ -21,8 +21,9 @@ from collections.abc import Callable
 from typing import Literal
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Generator, Tensor
 
+from aimle._names import SettingsModule, known_names
 from aimle._settings import (
     check_choice,
     check_int,
@@ -38,7 +39,7 @@ from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
 from aimle.solvers import GridPath, Solver, check_solver, resolve_sense
 
 
-class DPO(nn.Module):
+class DPO(SettingsModule):
     """The mean of perturbed solutions, [*batch, *instance] -> the same shape; see the module.
 
     Args:
@@ -52,8 +53,6 @@ class DPO(nn.Module):
         generator: draws the keys instead of PyTorch's default one.
         output: "mean", the only one: the method is about the mean.
     """
-
-    __call__: Callable[..., Tensor]
 
     def __init__(
         self,
@@ -133,6 +132,7 @@ class DPO(nn.Module):
         )
 
 
+@known_names
 def perturbed_fenchel_young_loss(
     theta: Tensor,
     target: Tensor,

@@ -46,12 +46,17 @@ class Relaxation(SampledEstimator):
     """A soft sample at a temperature; see the module.
 
     Args:
-        temperature: t > 0, kept in a buffer; ``set_temperature`` changes it without recompiling.
+        temperature: t > 0, of the softmax, kept in a buffer; ``set_temperature`` changes it without
+            recompiling. The noise has scale 1: to scale it by tau, pass theta / tau.
         hard: show the discrete sample, keep the gradient of the soft one.
     The other arguments are those of ``SampledEstimator``.
     """
 
     temperature: Tensor
+    _notes = dict.fromkeys(
+        ("theta_noise_temperature", "noise_temperature", "input_noise_temperature", "sigma"),
+        "its noise has scale 1, and 'temperature' is that of its softmax",
+    )
 
     def __init__(
         self,

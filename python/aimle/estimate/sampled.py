@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import ClassVar
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Generator, Tensor
 
+from aimle._names import SettingsModule
 from aimle._settings import check_choice, check_int, check_mask, check_tensor, check_theta
 from aimle.functional import draw_key, sample_noise
 from aimle.layers import Output
@@ -16,7 +16,7 @@ from aimle.noise import Gumbel
 from aimle.solvers import Solver, TopK, check_solver
 
 
-class SampledEstimator(nn.Module):
+class SampledEstimator(SettingsModule):
     """theta [*batch, n] -> S samples, with the shapes and modes of the layers.
 
     Args:
@@ -30,7 +30,6 @@ class SampledEstimator(nn.Module):
 
     #: The native solvers of the structures to which the estimator applies.
     applies_to: ClassVar[tuple[type[Solver], ...]]
-    __call__: Callable[..., Tensor]
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ from aimle.exact import _CLOSED_FORM
 from aimle.layers import AIMLE, Output, Sense
 from aimle.noise import Gumbel, Noise
 from aimle.solvers import Solver
-from aimle.targets import AdaptiveTarget, Target
+from aimle.targets import Rule, Scale, Scope, Target
 
 
 class SFE(SampledEstimator):
@@ -116,9 +116,21 @@ class CovarianceAIMLE(AIMLE):
         noise: Noise | str | None = Gumbel(),  # noqa: B008  (frozen)
         nb_samples: int = 2,
         symmetric_perturbation: bool | None = None,
-        theta_noise_temperature: float = 1.0,
+        temperature: float | None = None,
+        theta_noise_temperature: float | None = None,
         target_noise_temperature: float | None = None,
-        target: Target = AdaptiveTarget(),  # noqa: B008  (frozen)
+        target: Target | None = None,
+        initial_alpha: float | None = None,
+        step: float | None = None,
+        target_norm: float | None = None,
+        decay: float | None = None,
+        scope: Scope | None = None,
+        scale: Scale | None = None,
+        rule: Rule | None = None,
+        factor: float | None = None,
+        alpha_range: tuple[float, float] | None = None,
+        momentum: float | None = None,
+        initial_gbar: float | None = None,
         sense: Sense | None = None,
         output: Output = "samples",
         noise_in_eval: bool = False,
@@ -129,9 +141,21 @@ class CovarianceAIMLE(AIMLE):
             noise=noise,
             nb_samples=nb_samples,
             symmetric_perturbation=symmetric_perturbation,
+            temperature=temperature,
             theta_noise_temperature=theta_noise_temperature,
             target_noise_temperature=target_noise_temperature,
             target=target,
+            initial_alpha=initial_alpha,
+            step=step,
+            target_norm=target_norm,
+            decay=decay,
+            scope=scope,
+            scale=scale,
+            rule=rule,
+            factor=factor,
+            alpha_range=alpha_range,
+            momentum=momentum,
+            initial_gbar=initial_gbar,
             sense=sense,
             output=output,
             noise_in_eval=noise_in_eval,

@@ -7,70 +7,49 @@ The names are those of the C++ functions, of the studies and of the command line
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from aimle.estimate.marginal import SST, ExactMarginals
 from aimle.estimate.perturbed import DPO
 from aimle.estimate.reinmax import ReinMax
 from aimle.estimate.relaxed import L2X, GumbelSoftmax, SoftSub
+from aimle.estimate.sampled import SampledEstimator
 from aimle.estimate.score import SFE, CovarianceAIMLE
 from aimle.estimate.thresholds import Thresholds
 from aimle.layers import AIMLE, DBB, IMLE, STE, Identity
+from aimle.perturbed_map import PerturbedMap
 from aimle.solvers import Solver
-from aimle.targets import AdaptiveTarget
 
-_ADAPTIVE = [
-    field.name for field in dataclasses.fields(AdaptiveTarget) if not field.name.startswith("_")
-]
+#: What ``estimator`` gives: a module whose call returns a tensor.
+Estimator = PerturbedMap | SampledEstimator | DPO
 
 
-def _with_target(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings, those of AdaptiveTarget among them gathered into target."""
-    own = {name: settings.pop(name) for name in _ADAPTIVE if name in settings}
-    if own:
-        if "target" in settings:
-            raise TypeError(
-                f"[aimle.estimator] give {', '.join(sorted(own))} inside target, not beside it"
-            )
-        settings["target"] = AdaptiveTarget(**own)
-    return settings
-
-
-def _aimle(solver: Any, **settings) -> AIMLE:
-    """AIMLE; the settings of AdaptiveTarget may be given directly."""
-    return AIMLE(solver, **_with_target(settings))
-
-
-def _aimle_covariance(solver: Any, **settings) -> CovarianceAIMLE:
-    """AIMLE and the covariance with the losses; the settings of AdaptiveTarget as for aimle."""
-    return CovarianceAIMLE(solver, **_with_target(settings))
-
-
-def _aimle_forward(solver: Any, **settings) -> AIMLE:
+def _aimle_forward(solver: Any, **settings: Any) -> AIMLE:
     """AIMLE with the forward difference."""
-    return _aimle(solver, symmetric_perturbation=False, **settings)
+    return AIMLE(solver, symmetric_perturbation=False, **settings)
 
 
-def _aimle_noise(solver: Any, **settings) -> AIMLE:
+def _aimle_noise(solver: Any, **settings: Any) -> AIMLE:
     """AIMLE with a constant step, as long as the noise."""
-    return _aimle(solver, **{"scale": "noise", "alpha_range": (1.0, 1.0), **settings})
+    if settings.get("target") is not None:
+        return AIMLE(solver, **settings)
+    return AIMLE(solver, **{"scale": "noise", "alpha_range": (1.0, 1.0), **settings})
 
 
-def _imle_central(solver: Any, **settings) -> IMLE:
+def _imle_central(solver: Any, **settings: Any) -> IMLE:
     """IMLE with the central difference."""
     return IMLE(solver, symmetric_perturbation=True, **settings)
 
 
-_BUILDERS: dict[str, Callable[..., nn.Module]] = {
-    "aimle": _aimle,
+_BUILDERS: dict[str, Callable[..., Estimator]] = {
+    "aimle": AIMLE,
     "aimle_forward": _aimle_forward,
     "aimle_noise": _aimle_noise,
-    "aimle_covariance": _aimle_covariance,
+    "aimle_covariance": CovarianceAIMLE,
     "imle": IMLE,
     "imle_central": _imle_central,
     "ste": STE,
@@ -93,11 +72,86 @@ def estimators() -> tuple[str, ...]:
     return tuple(_BUILDERS)
 
 
-def estimator(name: str, solver: Solver | Callable[..., Tensor], **settings) -> nn.Module:
+AnySolver = Solver | Callable[..., Tensor]
+
+
+@overload
+def estimator(
+    name: Literal["aimle", "aimle_forward", "aimle_noise"], solver: AnySolver, **settings: Any
+) -> AIMLE: ...
+
+
+@overload
+def estimator(
+    name: Literal["aimle_covariance"], solver: AnySolver, **settings: Any
+) -> CovarianceAIMLE: ...
+
+
+@overload
+def estimator(
+    name: Literal["imle", "imle_central"], solver: AnySolver, **settings: Any
+) -> IMLE: ...
+
+
+@overload
+def estimator(name: Literal["ste"], solver: AnySolver, **settings: Any) -> STE: ...
+
+
+@overload
+def estimator(name: Literal["dbb"], solver: AnySolver, **settings: Any) -> DBB: ...
+
+
+@overload
+def estimator(name: Literal["identity"], solver: AnySolver, **settings: Any) -> Identity: ...
+
+
+@overload
+def estimator(name: Literal["thresholds"], solver: AnySolver, **settings: Any) -> Thresholds: ...
+
+
+@overload
+def estimator(name: Literal["sfe"], solver: AnySolver, **settings: Any) -> SFE: ...
+
+
+@overload
+def estimator(
+    name: Literal["gumbel_softmax"], solver: AnySolver, **settings: Any
+) -> GumbelSoftmax: ...
+
+
+@overload
+def estimator(name: Literal["softsub"], solver: AnySolver, **settings: Any) -> SoftSub: ...
+
+
+@overload
+def estimator(name: Literal["sst"], solver: AnySolver, **settings: Any) -> SST: ...
+
+
+@overload
+def estimator(name: Literal["l2x"], solver: AnySolver, **settings: Any) -> L2X: ...
+
+
+@overload
+def estimator(name: Literal["dpo"], solver: AnySolver, **settings: Any) -> DPO: ...
+
+
+@overload
+def estimator(name: Literal["exact"], solver: AnySolver, **settings: Any) -> ExactMarginals: ...
+
+
+@overload
+def estimator(name: Literal["reinmax"], solver: AnySolver, **settings: Any) -> ReinMax: ...
+
+
+@overload
+def estimator(name: str, solver: AnySolver, **settings: Any) -> Estimator: ...
+
+
+def estimator(name: str, solver: AnySolver, **settings: Any) -> Estimator:
     """The estimator of this name around a solver; settings as in its class.
 
-    For ``aimle`` and its forms the settings of their target may be given directly:
-    ``estimator("aimle", solver, target_norm=3.0)``.
+    ``temperature`` is the scale of the noise, except for the relaxations (gumbel_softmax, softsub,
+    sst, l2x): their noise has scale 1, and it is the temperature of their softmax.
 
     A name that is not known raises a ValueError that suggests the nearest one; a structure to which
     the estimator does not apply raises a TypeError that says to which it does.

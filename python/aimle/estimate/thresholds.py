@@ -19,7 +19,14 @@ from typing import Literal
 from torch import Generator, Tensor
 
 from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
-from aimle.perturbed_map import _STATS, _THRESHOLD_STATS, Output, PerturbedMap, Sense
+from aimle.perturbed_map import (
+    _STATS,
+    _THRESHOLD_STATS,
+    Output,
+    PerturbedMap,
+    Sense,
+    one_temperature,
+)
 from aimle.solvers import Argmax, Solver, SpanningTree, TopK, check_solver
 from aimle.targets import ThresholdTarget
 
@@ -47,7 +54,8 @@ class Thresholds(PerturbedMap):
         max_weight: float = 20.0,
         noise: Noise | str = Gumbel(),  # noqa: B008  (frozen)
         nb_samples: int = 1,
-        theta_noise_temperature: float = 1.0,
+        temperature: float | None = None,
+        theta_noise_temperature: float | None = None,
         sense: Sense | None = None,
         output: Output = "samples",
         noise_in_eval: bool = False,
@@ -65,14 +73,14 @@ class Thresholds(PerturbedMap):
                 "[aimle.Thresholds] expected a noise with a density in closed form, Gumbel, "
                 f"Logistic or Normal, but got {noise}"
             )
-        if theta_noise_temperature == 0:
-            raise ValueError("[aimle.Thresholds] expected theta_noise_temperature > 0 but got 0")
+        one_temperature("Thresholds", temperature, theta_noise_temperature, positive=True)
         super().__init__(
             solver,
             difference="thresholds",
             target=ThresholdTarget(noise.name, order, max_weight),
             noise=noise,
             nb_samples=nb_samples,
+            temperature=temperature,
             theta_noise_temperature=theta_noise_temperature,
             target_noise_temperature=None,
             sense=sense,

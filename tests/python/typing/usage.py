@@ -63,11 +63,23 @@ layers: list[aimle.PerturbedMap] = [
 ]
 AIMLE(aimle.TopK(3), output="sample")  # type: ignore[arg-type]
 AIMLE(aimle.TopK(3), n_samples=3)  # type: ignore[call-arg]
+AIMLE(aimle.TopK(3), target_norm=3.0, scale="noise", temperature=0.5)
+AIMLE(aimle.TopK(3), scale="noisy")  # type: ignore[arg-type]
+aimle.GridPath(neighbours=4)  # type: ignore[call-arg]
 aimle.Aimle(aimle.TopK(3))  # type: ignore[attr-defined]
 
 
 # Estimators, exact quantities, noise.
-named: nn.Module = aimle.estimator("imle", aimle.TopK(3), lambda_=10.0, nb_samples=5)
+named: IMLE = aimle.estimator("imle", aimle.TopK(3), lambda_=10.0, nb_samples=5)
+of_named: Tensor = named(theta)
+not_a_number = aimle.estimator("ste", aimle.TopK(3))(theta)  # type: ignore[assignment]
+aimle.estimator("sfe", aimle.TopK(3)).surrogate(theta, chosen, chosen.sum(-1))
+
+
+any_name: str = aimle.estimators()[0]
+any_module: nn.Module = aimle.estimator(any_name, own_solver)
+of_any: Tensor = aimle.estimator(any_name, aimle.TopK(3), nb_samples=2)(theta, mask=mask)
+not_a_number = aimle.estimator(any_name, own_solver)(theta)  # type: ignore[assignment]
 names: tuple[str, ...] = aimle.estimators()
 sfe = aimle.SFE(aimle.TopK(3), baseline="leave_one_out", nb_samples=4)
 samples: Tensor = sfe(theta)

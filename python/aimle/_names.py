@@ -1,0 +1,213 @@
+"""Unknown names of settings: refused, with the name that was probably meant.
+
+``known_names`` checks the keywords of a function or a constructor. ``SettingsModule`` is the base
+of all layers: their constructors are checked, and once one is made, assigning an unknown public
+attribute is an error instead of a setting that nobody reads.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, ParamSpec, TypeVar
+
+from torch import Tensor, nn
+
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C", bound=type)
+
+_NO_NOTES: Mapping[str, str] = MappingProxyType({})
+
+_SAMPLES = ("nb_samples",)
+_TEMPERATURE = ("temperature", "theta_noise_temperature")
+_STEP = ("lambda_", "target")
+_CENTRAL = ("symmetric_perturbation", "difference")
+_SENSE = ("sense",)
+_NEIGHBOURHOOD = ("neighbourhood",)
+_VERTICES = ("n",)
+
+# Names of other libraries, and of the papers, with what they are called here.
+_ALIASES: dict[str, tuple[str, ...]] = {
+    # torch-imle, torch-adaptive-imle
+    "noise_distribution": ("noise",),
+    "target_distribution": ("target",),
+    "input_noise_temperature": _TEMPERATURE,
+    "noise_temperature": _TEMPERATURE,
+    "theta_noise_temperature": ("temperature",),
+    "beta": ("lambda_", "initial_alpha", "target"),
+    "initial_beta": ("initial_alpha", "target"),
+    "beta_update_step": ("step", "target"),
+    "beta_update_momentum": ("momentum", "target"),
+    "grad_norm_decay_rate": ("decay", "target"),
+    "is_minimization": _SENSE,
+    # PyEPO
+    "n_samples": _SAMPLES,
+    "sigma": _TEMPERATURE,
+    "lambd": _STEP,
+    "two_sides": _CENTRAL,
+    "distribution": ("noise",),
+    "kappa": ("k",),
+    # perturbations, perturbed optimisers
+    "num_samples": _SAMPLES,
+    "maximize": _SENSE,
+    "minimize": _SENSE,
+    # the papers, and what others would call it
+    "samples": _SAMPLES,
+    "number_of_samples": _SAMPLES,
+    "s": _SAMPLES,
+    "tau": _TEMPERATURE,
+    "lambda": _STEP,
+    "lam": _STEP,
+    "lambda_": ("target",),
+    "target_norm": ("target",),
+    "initial_alpha": ("target",),
+    "step": ("target",),
+    "decay": ("target",),
+    "alpha_range": ("target",),
+    "symmetric_perturbation": ("difference",),
+    "central": _CENTRAL,
+    "symmetric": _CENTRAL,
+    "alpha": ("initial_alpha", "target"),
+    "c": ("target_norm", "target"),
+    "eta": ("step", "target"),
+    "gamma": ("decay", "target"),
+    "maximise": _SENSE,
+    "minimise": _SENSE,
+    "reduction": ("output",),
+    "neighbours": _NEIGHBOURHOOD,
+    "neighbors": _NEIGHBOURHOOD,
+    "connectivity": _NEIGHBOURHOOD,
+    "start": ("source",),
+    "goal": ("target",),
+    "end": ("target",),
+    "vertices": _VERTICES,
+    "nodes": _VERTICES,
+    "num_nodes": _VERTICES,
+    "n_vertices": _VERTICES,
+    "num_iterations": ("nb_iterations",),
+    "n_iterations": ("nb_iterations",),
+    "seed": ("generator",),
+}
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant."""
+    known = [each for each in known if not each.startswith("_")]
+    folded = name.lower().strip("_").replace("-", "_")
+    for spelling in (name, folded):
+        for meant in _ALIASES.get(spelling, ()):
+            if meant in known:
+                return meant
+    close = difflib.get_close_matches(folded, known, n=1, cutoff=0.7)
+    return close[0] if close else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """'; did you mean ...?', or what there is."""
+    known = list(known)
+    nearest = nearest_name(name, known)
+    if nearest is not None:
+        return f"; did you mean {nearest!r}?"
+    listed = ", ".join(each for each in known if not each.startswith("_"))
+    return f"; it takes {listed}" if listed else "; it takes none"
+
+
+def _keywords_of(function: Callable[..., Any]) -> list[str] | None:
+    """The names that a function takes as keywords; None if it takes any."""
+    parameters = list(inspect.signature(function).parameters.values())
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        return None
+    return [each.name for each in parameters if each.name != "self"]
+
+
+def _refuse_unknown(
+    owner: str, given: Iterable[str], known: list[str], notes: Mapping[str, str] = _NO_NOTES
+) -> None:
+    for name in given:
+        if name not in known:
+            hint = f"; {notes[name]}" if name in notes else did_you_mean(name, known)
+            raise TypeError(f"[aimle.{owner}] got an unexpected keyword argument {name!r}{hint}")
+
+
+def known_names(function: Callable[P, R], owner: str = "") -> Callable[P, R]:
+    """function, whose unknown keywords are a TypeError that names the nearest known one."""
+    known = _keywords_of(function)
+    if known is None:
+        return function
+
+    @functools.wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        _refuse_unknown(owner or function.__name__, kwargs, known)
+        return function(*args, **kwargs)
+
+    return checked
+
+
+def with_known_names(cls: C) -> C:
+    """A class decorator: the constructor's unknown keywords as for ``known_names``."""
+    type.__setattr__(cls, "__init__", known_names(vars(cls)["__init__"], cls.__name__))
+    return cls
+
+
+class SettingsModule(nn.Module):
+    """A module of settings; see above.
+
+    Private names, buffers, parameters, submodules and whatever the class defines can be assigned as
+    in any module, and anything in the constructor of a subclass.
+    """
+
+    __call__: Callable[..., Tensor]
+
+    #: What to say of keywords that are known elsewhere and mean nothing here.
+    _notes: ClassVar[Mapping[str, str]] = _NO_NOTES
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" not in vars(cls):
+            return
+        init = vars(cls)["__init__"]
+        known = _keywords_of(init)
+
+        @functools.wraps(init)
+        def sealing(self: SettingsModule, *args: Any, **settings: Any) -> None:
+            if known is not None:
+                _refuse_unknown(type(self).__name__, settings, known, self._notes)
+            init(self, *args, **settings)
+            if type(self).__init__ is sealing:  # not that of a base class
+                self.__dict__["_sealed"] = True
+
+        type.__setattr__(cls, "__init__", sealing)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self.__dict__.get("_sealed") and not self._may_assign(name, value):
+            hint = did_you_mean(name, self._assignable())
+            raise AttributeError(
+                f"[aimle.{type(self).__name__}] has no setting {name!r}{hint} "
+                "(attributes of your own: a name with a leading underscore)"
+            )
+        super().__setattr__(name, value)
+
+    def _may_assign(self, name: str, value: object) -> bool:
+        return (
+            name.startswith("_")
+            or name in self.__dict__
+            or name in self._buffers
+            or name in self._parameters
+            or name in self._modules
+            or hasattr(type(self), name)
+            or isinstance(value, nn.Module | nn.Parameter)
+        )
+
+    def _assignable(self) -> list[str]:
+        """The settings that can be assigned."""
+        properties = [
+            name
+            for name, value in inspect.getmembers(type(self))
+            if isinstance(value, property) and value.fset is not None
+        ]
+        names = {*vars(self), *properties} - {"training"}
+        return sorted(name for name in names if not name.startswith("_"))
