@@ -81,7 +81,7 @@ SolverSpec solver_of(const DiagnoseOptions& options, const at::Tensor& theta) {
 
 Problem problem_of(const DiagnoseOptions& options) {
   RandomState random(static_cast<uint32_t>(options.seed));
-  const at::Tensor theta = theta_of(options, random);
+  const at::Tensor theta = theta_of(options, random).div(options.settings.temperature);
   if (theta.numel() < 2) throw Failure("expected theta of at least two entries");
   Problem problem{.solver = solver_of(options, theta), .theta = theta.unsqueeze(0)};
   const auto fits = [&](const at::Tensor& given, const std::filesystem::path& path) {
@@ -142,6 +142,7 @@ nlohmann::ordered_json document(const DiagnoseOptions& options, const Problem& p
       {"truth_relative_se", truth.relative_error},
       {"repeats", options.settings.repeats},
       {"warmup", options.settings.warmup},
+      {"temperature", options.settings.temperature},
       {"complete", interrupt_signal() == 0}};
   for (const Diagnosis& one : found) json["results"].push_back(json_of(one));
   for (const Recommendation& one : advice) {
@@ -162,6 +163,13 @@ void run_diagnosis(DiagnoseOptions& options) {
       throw Failure(contestant.label + " does not apply to " + problem.solver.name);
     }
     contestant.build(problem.solver, contestant.least_samples());  // refuses what does not fit
+    const bool own_noise = estimator_info(contestant.name).takes("noise");
+    if (own_noise &&
+        (contestant.options.temperature || contestant.options.theta_noise_temperature)) {
+      throw Failure("'" + text +
+                    "': give the temperature of the noise as --temperature, since the "
+                    "truth is of one temperature");
+    }
     const bool swept = estimator_info(contestant.name).takes("lambda") && !contestant.lambda();
     for (const double lambda : swept ? options.settings.lambdas : std::vector<double>{1.0}) {
       if (swept) contestant.options.lambda = lambda;
@@ -227,6 +235,11 @@ void add_diagnose(CLI::App& app) {
       ->add_option("--dy", options->gradients,
                    "Instead of b: recorded gradients of a loss, a row each, .npy or .csv")
       ->excludes(b);
+  command
+      ->add_option("--temperature", options->settings.temperature,
+                   "Scale of the noise, in all estimators and in the truth")
+      ->check(number_between(1e-6, 1e6))
+      ->capture_default_str();
   command->add_option("--samples", options->settings.samples, "Numbers of samples S")
       ->delimiter(',')
       ->check(integer_between(1, 100'000))

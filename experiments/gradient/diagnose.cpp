@@ -59,7 +59,9 @@ at::Tensor model_gradient(const Problem& problem, int64_t samples, const at::Ten
 Diagnosis diagnose_cell(const Problem& problem, const DiagnoseSettings& settings,
                         const Cell& cell) {
   using Clock = std::chrono::steady_clock;
-  const auto& [contestant, samples] = cell;
+  const int64_t samples = cell.samples;
+  Contestant contestant = cell.contestant;
+  if (contestant.options.lambda) *contestant.options.lambda /= settings.temperature;
   const auto estimator = contestant.build(problem.solver, samples);
   if (contestant.is_adaptive()) {
     const auto warm =
@@ -102,7 +104,7 @@ Diagnosis diagnose_cell(const Problem& problem, const DiagnoseSettings& settings
   result.bias = std::sqrt(std::max(0.0, squared - variance / repeats));
   result.variance = variance;
   result.zeros = zeros.mean();
-  result.lambda = contestant.lambda().value_or(lambda.mean());
+  result.lambda = cell.contestant.lambda().value_or(lambda.mean() * settings.temperature);
   const auto& state = estimator->state();
   if (const auto alpha = state.find("alpha"); alpha != state.end()) {
     result.alpha = alpha->second.item<double>();

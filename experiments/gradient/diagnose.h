@@ -10,6 +10,10 @@
 //   zeros       share of components below 1e-8
 //   microseconds  of one forward and backward pass on one thread, the fastest of the repeats
 //
+// With a temperature tau of the noise everything is measured on theta / tau at temperature 1, which
+// is the same: these numbers do not depend on the length of theta's gradient. Fixed steps are
+// given, and steps reported, in units of theta.
+//
 // The truth is exact where the structure has a closed form or can be listed; otherwise it is the
 // perturbation model's, E f(MAP(theta + eps)) with Gumbel noise, by a long run of the score
 // function of the noise: mean over s of (f_s - mean f) (1 - exp(-eps_s)). Its standard error is
@@ -33,6 +37,7 @@ struct DiagnoseSettings {
   std::vector<Contestant> contestants;  // those of all_contestants if empty
   int64_t repeats = 50;
   int64_t warmup = 1000;
+  double temperature = 1.0;  // problem.theta has been divided by it
   uint64_t seed = 0;
 };
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <map>
 
 #include "experiments/gradient/diagnose.h"
@@ -54,17 +55,26 @@ std::string hard_alternative(const std::vector<Diagnosis>& group) {
 }
 
 /// The same gradient, or the same bias, however many samples are taken. Such a one may point well
-/// and train badly: docs/choosing.md has both.
+/// and train badly (docs/choosing.md has both), so it is recommended only if nothing else applies.
 bool has_no_limit(const Diagnosis& found) {
   const std::string name = found.estimator.substr(0, found.estimator.find(':'));
   return name == "ste" || name == "identity" || name == "dbb";
 }
 
-std::string alternative_with_a_limit(const std::vector<Diagnosis>& group) {
-  const auto other = std::find_if_not(group.begin(), group.end(), has_no_limit);
-  if (other == group.end()) return "";
-  return ", and a high cosine alone may train badly; best of the others: " + name_of(*other) +
-         ", cosine " + format("%.3f", other->cosine);
+/// Those of a group whose bias shrinks with the number of samples, or all if there is none.
+std::vector<Diagnosis> candidates_of(const std::vector<Diagnosis>& group) {
+  std::vector<Diagnosis> limited;
+  std::copy_if(group.begin(), group.end(), std::back_inserter(limited),
+               [](const Diagnosis& found) { return !has_no_limit(found); });
+  return limited.empty() ? group : limited;
+}
+
+/// What to say of estimators whose bias does not shrink; `first` has the highest cosine of all.
+std::string warning(const Diagnosis& first, const Diagnosis& best) {
+  if (has_no_limit(best)) return "; more samples do not reduce that, and it may train badly";
+  if (first.cosine <= best.cosine) return "";
+  return "; " + name_of(first) + " has cosine " + format("%.3f", first.cosine) +
+         ", but a bias that more samples do not reduce, and may train badly";
 }
 
 std::string reason_for(const Diagnosis& chosen, const Diagnosis& best) {
@@ -87,9 +97,10 @@ std::string reason_for(const Diagnosis& chosen, const Diagnosis& best) {
 std::vector<Recommendation> recommend(const std::vector<Diagnosis>& diagnoses) {
   std::vector<Recommendation> result;
   for (const auto& [samples, group] : ranked(diagnoses)) {
-    const Diagnosis& best = group.front();
+    const std::vector<Diagnosis> candidates = candidates_of(group);
+    const Diagnosis& best = candidates.front();
     const Diagnosis* chosen = &best;
-    for (const Diagnosis& other : group) {
+    for (const Diagnosis& other : candidates) {
       const double noise = 2 * std::hypot(best.cosine_error, other.cosine_error);
       const bool as_good = other.cosine >= best.cosine - noise;
       const bool simpler = !other.fixed_lambda && chosen->fixed_lambda;
@@ -97,11 +108,8 @@ std::vector<Recommendation> recommend(const std::vector<Diagnosis>& diagnoses) {
       const bool harder = other.fixed_lambda && !chosen->fixed_lambda;
       if (as_good && (simpler || (faster && !harder))) chosen = &other;
     }
-    std::string reason = reason_for(*chosen, best);
-    if (has_no_limit(*chosen)) {
-      reason += "; more samples do not mend that" + alternative_with_a_limit(group);
-    }
-    if (is_soft(*chosen)) reason += "; its samples are soft" + hard_alternative(group);
+    std::string reason = reason_for(*chosen, best) + warning(group.front(), best);
+    if (is_soft(*chosen)) reason += "; its samples are soft" + hard_alternative(candidates);
     result.push_back(
         {.samples = samples,
          .estimator = chosen->estimator,

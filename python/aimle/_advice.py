@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 # The same gradient, or the same bias, however many samples are taken. Such a one may point well and
-# train badly: docs/choosing.md has both.
+# train badly (docs/choosing.md has both), so it is recommended only if nothing else applies.
 _NO_LIMIT = ("ste", "identity", "dbb")
 # z between 0 and 1, which not every loss takes
 _SOFT = ("gumbel_softmax", "softsub", "sst", "l2x", "dpo")
@@ -32,9 +32,14 @@ def _is_soft(row: dict[str, Any]) -> bool:
 
 
 def recommend(group: list[dict[str, Any]]) -> dict[str, Any]:
-    """For rows of one S by falling cosine: the best, or what is as good and much simpler."""
-    best = chosen = group[0]
-    for other in group:
+    """For rows of one S by falling cosine: the best, or what is as good and much simpler.
+
+    Those whose bias more samples do not reduce are named, but not recommended.
+    """
+    limited = [row for row in group if not _has_no_limit(row)]
+    candidates = limited or group
+    best = chosen = candidates[0]
+    for other in candidates:
         noise = 2 * math.hypot(best["cosine_se"], other["cosine_se"])
         simpler = chosen["fixed_lambda"] and not other["fixed_lambda"]
         harder = other["fixed_lambda"] and not chosen["fixed_lambda"]
@@ -54,16 +59,16 @@ def recommend(group: list[dict[str, Any]]) -> dict[str, Any]:
         reason += f"; biased by {100 * chosen['bias']:.0f} % of the gradient's length"
     if chosen["fixed_lambda"]:
         reason += "; lambda is in units of this loss: it does not carry over"
-    if _has_no_limit(chosen):
-        reason += "; more samples do not mend that"
-        limited = next((row for row in group if not _has_no_limit(row)), None)
-        if limited is not None:
-            reason += (
-                ", and a high cosine alone may train badly; best of the others: "
-                f"{name_of(limited)}, cosine {limited['cosine']:.3f}"
-            )
+    if not limited:
+        reason += "; more samples do not reduce that, and it may train badly"
+    elif group[0]["cosine"] > best["cosine"]:
+        first = group[0]
+        reason += (
+            f"; {name_of(first)} has cosine {first['cosine']:.3f}, but a bias that more samples do "
+            "not reduce, and may train badly"
+        )
     if _is_soft(chosen):
-        hard = next((row for row in group if not _is_soft(row)), None)
+        hard = next((row for row in candidates if not _is_soft(row)), None)
         reason += "; its samples are soft"
         if hard is not None:
             reason += f"; best with hard samples: {name_of(hard)}, cosine {hard['cosine']:.3f}"

@@ -4,14 +4,17 @@
     print(found)                                    # a table, and what is recommended
     found.save("out/diagnosis")                     # diagnosis.json and report.html
 
-Every estimator that applies gives its gradient `repeats` times, and is held against the true one:
-cosine (per example, averaged), norm ratio, bias, variance, zeros, time. The truth is
+Every estimator that applies gives its gradient `repeats` times, which are compared with the true
+one: cosine (per example, averaged), norm ratio, bias, variance, zeros, time. With tau the
+temperature of the layer (1 if only a solver is given), the truth is
 
-    exact                     by listing all structures, where there are few
-    score function, long run  unbiased for p(z) ~ exp<theta, z>, where that has a closed form
-    perturbation model, long run   of E loss(MAP(theta + noise)), for any other solver
+    exact                     of p(z) ~ exp<theta/tau, z>, by listing all structures
+    score function, long run  of the same, where it has a closed form but too many structures
+    perturbation model, long run   of E loss(MAP(theta + tau noise)), for any other solver or noise
 
-and a long run states its standard error.
+and a long run states its standard error. The first two are for Gumbel and Sum-of-Gamma noise. The
+other estimators are given the layer's noise and temperature: dividing theta by tau is the same, up
+to the length of the gradient, for those that have no noise of their own.
 """
 
 from __future__ import annotations
@@ -29,16 +32,16 @@ import torch
 from torch import Tensor, nn
 
 import aimle
-from aimle import _library, exact
+from aimle import _library
 from aimle._advice import name_of, recommend
 from aimle._settings import check_int, check_tensor
-from aimle.estimate.perturbed import _perturbed_solutions, _score
-from aimle.noise import Gumbel, Logistic, Normal
-from aimle.solvers import Argmax, GridPath, Solver, SpanningTree, TopK, check_solver
+from aimle._truth import FEWEST_SAMPLES, Loss, Model, estimate_gradient, find_truth, model_of
+from aimle.solvers import Solver, check_solver
 
-_FEW = 20_000  # structures to be listed
-_BLOCKS = 20  # of a long run
 _YOURS = "your layer"
+# The estimators whose noise can be chosen, but those that are without noise unless it is asked for.
+_WITH_NOISE = ("aimle", "aimle_forward", "aimle_noise", "aimle_covariance", "imle", "imle_central")
+_WITH_NOISE += ("ste", "thresholds", "dpo")
 
 
 @dataclass
@@ -123,26 +126,28 @@ def diagnose(
     estimators: Sequence[str] | None = None,
     repeats: int = 20,
     warmup: int = 300,
-    truth_samples: int = 40_000,
+    truth_samples: int = 20_000,
 ) -> Diagnosis:
     """Measures the estimators on a batch; see the module.
 
     Args:
         layer_or_solver: an estimator, which takes part as "your layer" from its state now and is
-            left as it is, or a solver. All others see the solver in the sense of that layer.
+            left as it is, or a solver. All others use the solver in the sense of that layer, with
+            its noise and temperature.
         theta: [*batch, *instance].
         loss_fn: z [*batch, S, *instance] -> losses [*batch, S], each of its own sample.
         nb_samples: the numbers of samples S to look at, or one.
-        lambdas: fixed steps to try. They refer to a loss summed over samples.
+        lambdas: fixed steps to try, in units of theta. They refer to a loss summed over samples.
         estimators: names of ``aimle.estimators()``; all that apply if None.
         repeats: estimates of each kind, at least 2.
-        warmup: backward passes by which adaptive estimators settle first.
+        warmup: backward passes by which adaptive estimators settle first, at the first number of
+            samples; a quarter of it at each further one.
         truth_samples: of a long run, where nothing exact is at hand.
     """
     check_tensor("diagnose", "theta", theta)
     check_int("diagnose", "repeats", repeats, 2)
     check_int("diagnose", "warmup", warmup, 0)
-    check_int("diagnose", "truth_samples", truth_samples, 10 * _BLOCKS)
+    check_int("diagnose", "truth_samples", truth_samples, FEWEST_SAMPLES)
     yours = layer_or_solver if isinstance(layer_or_solver, nn.Module) else None
     solver = getattr(yours, "solver", None) if yours is not None else layer_or_solver
     if solver is None:
@@ -156,7 +161,8 @@ def diagnose(
     dims = getattr(solver, "instance_dims", theta.dim() - 1)
     loss = _checked(loss_fn, theta, dims)
     losses = _Range(loss)
-    truth, about, error = _find_truth(solver, yours, theta, losses, truth_samples)
+    model = model_of(yours)
+    truth, about, error = find_truth(solver, model, theta, losses, truth_samples)
     if losses.is_a_point() or not truth.norm() > 0:
         raise ValueError(
             "[aimle.diagnose] the true gradient is zero: the loss ignores the choice, it is "
@@ -169,22 +175,22 @@ def diagnose(
         truth_relative_se=error,
         repeats=repeats,
     )
+    settled: dict[str, dict[str, Tensor]] = {}
     for samples in (nb_samples,) if isinstance(nb_samples, int) else nb_samples:
         check_int("diagnose", "nb_samples", samples, 1)
-        for name, fixed, layer in _contestants(solver, yours, samples, lambdas, estimators):
-            side = sign if name == _YOURS else 1.0
-            _warm_up(layer, side * theta, loss, warmup)
-            row = _measure(layer, side * theta, loss, side * truth, repeats, dims)
+        for name, fixed, layer in _contestants(solver, yours, model, samples, lambdas, estimators):
+            # The others see theta / tau, whose gradient is tau times theta's.
+            scale = sign if name == _YOURS else 1.0 / model.temperature
+            _warm_up(name, layer, scale * theta, loss, warmup, settled)
+            row = _measure(layer, scale * theta, loss, truth / scale, repeats, dims, error)
             step = row.pop("step")
+            step = None if step is None else step / abs(scale)
             found.rows.append(
                 {"estimator": name, "lambda": fixed if fixed is not None else step}
                 | {"fixed_lambda": fixed is not None, "samples": samples}
                 | row
             )
     return found
-
-
-Loss = Callable[[Tensor], Tensor]
 
 
 def _checked(loss_fn: Loss, theta: Tensor, dims: int) -> Loss:
@@ -258,8 +264,8 @@ def _own_sense(solver, yours, theta: Tensor):
     return _Costs(solver, getattr(solver, "instance_dims", theta.dim() - 1)), 1.0
 
 
-def _contestants(solver, yours, samples, lambdas, names):
-    """(name, fixed lambda, estimator), for all that apply."""
+def _contestants(solver, yours, model: Model, samples, lambdas, names):
+    """(name, fixed lambda, estimator of theta / temperature), for all that apply."""
     if yours is not None:
         own = copy.deepcopy(yours).train()
         if hasattr(own, "nb_samples"):
@@ -270,9 +276,14 @@ def _contestants(solver, yours, samples, lambdas, names):
     for name in names or aimle.estimators():
         has_step = name in ("imle", "imle_central", "dbb")
         for fixed in lambdas if has_step else (None,):
-            settings: dict[str, Any] = {} if fixed is None else {"lambda_": float(fixed)}
+            settings: dict[str, Any] = {}
+            if fixed is not None:
+                settings["lambda_"] = float(fixed) / model.temperature
             if name != "dbb":
                 settings["nb_samples"] = samples
+            if model.noise is not None and name in _WITH_NOISE:
+                needs_density = name in ("thresholds", "dpo")
+                settings["noise"] = model.with_density()[0] if needs_density else model.noise
             try:
                 yield name, fixed, aimle.estimator(name, solver, **settings)
             except TypeError:
@@ -282,27 +293,33 @@ def _contestants(solver, yours, samples, lambdas, names):
                 continue  # needs more samples
 
 
-def _gradient(layer: nn.Module, theta: Tensor, loss: Loss) -> tuple[Tensor, int]:
-    """The estimate, mean over samples, and the number of them."""
-    theta = theta.clone().requires_grad_()
-    z = layer(theta)
-    losses = loss(z)
-    surrogate = getattr(layer, "surrogate", None)
-    total = losses if surrogate is None else surrogate(theta, z, losses)
-    count = losses.shape[-1]
-    (gradient,) = torch.autograd.grad(total.sum(), theta, allow_unused=True)
-    return (torch.zeros_like(theta) if gradient is None else gradient / count), count
-
-
-def _warm_up(layer: nn.Module, theta: Tensor, loss: Loss, steps: int) -> None:
+def _warm_up(
+    name: str,
+    layer: nn.Module,
+    theta: Tensor,
+    loss: Loss,
+    steps: int,
+    settled: dict[str, dict[str, Tensor]],
+) -> None:
+    """Lets an adaptive layer settle, from where it was with another number of samples."""
     if getattr(layer, "alpha", None) is None:
         return
+    if name in settled:
+        layer.load_state_dict(settled[name])
+        steps //= 4
     for _ in range(steps):
-        _gradient(layer, theta, loss)
+        estimate_gradient(layer, theta, loss)
+    settled[name] = {key: value.clone() for key, value in layer.state_dict().items()}
 
 
 def _measure(
-    layer: nn.Module, theta: Tensor, loss: Loss, truth: Tensor, repeats: int, dims: int
+    layer: nn.Module,
+    theta: Tensor,
+    loss: Loss,
+    truth: Tensor,
+    repeats: int,
+    dims: int,
+    truth_error: float = 0.0,
 ) -> dict:
     alpha = getattr(layer, "alpha", None)
     alpha = float(alpha) if alpha is not None else None
@@ -310,7 +327,7 @@ def _measure(
     estimates, steps, fastest = [], [], math.inf
     for _ in range(repeats):
         start = time.perf_counter()
-        estimates.append(_gradient(layer, theta, loss)[0].double())
+        estimates.append(estimate_gradient(layer, theta, loss)[0].double())
         fastest = min(fastest, time.perf_counter() - start)
         seen = None if stats is None else stats().get("lambda_mean")
         if seen is not None and bool(torch.isfinite(seen)):
@@ -329,72 +346,10 @@ def _measure(
         "cosine": float(each.mean()),
         "cosine_se": float(each.std() / math.sqrt(repeats)),
         "norm_ratio": float(mean.norm() / scale),
-        "bias": math.sqrt(max(0.0, squared - variance / repeats)),
+        "bias": math.sqrt(max(0.0, squared - variance / repeats - truth_error**2)),
         "variance": variance,
         "zeros": float((all_.abs() < 1e-8).double().mean()),
         "alpha": alpha,
         "microseconds": 1e6 * fastest,
         "step": sum(steps) / len(steps) if steps else None,
     }
-
-
-# ---- the truth ---------------------------------------------------------------------------------
-
-
-def _count(solver: object, theta: Tensor) -> float:
-    """The number of structures, infinite where it is not known to be small."""
-    n = theta.shape[-1]
-    if isinstance(solver, Argmax):
-        return n
-    if isinstance(solver, TopK):
-        return math.comb(n, solver.k)
-    if isinstance(solver, SpanningTree):
-        return solver.n ** max(solver.n - 2, 0) if solver.n <= 7 else math.inf
-    if isinstance(solver, GridPath):
-        return 1 if max(theta.shape[-2:]) <= 4 else math.inf
-    return math.inf
-
-
-def _find_truth(solver, yours, theta: Tensor, loss: Loss, samples: int):
-    """(gradient in float64, how it was found, its relative standard error)."""
-    wide = theta.double()
-    if _count(solver, theta) * theta.numel() <= _FEW * 100 and _count(solver, theta) <= _FEW:
-        dims = solver.instance_dims
-        batch = theta.shape[: theta.dim() - dims]
-
-        def listed(z: Tensor) -> Tensor:
-            every = z.to(theta.dtype).expand(*batch, *z.shape)
-            return loss(every).double()
-
-        return exact.exact_gradient(solver, wide, listed), "exact", 0.0
-    share = samples // _BLOCKS
-    if isinstance(solver, Argmax | TopK | SpanningTree):
-        layer = aimle.estimator("sfe", solver, baseline="leave_one_out", nb_samples=share)
-        blocks = [_gradient(layer, theta, loss)[0].double() for _ in range(_BLOCKS)]
-        return _average(blocks, "score function, long run")
-    noise = getattr(yours, "noise", None)
-    noise = noise if isinstance(noise, Gumbel | Normal | Logistic) else Gumbel()
-    tau = float(getattr(yours, "theta_noise_temperature", 1.0)) or 1.0
-    blocks = [_model_gradient(solver, noise, tau, theta, loss, share) for _ in range(_BLOCKS)]
-    return _average(blocks, "perturbation model, long run")
-
-
-def _average(blocks: list[Tensor], about: str) -> tuple[Tensor, str, float]:
-    all_ = torch.stack(blocks)
-    mean = all_.mean(0)
-    error = float((all_.var(0).sum() / len(blocks)).sqrt() / mean.norm())
-    return mean, about, error
-
-
-def _model_gradient(solver, noise, tau: float, theta: Tensor, loss: Loss, samples: int) -> Tensor:
-    """mean_s (f_s - mean of the others) nu'(eps_s) / tau: unbiased for any solver and loss."""
-    sense = getattr(solver, "sense", "max")
-    dims = getattr(solver, "instance_dims", theta.dim() - 1)
-    key = aimle.draw_key(theta)
-    eps, z = _perturbed_solutions(solver, sense, noise, tau, samples, theta, None, None, key, dims)
-    place = theta.dim() - dims
-    losses = loss(z.movedim(0, place)).detach().double().movedim(-1, 0)
-    centred = (losses - losses.mean(0)) * (samples / (samples - 1))
-    score = _score(noise, eps.double()) / tau
-    weights = centred.reshape(*centred.shape, *([1] * dims))
-    return (-1.0 if sense == "min" else 1.0) * (weights * score).mean(0)

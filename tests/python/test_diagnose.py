@@ -202,11 +202,11 @@ def test_the_truth_of_a_long_run_agrees_with_the_exact_one():
     def solver(scores: torch.Tensor) -> torch.Tensor:
         return library.solve(library.Argmax(), scores)
 
-    from aimle.diagnosis import _find_truth
+    from aimle._truth import Model, find_truth
 
-    exact, about, error = _find_truth(library.Argmax(), None, theta, linear, 1000)
+    exact, about, error = find_truth(library.Argmax(), Model(), theta, linear, 1000)
     assert (about, error) == ("exact", 0.0)
-    run_, about, error = _find_truth(solver, None, theta, linear, 400_000)
+    run_, about, error = find_truth(solver, Model(), theta, linear, 400_000)
     assert about == "perturbation model, long run"
     assert 0 < error < 0.05
     assert (run_ - exact).norm() / exact.norm() < 4 * error
@@ -285,7 +285,7 @@ def test_the_layers_sense_is_everybodys(native: bool):
         assert row["cosine"] > (0.2 if row["estimator"] == "ste" else 0.8), row
 
 
-def test_advice_warns_of_estimators_that_samples_do_not_mend():
+def test_advice_leaves_out_estimators_whose_bias_samples_do_not_reduce():
     def row(name: str, cosine: float) -> dict:
         same = {"samples": 10, "cosine_se": 0.01, "bias": 1.5, "microseconds": 9.0}
         return {"estimator": name, "lambda": None, "fixed_lambda": False, "cosine": cosine} | same
@@ -293,10 +293,87 @@ def test_advice_warns_of_estimators_that_samples_do_not_mend():
     rows = [row("identity", 0.9), row("ste", 0.8), row("thresholds", 0.7), row("aimle", 0.6)]
     found = library.Diagnosis("TopK", [1, 6], "exact", 0.0, 10, rows)
     (advice,) = found.recommendations
-    assert advice["estimator"] == "identity"
-    assert advice["reason"].endswith("best of the others: thresholds, cosine 0.700")
+    assert advice["estimator"] == "thresholds"
+    assert advice["reason"].endswith(
+        "; identity has cosine 0.900, but a bias that more samples do not reduce, and may train "
+        "badly"
+    )
     found.rows = rows[2:]
-    assert "samples do not mend" not in found.recommendations[0]["reason"]
+    assert "do not reduce" not in found.recommendations[0]["reason"]
+    found.rows = rows[:2]
+    (advice,) = found.recommendations
+    assert advice["estimator"] == "identity"
+    assert advice["reason"].endswith("more samples do not reduce that, and it may train badly")
+
+
+def square(z: torch.Tensor) -> torch.Tensor:
+    target = torch.linspace(0, 1, z.shape[-1], dtype=z.dtype)
+    return (z * target.flip(-1)).sum(-1) * (z * target).sum(-1) + (z - target).square().sum(-1)
+
+
+@pytest.mark.parametrize("temperature", [0.3, 2.0])
+def test_the_truth_has_the_temperature_of_the_layer(temperature: float):
+    """Thresholds and ReinMax are unbiased for one of n under Gumbel noise and a quadratic loss."""
+    torch.manual_seed(0)
+    theta = temperature * torch.randn(1, 6)
+    layer = library.Thresholds(library.Argmax(), temperature=temperature)
+    names = ["thresholds", "reinmax", "imle"]
+    settings = {"nb_samples": 500, "repeats": 20, "estimators": names, "lambdas": (temperature,)}
+    found = library.diagnose(layer, theta, square, **settings)
+    assert found.truth == "exact"
+    rows = by_name(found.rows, 500)
+    for name in ("your layer", "thresholds", "reinmax"):
+        assert rows[name]["bias"] < 4 * (rows[name]["variance"] / 20) ** 0.5 + 1e-3, rows[name]
+        assert rows[name]["norm_ratio"] == pytest.approx(1, abs=0.1)
+    assert rows["imle"]["lambda"] == temperature
+    # Everything but lambda is that of theta / temperature at temperature 1.
+    torch.manual_seed(1)
+    scaled = library.diagnose(
+        library.Thresholds(library.Argmax()),
+        theta / temperature,
+        square,
+        **settings | {"lambdas": (1.0,)},
+    )
+    other = by_name(scaled.rows, 500)["imle"]
+    assert rows["imle"]["bias"] == pytest.approx(other["bias"], abs=0.1)
+
+
+def test_the_truth_has_the_noise_of_the_layer():
+    """A long run of the layer's own model, also for noise without a density."""
+    torch.manual_seed(0)
+    theta = torch.randn(2, 5)
+    for noise, temperature in ((library.Normal(), 0.5), (library.Logistic(), 0.3)):
+        layer = library.Thresholds(library.Argmax(), noise=noise, temperature=temperature)
+        found = library.diagnose(
+            layer, theta, square, nb_samples=500, estimators=["ste"], truth_samples=100_000
+        )
+        assert found.truth == "perturbation model, long run"
+        row = by_name(found.rows, 500)["your layer"]
+        error = (row["variance"] / 20 + found.truth_relative_se**2) ** 0.5
+        assert row["bias"] < 4 * error
+    grid = library.IMLE(library.GridPath(), noise=library.SumOfGamma(9), temperature=0.5)
+    costs = torch.rand(1, 6, 6) + 1
+    found = library.diagnose(
+        grid, costs, spread, nb_samples=500, estimators=["imle_central"], lambdas=(0.3,)
+    )
+    assert by_name(found.rows, 500)["imle_central"]["cosine"] > 0.8
+
+
+def test_the_program_takes_the_temperature_of_the_noise(tmp_path: Path):
+    need_program()
+    np.save(tmp_path / "theta.npy", 0.3 * np.random.default_rng(0).normal(size=6))
+    options = ["--theta", tmp_path / "theta.npy", "--samples", 2000, "--repeats", 20]
+    options += ["--estimators", "thresholds,reinmax", "--temperature", 0.3]
+    done = aimle("diagnose", *options, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "out/diagnosis.json").read_text())
+    for row in found["results"]:
+        assert row["bias"] < 4 * (row["variance"] / 20) ** 0.5 + 1e-3
+    fails(
+        *("diagnose", "--estimators", "thresholds:temperature=0.3", "--out", tmp_path / "other"),
+        code=1,
+        says="give the temperature of the noise as --temperature",
+    )
 
 
 def test_it_says_what_it_wants():

@@ -1,0 +1,132 @@
+"""The true gradients of a diagnosis: whose they are, and how they are found (aimle.diagnosis)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+import aimle
+from aimle import exact
+from aimle.estimate.perturbed import _perturbed_solutions, _score
+from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
+from aimle.solvers import Argmax, GridPath, SpanningTree, TopK
+
+FEWEST_SAMPLES = 200  # of a long run
+_FEW = 20_000  # structures to be listed
+_BLOCKS = 20  # of a long run
+
+Loss = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Model:
+    """MAP(theta + temperature * noise); noise None: each estimator's own."""
+
+    noise: Noise | None = None
+    temperature: float = 1.0
+
+    @property
+    def is_exponential(self) -> bool:
+        """Whether p(z) ~ exp<theta / temperature, z> stands for it."""
+        return isinstance(self.noise, Gumbel | SumOfGamma | None)
+
+    def with_density(self) -> tuple[Noise, float]:
+        """A noise whose score is known and its temperature: its own, or Normal noise as large."""
+        if self.noise is None:
+            return Gumbel(), self.temperature
+        if isinstance(self.noise, Gumbel | Normal | Logistic):
+            return self.noise, self.temperature
+        return Normal(), self.temperature * self.noise.stddev
+
+
+def model_of(layer: nn.Module | None) -> Model:
+    """What the layer samples; without noise, the default."""
+    noise = getattr(layer, "noise", None)
+    temperature = float(getattr(layer, "theta_noise_temperature", 0.0))
+    if isinstance(layer, aimle.DPO):
+        temperature = layer.temperature
+    if not isinstance(noise, Noise) or not temperature > 0:
+        return Model()
+    return Model(noise, temperature)
+
+
+def estimate_gradient(layer: nn.Module, theta: Tensor, loss: Loss) -> tuple[Tensor, int]:
+    """The estimate, mean over samples, and the number of them."""
+    theta = theta.clone().requires_grad_()
+    z = layer(theta)
+    losses = loss(z)
+    surrogate = getattr(layer, "surrogate", None)
+    total = losses if surrogate is None else surrogate(theta, z, losses)
+    count = losses.shape[-1]
+    (gradient,) = torch.autograd.grad(total.sum(), theta, allow_unused=True)
+    return (torch.zeros_like(theta) if gradient is None else gradient / count), count
+
+
+def _count(solver: object, theta: Tensor) -> float:
+    """The number of structures, infinite where it is not known to be small."""
+    n = theta.shape[-1]
+    if isinstance(solver, Argmax):
+        return n
+    if isinstance(solver, TopK):
+        return math.comb(n, solver.k)
+    if isinstance(solver, SpanningTree):
+        return solver.n ** max(solver.n - 2, 0) if solver.n <= 7 else math.inf
+    if isinstance(solver, GridPath):
+        return 1 if max(theta.shape[-2:]) <= 4 else math.inf
+    return math.inf
+
+
+def find_truth(solver, model: Model, theta: Tensor, loss: Loss, samples: int):
+    """(gradient in float64, how it was found, its relative standard error)."""
+    count = _count(solver, theta) if model.is_exponential else math.inf
+    tau = model.temperature
+    if count * theta.numel() <= _FEW * 100 and count <= _FEW:
+        dims = solver.instance_dims
+        batch = theta.shape[: theta.dim() - dims]
+
+        def listed(z: Tensor) -> Tensor:
+            every = z.to(theta.dtype).expand(*batch, *z.shape)
+            return loss(every).double()
+
+        return exact.exact_gradient(solver, theta.double() / tau, listed) / tau, "exact", 0.0
+    share = samples // _BLOCKS
+    if model.is_exponential and isinstance(solver, Argmax | TopK | SpanningTree):
+        layer = aimle.estimator("sfe", solver, baseline="leave_one_out", nb_samples=share)
+        blocks = [
+            estimate_gradient(layer, theta / tau, loss)[0].double() / tau for _ in range(_BLOCKS)
+        ]
+        return _average(blocks, "score function, long run")
+    noise, tau = model.with_density()
+    blocks = [_model_gradient(solver, noise, tau, theta, loss, share) for _ in range(_BLOCKS)]
+    return _average(blocks, "perturbation model, long run")
+
+
+def _average(blocks: list[Tensor], about: str) -> tuple[Tensor, str, float]:
+    all_ = torch.stack(blocks)
+    mean = all_.mean(0)
+    error = float((all_.var(0).sum() / len(blocks)).sqrt() / mean.norm())
+    return mean, about, error
+
+
+def _model_gradient(solver, noise, tau: float, theta: Tensor, loss: Loss, samples: int) -> Tensor:
+    """mean_s (f_s - mean of the others) nu'(eps_s) / tau: unbiased for any solver and loss."""
+    sense = getattr(solver, "sense", "max")
+    dims = getattr(solver, "instance_dims", theta.dim() - 1)
+    key = aimle.draw_key(theta)
+    eps, z = _perturbed_solutions(solver, sense, noise, tau, samples, theta, None, None, key, dims)
+    place = theta.dim() - dims
+    losses = loss(z.movedim(0, place)).detach().movedim(-1, 0)
+    centred = (losses - losses.mean(0)) * (
+        (-1.0 if sense == "min" else 1.0) / (tau * (samples - 1))
+    )
+    weights = centred.reshape(samples, -1, 1)
+    # The weights add up to zero, so that a constant of the score does not matter: Gumbel's 1.
+    score = eps.neg_().exp_().neg_() if isinstance(noise, Gumbel) else _score(noise, eps)
+    score = score.reshape(*weights.shape[:2], -1)
+    # A sum over samples for each example, without a tensor of the size of the noise.
+    total = torch.einsum("sbo,sbn->bn", weights.to(score.dtype), score)
+    return total.double().reshape(theta.shape)
