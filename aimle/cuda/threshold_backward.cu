@@ -8,6 +8,7 @@
 #include "aimle/cuda/sums.cuh"
 #include "aimle/cuda/thresholds.h"
 #include "aimle/estimate/threshold_weight.h"
+#include "aimle/estimate/thresholds.h"
 
 namespace aimle::cuda {
 namespace {
@@ -298,16 +299,13 @@ template <class T>
 void threshold_backward(const EstimatorSettings& settings, const Solver& solver,
                         const DeviceExamples<T>& examples, const DeviceBackward<T>& pass,
                         const DeviceState& state, const Context& context) {
-  AIMLE_CHECK(!std::holds_alternative<GridPath>(solver),
-              "[aimle::thresholds] expected argmax, topk or spanning_tree but got grid_path: an "
-              "entry of a path has no single partner");
+  const int64_t chosen = entries_in_solution(solver);
   AIMLE_CHECK(!std::holds_alternative<SpanningTree>(solver) || examples.n < (int64_t{1} << 31),
               "[aimle::thresholds] expected fewer than 2^31 entries but got n=", examples.n);
   if (examples.count == 0) return;
   const auto& target = std::get<ThresholdTarget>(settings.target);
   const auto* tree = std::get_if<SpanningTree>(&solver);
   const bool directed = tree != nullptr && tree->layout == SpanningTree::Layout::kDirected;
-  const auto* topk = std::get_if<TopK>(&solver);
   const double sign = settings.sense == Sense::kMin ? -1.0 : 1.0;
   const double samples =
       settings.output == Output::kMean ? static_cast<double>(settings.samples) : 1.0;
@@ -319,9 +317,7 @@ void threshold_backward(const EstimatorSettings& settings, const Solver& solver,
                   .sign = sign,
                   .scale = sign / (settings.theta_temperature * samples),
                   .gradients = gradient_rows(settings),
-                  .chosen = tree != nullptr   ? (directed ? 2 : 1) * (tree->vertices - 1)
-                            : topk != nullptr ? topk->k
-                                              : 1,
+                  .chosen = chosen,
                   .vertices = tree != nullptr ? static_cast<int32_t>(tree->vertices) : 0};
   const RowSource<T> source{.examples = examples,
                             .samples = settings.samples,

@@ -19,17 +19,6 @@
 namespace aimle {
 namespace {
 
-/// How many entries a solution has in; throws for solvers without thresholds.
-int64_t size_of_solution(const Solver& solver) {
-  AIMLE_CHECK(!std::holds_alternative<GridPath>(solver),
-              "[aimle::thresholds] expected argmax, topk or spanning_tree but got grid_path: an "
-              "entry of a path has no single partner");
-  if (const auto* topk = std::get_if<TopK>(&solver)) return topk->k;
-  const auto* tree = std::get_if<SpanningTree>(&solver);
-  if (tree == nullptr) return 1;
-  return (tree->layout == SpanningTree::Layout::kDirected ? 2 : 1) * (tree->vertices - 1);
-}
-
 /// Entries whose weights are taken in one go: enough that one exponential need not wait for the
 /// other, few enough to stay in the cache.
 constexpr int64_t kEntriesAtOnce = 1024;
@@ -52,7 +41,7 @@ class ThresholdSum {
         target_(std::get<ThresholdTarget>(settings.target)),
         examples_(examples),
         kernels_(threshold_kernels<T>()),
-        chosen_(size_of_solution(solver)),
+        chosen_(entries_in_solution(solver)),
         sign_(settings.sense == Sense::kMin ? -1.0 : 1.0),
         stride_(whole_groups(examples.n)),
         capacity_(std::max<int64_t>(1, kEntriesAtOnce / std::max<int64_t>(1, stride_))) {
@@ -212,7 +201,7 @@ BackwardReport threshold_backward(const EstimatorSettings& settings, const Solve
   const int64_t gradients = gradient_rows(settings);
   const GradientRows<T> dy = pass.rows(settings, n);
   const Signs sign = signs(settings.sense, Sense::kMax);
-  size_of_solution(solver);  // throws here rather than on a thread
+  entries_in_solution(solver);  // throws here rather than on a thread
   const bool tree = std::holds_alternative<SpanningTree>(solver);
   const double ns = (tree ? 12.0 : 5.0) * static_cast<double>(samples * n);
   std::vector<CappedTotals> capped(static_cast<size_t>(examples.count));

@@ -33,9 +33,38 @@
 // and then over examples, in the order of fixed_sum.h.
 #pragma once
 
+#include "aimle/base/check.h"
 #include "aimle/estimate/estimator.h"
 
 namespace aimle {
+
+// The solvers that have thresholds: each with the number of entries in one of its solutions. A
+// solver without an overload is refused.
+inline int64_t entries_in_solution(const Argmax&) { return 1; }
+inline int64_t entries_in_solution(const TopK& solver) { return solver.k; }
+inline int64_t entries_in_solution(const SpanningTree& solver) {
+  return (solver.layout == SpanningTree::Layout::kDirected ? 2 : 1) * (solver.vertices - 1);
+}
+
+template <class S>
+concept HasThresholds = requires(const S& solver) {
+  entries_in_solution(solver);
+};
+
+/// Of whichever solver it is; throws std::invalid_argument for those without thresholds.
+template <MapSolver... S>
+int64_t entries_in_solution(const std::variant<S...>& solver) {
+  return std::visit(
+      []<class Concrete>(const Concrete& concrete) -> int64_t {
+        if constexpr (HasThresholds<Concrete>) return entries_in_solution(concrete);
+        AIMLE_CHECK(HasThresholds<Concrete>,
+                    "[aimle::thresholds] expected argmax, topk or spanning_tree but got ",
+                    Concrete::kName,
+                    ": its entries have no single partner each; use aimle or imle");
+        return 0;
+      },
+      solver);
+}
 
 /// The gradient of Difference::kThresholds; `pass.bits` is what forward wrote.
 template <class T>

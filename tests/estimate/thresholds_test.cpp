@@ -216,6 +216,37 @@ TEST(ThresholdsTest, EveryInstructionSetGivesTheBitsOfThePlainFormula) {
   }
 }
 
+// A solver as it comes to the variant, without thresholds.
+struct Pairs {
+  static constexpr std::string_view kName = "pairs";
+  static constexpr Sense kSense = Sense::kMax;
+  int64_t size() const { return 4; }
+  double work_ns() const { return 1.0; }
+  void validate() const {}
+};
+void solve_rows(const Pairs&, const Rows<float>&) {}
+void solve_rows(const Pairs&, const Rows<double>&) {}
+
+TEST(ThresholdsTest, ASolverThatIsNotOnTheListIsRefusedByName) {
+  using More = std::variant<Argmax, TopK, SpanningTree, GridPath, Pairs>;
+  EXPECT_EQ(entries_in_solution(More(Argmax{.n = 5})), 1);
+  EXPECT_EQ(entries_in_solution(More(TopK{.n = 5, .k = 3})), 3);
+  EXPECT_EQ(entries_in_solution(More(SpanningTree{.vertices = 4})), 3);
+  EXPECT_EQ(entries_in_solution(
+                More(SpanningTree{.vertices = 4, .layout = SpanningTree::Layout::kDirected})),
+            6);
+  for (const More& other : {More(GridPath{.height = 3, .width = 3}), More(Pairs{})}) {
+    try {
+      entries_in_solution(other);
+      FAIL() << "not refused: " << other.index();
+    } catch (const std::invalid_argument& error) {
+      const std::string name = other.index() == 3 ? "grid_path" : "pairs";
+      EXPECT_NE(std::string(error.what()).find("but got " + name), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
 TEST(ThresholdsTest, MisuseIsRefused) {
   EstimatorSettings settings{.noise = {.kind = NoiseKind::kGumbel},
                              .difference = Difference::kThresholds,
