@@ -1,6 +1,7 @@
 // What stands in for the kernels where there is no CUDA compiler: every call says what is missing.
 #include <stdexcept>
 
+#include "aimle/cuda/directions.h"
 #include "aimle/cuda/estimator.h"
 #include "aimle/cuda/exact.h"
 
@@ -75,6 +76,16 @@ void symmetrise(int64_t, int64_t, const T*, T*, const Context&) {
   require_kernels();
 }
 template <class T>
+void fold_directions(int64_t, int64_t, const T*, T*, const Context&) {
+  require_kernels();
+}
+template <class T>
+void spread_directions(int64_t, int64_t, const T*, T*, const Context&) {
+  require_kernels();
+}
+template void fold_directions(int64_t, int64_t, const bool*, bool*, const Context&);
+template void spread_directions(int64_t, int64_t, const bool*, bool*, const Context&);
+template <class T>
 void evaluate_rows(const Argmax&, const DistributionRows<T>&, const Context&) {
   require_kernels();
 }
@@ -119,6 +130,8 @@ void sample_rows(const SpanningTree&, const SampleRows<T>&, const DeviceKey&, co
   template void straight_through(const EstimatorSettings&, const DeviceExamples<T>&, const T*, T*, \
                                  const Context&);                                                  \
   template void symmetrise(int64_t, int64_t, const T*, T*, const Context&);                        \
+  template void fold_directions(int64_t, int64_t, const T*, T*, const Context&);                   \
+  template void spread_directions(int64_t, int64_t, const T*, T*, const Context&);                 \
   template void evaluate_rows(const Argmax&, const DistributionRows<T>&, const Context&);          \
   template void evaluate_rows(const TopK&, const DistributionRows<T>&, const Context&);            \
   template void evaluate_rows(const SpanningTree&, const DistributionRows<T>&, const Context&);    \

@@ -3,10 +3,16 @@
 // Saved between them: theta, key, mask, k, table (inputs, as they are) and, for the forward
 // difference, one bit per entry of z. The controller's state is held without a version check: it is
 // read at backward time, so two calls in one graph, retain_graph and gradient accumulation work.
+//
+// Trees over directed theta are solved here as trees over theta_ij + theta_ji (folds_directions),
+// unless the target is the paper's or its authors'; perturbed_map_forward and _backward take theta
+// as it is.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include "aimle/estimate/published.h"
+#include "aimle/torch/dtype.h"
 #include "aimle/torch/layer_ops.h"
 #include "aimle/torch/layer_schema.h"
 
@@ -93,14 +99,60 @@ struct PerturbedMap : torch::autograd::Function<PerturbedMap> {
   }
 };
 
+/// Whether theta has two entries per edge of a graph, which share its noise: the model is then that
+/// of the undirected theta_ij + theta_ji.
+bool folds_directions(Values input, Values settings) {
+  if (settings[0].toStringRef() != SpanningTree::kName) return false;
+  const at::Tensor& theta = input[0].toTensor();
+  const c10::List<int64_t> args = settings[1].toIntList();
+  if (args.size() != 1 || theta.dim() == 0) return false;
+  const int64_t vertices = args[0];
+  if (vertices < 2 || theta.sym_size(-1) != vertices * (vertices - 1)) return false;
+  const LayerSettings parsed = parse_settings(settings);
+  if (is_published(parsed.estimator.target)) return false;
+  ArgumentReader reader(input);
+  check_layer(reader.input(), parsed);  // so that messages are about what was given
+  return true;
+}
+
+at::Tensor convert(const char* op, const at::Tensor& tensor, int64_t vertices) {
+  torch::jit::Stack stack = {tensor, vertices};
+  find(op).callBoxed(stack);
+  return stack[0].toTensor();
+}
+
+/// z for directed theta: that of the undirected one, written to both directions. All of it by ops
+/// with gradients, so that dy is folded and dtheta spread.
+template <class Solve>
+at::Tensor solve_folded(Values input, int64_t vertices, Solve solve) {
+  std::vector<c10::IValue> folded = input.vec();
+  const at::Tensor& theta = input[0].toTensor();
+  folded[0] = convert("aimle::fold_directions", theta.to(native_type(theta)), vertices);
+  if (!input[2].isNone()) {
+    const at::Tensor& mask = input[2].toTensor();
+    const bool one_for_all = mask.dim() == 0 || mask.sym_size(-1) == 1;
+    if (!one_for_all) folded[2] = convert("aimle::fold_directions", mask, vertices);
+  }
+  return convert("aimle::spread_directions", solve(Values(folded)), vertices)
+      .to(theta.scalar_type());
+}
+
 at::Tensor perturbed_map_autograd(ArgumentReader& reader) {
   const Values input = reader.take(kLayerInputsCount);
   const Values state = reader.take(kLayerStateCount);
-  return PerturbedMap::apply(input[0].toTensor(), input, state, reader.raw_settings());
+  const Values settings = reader.raw_settings();
+  const auto solve = [&](Values given) {
+    return PerturbedMap::apply(given[0].toTensor(), given, state, settings);
+  };
+  if (!folds_directions(input, settings)) return solve(input);
+  return solve_folded(input, settings[1].toIntList()[0], solve);
 }
 
 at::Tensor perturbed_map(ArgumentReader& reader) {
-  return call_forward(reader.take(kLayerInputsCount), reader.raw_settings()).first;
+  const Values input = reader.take(kLayerInputsCount), settings = reader.raw_settings();
+  const auto solve = [&](Values given) { return call_forward(given, settings).first; };
+  if (!folds_directions(input, settings)) return solve(input);
+  return solve_folded(input, settings[1].toIntList()[0], solve);
 }
 
 TORCH_LIBRARY_FRAGMENT(aimle, library) {

@@ -68,6 +68,19 @@ class Disguised:
         return self.solver(scores, **self.settings)
 
 
+def published(target: object) -> bool:
+    """Whether a target is the paper's rule or its authors': noise is added as their code does."""
+    return isinstance(target, aimle.AdaptiveTarget) and (
+        target._reference or (target.scale == "theta" and target.rule == "additive")
+    )
+
+
+def as_strangers_see(problem: Problem, target: object) -> bool:
+    """Whether a native layer adds its noise to theta as it is, which is all a callable can do: not
+    where the two directions of an edge share theirs."""
+    return problem is not PROBLEMS["directed tree"] or published(target)
+
+
 def randn(*shape: int, seed: int = 1, dtype=torch.float64, device="cpu") -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(shape, generator=generator, dtype=torch.float64).to(device, dtype)

@@ -13,7 +13,6 @@ from perturbed import (
     replicate,
     scores,
 )
-from torch import Tensor
 from torch.library import opcheck
 
 import aimle
@@ -62,34 +61,6 @@ def test_thresholds_point_the_right_way_for_curved_losses(structure):
         for order, limit in (("trapezoid", 0.9), ("first", 0.6)):
             layer = aimle.Thresholds(solver, order=order, nb_samples=200)
             assert cosine(replicate(layer, theta, loss), exact) > limit
-
-
-def test_thresholds_of_directed_trees_equal_those_of_their_sums_on_average():
-    # Both directions with half of a Normal each are an undirected edge with one.
-    theta, loss = scores(6), quadratic(6)
-    directed = aimle.SpanningTree(4)
-    positions = [
-        (j * 3 + i - (i > j), i * 3 + j - (j > i)) for i in range(4) for j in range(i + 1, 4)
-    ]
-    first = torch.tensor([a for a, _ in positions])
-    second = torch.tensor([b for _, b in positions])
-
-    def both(rows: Tensor) -> Tensor:
-        out = rows.new_zeros(*rows.shape[:-1], 12)
-        return out.index_copy(-1, first, rows / 2).index_copy(-1, second, rows / 2)
-
-    def directed_loss(z: Tensor) -> Tensor:
-        return loss((z[..., first] + z[..., second]) / 2)
-
-    settings = {"noise": "normal", "nb_samples": 200}
-    undirected = aimle.Thresholds(directed, **settings, theta_noise_temperature=2**0.5)
-    expected = replicate(undirected, theta, loss)
-    rows = both(theta)
-    got = replicate(aimle.Thresholds(directed, **settings), rows, directed_loss)
-    spread = (got.var(0)[first] + expected.var(0)) / len(got)
-    for part in (first, second):
-        deviation = (got.mean(0)[part] - expected.mean(0)) / spread.sqrt()
-        assert deviation.abs().max() < 5
 
 
 def test_thresholds_with_masks_k_per_row_and_outputs_equal_the_plain_problem():

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "aimle/torch/estimate/builders.h"
+#include "aimle/torch/estimate/directions.h"
 #include "aimle/torch/estimate/relaxed.h"
 
 namespace aimle {
@@ -36,8 +37,10 @@ class Sst final : public Relaxation {
 
  private:
   at::Tensor samples(const at::Tensor& scores, const LayerCall& call) const override {
-    const at::Tensor x = perturbed(scores, call);
-    return shown(x, marginals(solver(), x.div(temperature()), per_sample(call)), call);
+    const auto vertices = vertices_of(solver(), scores);
+    const at::Tensor x = perturbed(fold(scores, vertices), call);
+    const at::Tensor soft = marginals(solver(), x.div(temperature()), per_sample(call));
+    return spread(shown(x, soft, call), vertices);
   }
 };
 

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "aimle/torch/estimate/builders.h"
+#include "aimle/torch/estimate/directions.h"
 #include "aimle/torch/estimate/sampled.h"
 #include "aimle/torch/estimator.h"
 #include "aimle/torch/setting_names.h"
@@ -112,10 +113,15 @@ class Dpo final : public Estimator {
         ops::word_of(kind, ops::kNoises));
   }
 
-  at::Tensor forward(const at::Tensor& theta, const LayerCall& call) const override {
-    check_dims("dpo", theta, solver_);
+  at::Tensor forward(const at::Tensor& given, const LayerCall& given_call) const override {
+    check_dims("dpo", given, solver_);
     const Sense sense = *perturbation_.sense;
-    if (!is_training() && !noise_in_eval_) return solve_in(sense, solver_, theta.detach(), call);
+    if (!is_training() && !noise_in_eval_) {
+      return solve_in(sense, solver_, given.detach(), given_call);
+    }
+    const auto vertices = vertices_of(solver_, given);
+    const at::Tensor theta = fold(given, vertices);
+    const LayerCall call = fold(given_call, vertices);
     const auto [eps, z] = perturb(theta, solver_, perturbation_, call, generator_);
     const at::Tensor mean = z.mean(0);
     const auto count = static_cast<double>(perturbation_.nb_samples);
@@ -124,7 +130,7 @@ class Dpo final : public Estimator {
         score(perturbation_.noise.kind, eps).mul(sign(sense) / perturbation_.temperature);
     const at::Tensor inner = weights.mul(free_entries(theta, call))
                                  .sum(trailing(solver_.instance_dims()), /*keepdim=*/true);
-    return straight_through(mean, centred.mul(inner).mean(0));
+    return spread(straight_through(mean, centred.mul(inner).mean(0)), vertices);
   }
 
  private:
@@ -142,15 +148,22 @@ std::unique_ptr<Estimator> build_dpo(const EstimatorInfo& info, SolverSpec solve
   return std::make_unique<Dpo>(info, std::move(solver), options);
 }
 
-at::Tensor perturbed_fenchel_young_loss(const at::Tensor& theta, const at::Tensor& target,
+at::Tensor perturbed_fenchel_young_loss(const at::Tensor& given, const at::Tensor& given_target,
                                         const SolverSpec& solver,
-                                        const PerturbationOptions& options, const LayerCall& call) {
+                                        const PerturbationOptions& options,
+                                        const LayerCall& given_call) {
   const std::string name = "perturbed_fenchel_young_loss";
-  check_dims(name, theta, solver);
+  check_dims(name, given, solver);
   check_samples(name, options.nb_samples, 1);
   check_temperature(name, options.temperature);
   const Sense sense = options.sense.value_or(solver.sense);
   ops::check_sense(name, solver.name, sense);
+  const auto vertices = vertices_of(solver, given);
+  const at::Tensor theta = fold(given, vertices);
+  // A structure has the same in both directions, and their mean is it.
+  const at::Tensor target =
+      vertices ? fold(given_target.to(given.scalar_type()), vertices).div(2) : given_target;
+  const LayerCall call = fold(given_call, vertices);
   const auto [eps, z] = perturb(theta, solver, options, call, std::nullopt);
   const at::Tensor scores = free_entries(sense == Sense::kMin ? theta.neg() : theta, call);
   at::Tensor perturbed = scores.add(eps.mul(options.temperature));

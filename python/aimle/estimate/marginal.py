@@ -16,6 +16,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from aimle import exact
+from aimle.estimate.directions import fold, spread, vertices_of
 from aimle.estimate.relaxed import Relaxation
 from aimle.estimate.sampled import SampledEstimator, per_sample, straight_through
 from aimle.exact import _CLOSED_FORM
@@ -49,7 +50,7 @@ class SST(Relaxation):
     applies_to = _CLOSED_FORM
 
     def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
-        x = self._perturbed(scores, key)
-        return self._shown(
-            x, exact.marginals(self.solver, x / self.temperature, k=per_sample(k)), k
-        )
+        vertices = vertices_of(self.solver, scores)
+        x = self._perturbed(fold(scores, vertices), key)
+        soft = exact.marginals(self.solver, x / self.temperature, k=per_sample(k))
+        return spread(self._shown(x, soft, k), vertices)

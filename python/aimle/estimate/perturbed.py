@@ -32,6 +32,7 @@ from aimle._settings import (
     check_tensor,
     check_theta,
 )
+from aimle.estimate.directions import fold, fold_mask, spread, vertices_of
 from aimle.estimate.sampled import straight_through
 from aimle.functional import draw_key, sample_noise
 from aimle.layers import Sense
@@ -102,6 +103,8 @@ class DPO(SettingsModule):
             key = draw_key(theta, generator=self.generator)
         check_tensor("DPO", "key", key)
         key = key.to(theta.device)
+        vertices = vertices_of(self.solver, theta)
+        theta, mask = fold(theta, vertices), fold_mask(mask, vertices)
         eps, z = _perturbed_solutions(
             self.solver,
             self.sense,
@@ -122,7 +125,7 @@ class DPO(SettingsModule):
         score = _score(self.noise, eps) * (sign / self.temperature)
         free = torch.isfinite(theta) if mask is None else torch.isfinite(theta) & mask
         inner = (score * torch.where(free, theta, 0.0)).sum(tuple(range(-dims, 0)), keepdim=True)
-        return straight_through(mean, (centred * inner).mean(0))
+        return spread(straight_through(mean, (centred * inner).mean(0)), vertices)
 
     def extra_repr(self) -> str:
         return (
@@ -173,6 +176,10 @@ def perturbed_fenchel_young_loss(
     sense = resolve_sense("perturbed_fenchel_young_loss", solver, sense)
     dims = getattr(solver, "instance_dims", theta.dim() - 1)
     key = draw_key(theta) if key is None else key.to(theta.device)
+    vertices = vertices_of(solver, theta)
+    if vertices is not None:  # a structure has the same in both directions, and their mean is it
+        target = fold(target.to(theta.dtype), vertices) / 2
+        theta, mask = fold(theta, vertices), fold_mask(mask, vertices)
     eps, z = _perturbed_solutions(
         solver, sense, noise, temperature, nb_samples, theta, mask, k, key, dims
     )

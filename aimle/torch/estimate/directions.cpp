@@ -1,0 +1,40 @@
+#include "aimle/torch/estimate/directions.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+namespace aimle {
+namespace {
+
+at::Tensor convert(const char* op, const at::Tensor& tensor, int64_t vertices) {
+  return c10::Dispatcher::singleton()
+      .findSchemaOrThrow(op, "")
+      .typed<at::Tensor(const at::Tensor&, int64_t)>()
+      .call(tensor, vertices);
+}
+
+}  // namespace
+
+std::optional<int64_t> vertices_of(const SolverSpec& solver, const at::Tensor& theta) {
+  if (solver.name != "spanning_tree" || theta.dim() == 0) return std::nullopt;
+  const int64_t vertices = solver.args[0];
+  if (vertices < 2 || theta.size(-1) != vertices * (vertices - 1)) return std::nullopt;
+  return vertices;
+}
+
+at::Tensor fold(const at::Tensor& theta, std::optional<int64_t> vertices) {
+  return vertices ? convert("aimle::fold_directions", theta, *vertices) : theta;
+}
+
+LayerCall fold(const LayerCall& call, std::optional<int64_t> vertices) {
+  const bool one_for_all = !call.mask || call.mask->dim() == 0 || call.mask->size(-1) == 1;
+  if (!vertices || one_for_all) return call;
+  LayerCall folded = call;
+  folded.mask = convert("aimle::fold_directions", *call.mask, *vertices);
+  return folded;
+}
+
+at::Tensor spread(const at::Tensor& z, std::optional<int64_t> vertices) {
+  return vertices ? convert("aimle::spread_directions", z, *vertices) : z;
+}
+
+}  // namespace aimle
