@@ -11,6 +11,7 @@
 #include <limits>
 #include <utility>
 
+#include "aimle/estimate/published.h"
 #include "aimle/torch/dtype.h"
 #include "aimle/torch/functions.h"
 #include "aimle/torch/layer_call.h"
@@ -53,11 +54,23 @@ double noise_stddev(const NoiseSpec& noise) {
   return moments(noise.kind, noise.k, noise.iterations).stddev;
 }
 
+/// The options with the noise that suits the structure, where none was given.
+LayerOptions with_noise(LayerOptions options) {
+  const bool costs = !options.solver.fixed_size() && !is_published(options.target);
+  if (!options.noise) {
+    options.noise = NoiseSpec{.kind = costs ? NoiseKind::kNormal : NoiseKind::kGumbel};
+  }
+  if (!options.theta_noise_temperature) {
+    options.theta_noise_temperature = costs ? kCostTemperature : 1.0;
+  }
+  return options;
+}
+
 void validate(const LayerOptions& options) {
-  const double temperature = options.theta_noise_temperature;
+  const double temperature = *options.theta_noise_temperature;
   const EstimatorSettings settings{
-      .noise = {.kind = options.noise.kind},
-      .noise_stddev = noise_stddev(options.noise),
+      .noise = {.kind = options.noise->kind},
+      .noise_stddev = noise_stddev(*options.noise),
       .samples = options.nb_samples,
       .theta_temperature = temperature,
       .target_temperature = options.target_noise_temperature.value_or(temperature),
@@ -119,14 +132,14 @@ LayerOptions ste(SolverSpec solver) {
 
 LayerOptions dbb(SolverSpec solver, double lambda) {
   LayerOptions options = imle(std::move(solver), lambda);
-  options.noise.kind = NoiseKind::kNone;
+  options.noise = NoiseSpec{.kind = NoiseKind::kNone};
   options.output = "mean";
   return options;
 }
 
 LayerOptions identity(SolverSpec solver) {
   LayerOptions options = ste(std::move(solver));
-  options.noise.kind = NoiseKind::kNone;
+  options.noise = NoiseSpec{.kind = NoiseKind::kNone};
   options.output = "mean";
   return options;
 }
@@ -157,7 +170,7 @@ at::Tensor project(const at::Tensor& theta, Projection projection, int64_t insta
 
 LayerOptions thresholds(SolverSpec solver, NoiseKind noise) {
   return {.solver = std::move(solver),
-          .noise = {.kind = noise},
+          .noise = NoiseSpec{.kind = noise},
           .target = ThresholdTarget{.density = noise},
           .difference = Difference::kThresholds};
 }
@@ -169,7 +182,7 @@ void move_tensors(const std::map<std::string, at::Tensor>& tensors, at::Device d
   }
 }
 
-Layer::Layer(LayerOptions options) : options_(std::move(options)) {
+Layer::Layer(LayerOptions options) : options_(with_noise(std::move(options))) {
   validate(options_);
   if (const auto* target = std::get_if<AdaptiveTarget>(&options_.target)) {
     state_ = {{"alpha", scalar(start_of(*target, options_.initial_alpha))},
@@ -180,16 +193,16 @@ Layer::Layer(LayerOptions options) : options_(std::move(options)) {
   }
   constants_["layer_stats"] =
       at::full({kLayerStats}, std::numeric_limits<double>::quiet_NaN(), at::kDouble);
-  if (options_.noise.kind == NoiseKind::kSumOfGamma) {
+  if (options_.noise->kind == NoiseKind::kSumOfGamma) {
     constants_["table"] = call("aimle::sum_of_gamma_table",
-                               {options_.noise.k, options_.noise.iterations, at::IValue()})[0]
+                               {options_.noise->k, options_.noise->iterations, at::IValue()})[0]
                               .toTensor();
   }
 }
 
 at::Tensor Layer::operator()(const at::Tensor& theta, const LayerCall& given) const {
   const bool noisy = training_ || options_.noise_in_eval;
-  const NoiseKind kind = noisy ? options_.noise.kind : NoiseKind::kNone;
+  const NoiseKind kind = noisy ? options_.noise->kind : NoiseKind::kNone;
   at::Tensor key;
   if (given.key.has_value()) {
     key = *given.key;
@@ -202,14 +215,14 @@ at::Tensor Layer::operator()(const at::Tensor& theta, const LayerCall& given) co
     const auto found = from.find(key_name);
     return found == from.end() ? at::IValue() : at::IValue(found->second);
   };
-  const double temperature = options_.theta_noise_temperature;
+  const double temperature = *options_.theta_noise_temperature;
   const TargetSettings target = settings_of(options_.target);
   const std::string choices =
       ops::word_of(kind, ops::kNoises) + ' ' +
       ops::word_of(options_.sense.value_or(options_.solver.sense), ops::kSenses) + ' ' +
       options_.output + ' ' + ops::word_of(options_.difference, ops::kDifferences) + ' ' +
       target.choices;
-  std::vector<double> scales = {noise_stddev(options_.noise), temperature,
+  std::vector<double> scales = {noise_stddev(*options_.noise), temperature,
                                 options_.target_noise_temperature.value_or(temperature)};
   scales.insert(scales.end(), target.scales.begin(), target.scales.end());
   torch::jit::Stack stack;

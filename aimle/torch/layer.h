@@ -29,6 +29,8 @@ struct SolverSpec {
 
   /// How many trailing dimensions of theta belong to one instance.
   int64_t instance_dims() const { return name == "grid_path" ? 2 : 1; }
+  /// Whether all solutions have the same number of entries.
+  bool fixed_size() const { return name != "grid_path"; }
 };
 
 SolverSpec argmax();
@@ -44,11 +46,17 @@ struct NoiseSpec {
   int64_t iterations = 10;  // of Sum-of-Gamma
 };
 
+/// Of the noise of costs: their own deviation for costs in [.5, 1.5] (docs/choosing.md).
+inline constexpr double kCostTemperature = 0.3;
+
 struct LayerOptions {
   SolverSpec solver;
-  NoiseSpec noise = {};
+  /// None: Gumbel at temperature 1, but Normal at kCostTemperature where solutions vary in size,
+  /// unless the target is the paper's (aimle/estimate/published.h). A Layer's own options have
+  /// both.
+  std::optional<NoiseSpec> noise = std::nullopt;
   int64_t nb_samples = 1;
-  double theta_noise_temperature = 1.0;
+  std::optional<double> theta_noise_temperature = std::nullopt;
   std::optional<double> target_noise_temperature = std::nullopt;  // none: the same as theta's
   Target target = AdaptiveTarget{};
   std::optional<double> initial_alpha = std::nullopt;  // none: AdaptiveTarget::start

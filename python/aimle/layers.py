@@ -18,7 +18,7 @@ import torch
 from torch import Generator, Tensor
 
 from aimle._settings import check_choice, check_mask, check_theta
-from aimle.noise import Gumbel, Noise
+from aimle.noise import Noise
 from aimle.perturbed_map import Output, PerturbedMap, Sense
 from aimle.solvers import Solver
 from aimle.targets import AdaptiveTarget, FixedTarget, Rule, Scale, Scope, Target
@@ -50,13 +50,14 @@ class AIMLE(PerturbedMap):
 
     Args:
         solver: a native solver such as ``aimle.TopK(k=10)``, or a callable (see PerturbedMap).
-        noise: an ``aimle`` noise, its name, or None.
+        noise: an ``aimle`` noise, its name, None for no noise, or "auto": Gumbel, but Normal where
+            solutions vary in size (``GridPath``).
         nb_samples: S, the number of noise samples per example.
         symmetric_perturbation: True for the central difference (three solves per sample in all),
             False for the forward difference (two). None means central, but forward for GridPath,
             where a step to the other side would push costs below zero, at which they are clipped.
-        temperature: scale of the noise in forward; None means 1. ``theta_noise_temperature`` is
-            another name of it.
+        temperature: scale of the noise in forward; None means 1, or 0.3 where solutions vary in
+            size, which suits costs of order one. ``theta_noise_temperature`` is another name of it.
         target_noise_temperature: in backward; None means the same.
         target: an AdaptiveTarget, or instead its settings one by one, as in
             ``AIMLE(solver, target_norm=3.0)``: initial_alpha, step, target_norm, decay, scope,
@@ -71,7 +72,7 @@ class AIMLE(PerturbedMap):
         self,
         solver: Solver | Callable[..., Tensor],
         *,
-        noise: Noise | str | None = Gumbel(),  # noqa: B008  (frozen)
+        noise: Noise | str | None = "auto",
         nb_samples: int = 1,
         symmetric_perturbation: bool | None = None,
         temperature: float | None = None,
@@ -149,7 +150,7 @@ class IMLE(AIMLE):
         solver: Solver | Callable[..., Tensor],
         lambda_: float | None = None,
         *,
-        noise: Noise | str | None = Gumbel(),  # noqa: B008  (frozen)
+        noise: Noise | str | None = "auto",
         nb_samples: int = 1,
         symmetric_perturbation: bool = False,
         temperature: float | None = None,
@@ -216,7 +217,7 @@ class STE(PerturbedMap):
         self,
         solver: Solver | Callable[..., Tensor],
         *,
-        noise: Noise | str | None = Gumbel(),  # noqa: B008  (frozen)
+        noise: Noise | str | None = "auto",
         nb_samples: int = 1,
         temperature: float | None = None,
         theta_noise_temperature: float | None = None,

@@ -24,6 +24,7 @@ from typing import Any, Literal
 import torch
 from torch import Generator, Tensor
 
+from aimle._defaults import noise_for, temperature_for
 from aimle._names import SettingsModule
 from aimle._settings import (
     check_choice,
@@ -34,7 +35,7 @@ from aimle._settings import (
     is_number,
 )
 from aimle.functional import blank_key, draw_layer_key
-from aimle.noise import Noise, SumOfGamma, as_noise
+from aimle.noise import Noise, SumOfGamma
 from aimle.solvers import CHECK_DEFAULT, Solver, TopK, check_solver, resolve_sense
 from aimle.staged import staged_map
 from aimle.targets import AdaptiveTarget, Target, ThresholdTarget, target_arguments
@@ -61,8 +62,8 @@ def one_temperature(
     theta_noise_temperature: float | None,
     *,
     positive: bool = False,
-) -> float:
-    """The scale of the noise, given by either of its two names; 1 if by none."""
+) -> float | None:
+    """The scale of the noise, given by either of its two names; None if by none."""
     check = check_positive if positive else _check_temperature
     if temperature is not None and theta_noise_temperature is not None:
         raise TypeError(
@@ -73,7 +74,7 @@ def one_temperature(
         check(owner, "theta_noise_temperature", theta_noise_temperature)
         return float(theta_noise_temperature)
     if temperature is None:
-        return 1.0
+        return None
     check(owner, "temperature", temperature)
     return float(temperature)
 
@@ -109,8 +110,9 @@ class PerturbedMap(SettingsModule):
             backward too: then all rows are solved, or none. It maximises,
             unless it has an attribute ``sense`` or, failing that, the layer's sense says otherwise.
             All dimensions of theta but the first are the instance's, unless it has an attribute
-            ``instance_dims``. An attribute ``fixed_size = True`` says that all its solutions have
-            the same number of ones. It sees masked scores as -inf (+inf if it minimises).
+            ``instance_dims``. It sees masked scores as -inf (+inf if it minimises). An attribute
+            ``fixed_size`` says whether all its solutions have the same number of ones: with True
+            norms leave out the mean, with False, as for paths, the noise is centred.
         difference: "central", "forward" or "straight_through"; "thresholds" for that target.
     The other arguments are those of ``AIMLE``.
     """
@@ -145,7 +147,8 @@ class PerturbedMap(SettingsModule):
         nb_samples = check_int(owner, "nb_samples", nb_samples, 1)
         check_choice(owner, "output", output, ("samples", "flat", "mean"))
         sense = resolve_sense(owner, solver, sense)
-        temperature = one_temperature(owner, temperature, theta_noise_temperature)
+        given_temperature = one_temperature(owner, temperature, theta_noise_temperature)
+        temperature = temperature_for(solver, target, given_temperature)
         if target_noise_temperature is not None:
             _check_temperature(owner, "target_noise_temperature", target_noise_temperature)
         if not isinstance(generator, Generator | None):
@@ -155,7 +158,7 @@ class PerturbedMap(SettingsModule):
             )
 
         self.solver = solver
-        self._noise = as_noise(noise)
+        self._noise = noise_for(solver, target, noise)
         self.nb_samples = nb_samples
         self.theta_noise_temperature = temperature
         self._target_noise_temperature = target_noise_temperature

@@ -21,7 +21,7 @@ at::Tensor a_key() { return at::tensor({int64_t{5}, int64_t{6}}, at::kLong); }
 TEST(Layer, ReturnsHardSamplesAndAGradient) {
   Layer layer([] {
     LayerOptions options = aimle::aimle(topk(3));
-    options.noise = {.kind = NoiseKind::kSumOfGamma, .k = 3};
+    options.noise = NoiseSpec{.kind = NoiseKind::kSumOfGamma, .k = 3};
     options.nb_samples = 4;
     options.initial_alpha = 1.0;
     return options;

@@ -41,8 +41,9 @@ class Identity final : public LayerEstimator {
 LayerOptions with_common(LayerOptions layer, const EstimatorOptions& options) {
   if (options.noise) layer.noise = *options.noise;
   layer.nb_samples = options.nb_samples.value_or(layer.nb_samples);
-  layer.theta_noise_temperature =
-      options.theta_noise_temperature.value_or(layer.theta_noise_temperature);
+  if (options.theta_noise_temperature) {
+    layer.theta_noise_temperature = options.theta_noise_temperature;
+  }
   layer.target_noise_temperature = options.target_noise_temperature;
   if (options.sense) {
     layer.sense = ops::parse_word("estimator", "sense", *options.sense, ops::kSenses);
@@ -166,7 +167,7 @@ std::unique_ptr<Estimator> build_thresholds(const EstimatorInfo& info, SolverSpe
                                             const EstimatorOptions& options) {
   LayerOptions layer = with_common(thresholds(std::move(solver)), options);
   layer.target =
-      ThresholdTarget{.density = layer.noise.kind,
+      ThresholdTarget{.density = layer.noise->kind,
                       .order = ops::parse_word("estimator", "order",
                                                options.order.value_or("trapezoid"), ops::kOrders),
                       .max_weight = options.max_weight.value_or(ThresholdTarget{}.max_weight)};

@@ -107,8 +107,8 @@ class CovarianceAimle final : public LayerEstimator {
     TORCH_CHECK_VALUE(0.0 <= share_ && share_ <= 1.0,
                       "[aimle::aimle_covariance] expected 0 <= share <= 1 but got ", share_);
     check_samples(name(), this->options().nb_samples, 2);
-    TORCH_CHECK_VALUE(this->options().noise.kind != NoiseKind::kNone &&
-                          this->options().theta_noise_temperature > 0.0,
+    TORCH_CHECK_VALUE(this->options().noise->kind != NoiseKind::kNone &&
+                          *this->options().theta_noise_temperature > 0.0,
                       "[aimle::aimle_covariance] needs noise: all samples would be the same");
   }
 
@@ -124,7 +124,7 @@ class CovarianceAimle final : public LayerEstimator {
     const auto count = static_cast<double>(solutions.size(-2));
     if (count < 2) return losses;
     const at::Tensor f = by_sample(name(), losses, solutions);
-    double scale = share_ * count / ((count - 1) * options().theta_noise_temperature);
+    double scale = share_ * count / ((count - 1) * *options().theta_noise_temperature);
     if (options().sense.value_or(solver.sense) == Sense::kMin) scale = -scale;
     const at::Tensor centred = f.sub(f.mean(-1, /*keepdim=*/true));
     const at::Tensor term = centred.mul(scale).mul(inner_product(rows, solutions));

@@ -31,7 +31,7 @@ from aimle._settings import check_choice, check_theta
 from aimle.estimate.sampled import SampledEstimator, hide
 from aimle.exact import _CLOSED_FORM
 from aimle.layers import AIMLE, Output, Sense
-from aimle.noise import Gumbel, Noise
+from aimle.noise import Noise
 from aimle.solvers import Solver
 from aimle.targets import Rule, Scale, Scope, Target
 
@@ -113,7 +113,7 @@ class CovarianceAIMLE(AIMLE):
         solver: Solver | Callable[..., Tensor],
         *,
         share: float = 0.5,
-        noise: Noise | str | None = Gumbel(),  # noqa: B008  (frozen)
+        noise: Noise | str | None = "auto",
         nb_samples: int = 2,
         symmetric_perturbation: bool | None = None,
         temperature: float | None = None,

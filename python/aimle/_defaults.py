@@ -1,0 +1,45 @@
+"""The noise of a layer that was given none: what suits its structure.
+
+Where all solutions have the same number of entries (``fixed_size``), a constant that noise adds to
+every entry cancels, and scores have no scale of their own: Gumbel at temperature 1. Solutions that
+vary in size, such as paths over costs, get longer or shorter with the mean of the noise, and costs
+below zero cannot be: Normal, whose mean is zero, at a temperature that suits costs of order one;
+and other noises are centred.
+
+The paper's rule and its authors' see the noise as their code adds it: Gumbel at temperature 1, not
+centred. See ``aimle/estimate/published.h``.
+"""
+
+from __future__ import annotations
+
+from aimle.noise import Gumbel, Noise, Normal, as_noise
+from aimle.targets import AdaptiveTarget
+
+#: Of the noise of costs. Their own deviation for costs in [.5, 1.5]: docs/choosing.md.
+COST_TEMPERATURE = 0.3
+
+
+def is_published(target: object) -> bool:
+    """Whether target is the paper's rule or its authors'."""
+    return isinstance(target, AdaptiveTarget) and (
+        target._reference or (target.scale == "theta" and target.rule == "additive")
+    )
+
+
+def varies(solver: object, target: object) -> bool:
+    """Whether the noise has to suit solutions that vary in size."""
+    return not getattr(solver, "fixed_size", True) and not is_published(target)
+
+
+def noise_for(solver: object, target: object, noise: Noise | str | None) -> Noise | None:
+    """The noise as given, or the structure's own for "auto"."""
+    if noise == "auto":
+        return Normal() if varies(solver, target) else Gumbel()
+    return as_noise(noise)
+
+
+def temperature_for(solver: object, target: object, temperature: float | None) -> float:
+    """The temperature as given, or the structure's own for None."""
+    if temperature is not None:
+        return temperature
+    return COST_TEMPERATURE if varies(solver, target) else 1.0
