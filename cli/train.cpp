@@ -4,6 +4,7 @@
 #include "cli/app.h"
 #include "cli/commands.h"
 #include "experiments/engine/campaign.h"
+#include "experiments/engine/estimator_settings.h"
 #include "experiments/engine/run_folder.h"
 #include "experiments/run/failure.h"
 #include "experiments/run/progress.h"
@@ -79,6 +80,7 @@ Json settings_in(const std::string& file, const Experiment& experiment) {
     throw Failure("expected a config.json of the experiment " + experiment.name + " but got '" +
                   file + "' of " + config["experiment"].get<std::string>());
   }
+  check_step_defaults(config, file);
   return config["settings"];
 }
 

@@ -23,14 +23,6 @@ namespace {
 constexpr int64_t kEvaluationBatch = 500;
 constexpr int64_t kBinarisingSeed = 20230207;  // the same black and white digits in every run
 
-/// The authors' 10 for 10 of 20, and for other k and n what can be reached: two choices differ in
-/// at most 2 min(k, n - k) entries, and two unrelated ones, to which a forward difference comes at
-/// most, in 2 k (n - k) / n.
-double default_target(const EstimatorInfo& method, int64_t k, int64_t n) {
-  if (method.name == "aimle_forward") return 1.0;
-  return static_cast<double>(std::max<int64_t>(1, std::min(k, n - k)));
-}
-
 /// Of the distribution of codes (evidence.h) that belongs to this noise.
 double code_temperature(const NoiseSpec& noise, const EstimatorOptions& options) {
   if (noise.kind == NoiseKind::kNone) return 0.0;
@@ -54,9 +46,6 @@ class Dvaes {
     const EstimatorInfo& method = estimator_info(settings.get<std::string>("method"));
     const auto k = settings.get<int64_t>("k");
     if (!options.noise && method.takes("noise")) options.noise = default_noise(method, k);
-    if (!options.target_norm && method.takes("target_norm")) {
-      options.target_norm = default_target(method, k, settings.get<int64_t>("size"));
-    }
     estimator_ = make_estimator(settings, solver_, options, device_);
     anneal_ = settings.get<bool>("anneal") && estimator_->state().contains("temperature");
     samples_ = options.nb_samples.value_or(1);

@@ -20,9 +20,6 @@
 // noisy samples are distributed; for other k or noise their probabilities are not known, and
 // test_nelbo and test_iwK are of codes drawn exactly from the same scores instead.
 // With a validation split the same is measured on it, as val_loss and so on.
-//
-// Without --target_norm the adaptive step aims for c = min(k, size - k) changed entries, the
-// forward one for 1.
 #pragma once
 
 #include "experiments/engine/experiment.h"

@@ -84,6 +84,7 @@ Settings resumed(const Settings& wanted, const Run& run) {
     throw Failure(run.folder.path.string() + " holds a run of " +
                   config["experiment"].get<std::string>() + ", not of " + run.experiment->name);
   }
+  check_step_defaults(config, run.folder.config().string());
   Settings settings = default_settings(*run.experiment);
   settings.apply(config["settings"]);
   for (const Option& option : settings.options()) {

@@ -32,7 +32,7 @@ void check_setting(const std::string& name, const std::string& text) {
 
 /// The settings that make a method what its name says, where it takes them.
 std::vector<std::string> settings_of_the_name(const std::string& method) {
-  if (method == "aimle_noise") return {"scale", "rule", "factor", "alpha_range", "initial_alpha"};
+  if (method == "aimle_noise") return {"scale", "rule", "alpha_range", "initial_alpha"};
   if (method == "imle") return {"symmetric_perturbation"};
   return {};
 }
@@ -132,6 +132,18 @@ void keep_what_the_method_is(Settings& settings) {
   for (const std::string& name : settings_of_the_name(settings.get<std::string>("method"))) {
     if (settings.origin(name) == Origin::kPreset) settings.set(name, Json(""), Origin::kDefault);
   }
+}
+
+void check_step_defaults(const Json& config, const std::string& file) {
+  const Json& settings = config.at("settings");
+  const std::string version = config.value("/versions/aimle"_json_pointer, "");
+  const bool names_its_rule = !settings.value("scale", "").empty();
+  const std::string method = settings.value("method", "aimle");
+  if (version.rfind("0.1.", 0) != 0 || names_its_rule) return;
+  if (!estimator_info(method).takes("initial_alpha")) return;
+  throw Failure(file + " is of aimle " + version + ", in which the adaptive step of " + method +
+                " had other defaults: finish that run with that version, or begin a new one; "
+                "--preset paper is the rule of then");
 }
 
 EstimatorOptions chosen_estimator_options(const Settings& given) {

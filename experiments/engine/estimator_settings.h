@@ -36,6 +36,10 @@ void keep_what_the_method_is(Settings& settings);
 /// it, silence if a default or a preset did. Every sample is given out; `dpo` has their mean alone.
 EstimatorOptions chosen_estimator_options(const Settings& settings);
 
+/// A Failure if a run with this config.json began with an adaptive step whose defaults were other
+/// ones, and does not name its rule: it would go on with another one.
+void check_step_defaults(const Json& config, const std::string& file);
+
 /// The noise where k entries are chosen together and the user named none: Sum-of-Gamma(k), but a
 /// method that needs a density in closed form, or no noise at all, has its own.
 NoiseSpec default_noise(const EstimatorInfo& method, int64_t k);

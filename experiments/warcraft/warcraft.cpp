@@ -235,8 +235,6 @@ Experiment warcraft_experiment() {
       .defaults = {{"epochs", 20},
                    {"batch", 70},
                    {"lr", 5e-4},
-                   {"step", "0.01"},
-                   {"target_norm", "4"},
                    {"lambda", "20"},
                    {"theta_noise_temperature", "0.01"},
                    {"target_noise_temperature", "0.01"}},

@@ -176,6 +176,28 @@ def test_a_resumed_run_keeps_its_threads(program: Path, tmp_path: Path) -> None:
     assert threads() == 3
 
 
+def test_a_run_with_the_step_of_version_0_1_is_refused(
+    program: Path, finished, tmp_path: Path
+) -> None:
+    """Its defaults were the paper's rule: it may not go on with another one."""
+    experiment, whole = finished
+    out = tmp_path / "old"
+    shutil.copytree(whole, out)
+    config = json.loads((out / "config.json").read_text())
+
+    def resumed(expect: int, **settings: str) -> str:
+        config["settings"].update(settings)
+        (out / "config.json").write_text(json.dumps(config))
+        again = ("--resume", "--epochs", "4")
+        return train(program, out, *again, expect=expect, experiment=experiment).stderr
+
+    config["versions"]["aimle"] = "0.1.0"
+    message = resumed(1)
+    assert "0.1.0" in message
+    assert "--preset paper" in message
+    resumed(0, method="ste")  # has no such step
+
+
 def test_resume_refuses_other_settings(program: Path, finished) -> None:
     experiment, whole = finished
     message = train(
