@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <optional>
 
 #include "aimle/torch/functions.h"
 #include "experiments/dvae/data.h"
@@ -35,7 +34,8 @@ class Dvaes {
   Dvaes(const Settings& settings, std::shared_ptr<const DvaeData> data)
       : data_(std::move(data)),
         device_(settings.get<std::string>("device")),
-        solver_(settings.get<int64_t>("k") == 1 ? argmax() : topk(settings.get<int64_t>("k"))),
+        k_(settings.get<int64_t>("k")),
+        solver_(k_ == 1 ? argmax() : topk(k_)),
         kl_weight_(settings.get<double>("kl_weight")),
         bound_codes_(settings.get<int64_t>("bound_codes")),
         model_(DvaeShape{.pixels = data_->height * data_->width,
@@ -44,8 +44,7 @@ class Dvaes {
     model_->to(device_);
     EstimatorOptions options = chosen_estimator_options(settings);
     const EstimatorInfo& method = estimator_info(settings.get<std::string>("method"));
-    const auto k = settings.get<int64_t>("k");
-    if (!options.noise && method.takes("noise")) options.noise = default_noise(method, k);
+    if (!options.noise && method.takes("noise")) options.noise = default_noise(method, k_);
     estimator_ = make_estimator(settings, solver_, options, device_);
     anneal_ = settings.get<bool>("anneal") && estimator_->state().contains("temperature");
     samples_ = options.nb_samples.value_or(1);
@@ -54,9 +53,9 @@ class Dvaes {
 
     EstimatorOptions noisy;
     noisy.nb_samples = samples_;
-    noisy.noise = options.noise.value_or(default_noise(method, k));
+    noisy.noise = options.noise.value_or(default_noise(method, k_));
     noisy.theta_noise_temperature = options.theta_noise_temperature;
-    codes_.emplace(k, code_temperature(*noisy.noise, options));
+    code_temperature_ = code_temperature(*noisy.noise, options);
     Settings as_sampler = settings;
     as_sampler.set("method", Json("ste"), Origin::kDefault);
     sampler_ = make_estimator(as_sampler, solver_, noisy, device_);
@@ -198,22 +197,22 @@ class Dvaes {
   /// weighted bound: [3].
   at::Tensor bounds(const at::Tensor& theta, const at::Tensor& x, const at::Tensor& b,
                     const at::Tensor& key) {
-    const at::Tensor z = codes_->draw(theta, key, bound_codes_);
-    const at::Tensor logits = model_->decode(z);
-    const at::Tensor kl = codes_->kl(theta);
-    const at::Tensor nelbo = reconstruction_loss(logits, x).to(at::kDouble).mean(1) + kl;
+    const CodeDistribution q(theta, k_, code_temperature_);
+    const at::Tensor z = q.draw(key, bound_codes_), logits = model_->decode(z), kl = q.kl();
+    const at::Tensor grey = reconstruction_loss(logits, x).to(at::kDouble);
+    const at::Tensor nelbo = grey.mean(1) + kl;
     const at::Tensor log_likelihood = -reconstruction_loss(logits, b).to(at::kDouble);
-    const at::Tensor weighted =
-        importance_weighted_bound(log_likelihood + codes_->log_ratio(theta, z));
+    const at::Tensor weighted = importance_weighted_bound(log_likelihood + q.log_ratio(z));
     return at::stack({nelbo.sum(), kl.sum(), weighted.sum()});
   }
 
   std::shared_ptr<const DvaeData> data_;
   at::Device device_;
+  int64_t k_;
   SolverSpec solver_;
   double kl_weight_;
   int64_t bound_codes_;
-  std::optional<CodeDistribution> codes_;
+  double code_temperature_ = 1.0;
   bool anneal_ = false;
   Dvae model_;
   int64_t samples_ = 1;        // of an evaluation

@@ -14,45 +14,36 @@ double log_binomial(int64_t n, int64_t k) {
   return log_factorial(n) - log_factorial(k) - log_factorial(n - k);
 }
 
-/// -log p(z)
-double prior_cost(const at::Tensor& theta, int64_t k) {
-  return static_cast<double>(theta.size(1)) * log_binomial(theta.size(2), k);
-}
-
 }  // namespace
 
-CodeDistribution::CodeDistribution(int64_t k, double temperature)
-    : solver_(k == 1 ? argmax() : topk(k)), k_(k), temperature_(temperature) {}
-
-at::Tensor CodeDistribution::scores(const at::Tensor& theta) const {
-  return theta.to(at::kDouble) / temperature_;
+CodeDistribution::CodeDistribution(const at::Tensor& theta, int64_t k, double temperature)
+    : solver_(k == 1 ? argmax() : topk(k)),
+      theta_(theta.detach()),
+      prior_cost_(static_cast<double>(theta.size(1)) * log_binomial(theta.size(2), k)) {
+  if (temperature == 0.0) return;
+  scores_ = theta_.to(at::kDouble) / temperature;
+  log_partition_ = log_partition(solver_, scores_).sum(1);
 }
 
-at::Tensor CodeDistribution::kl(const at::Tensor& theta) const {
-  const double certain = prior_cost(theta, k_);
-  if (temperature_ == 0.0) {
-    return at::full({theta.size(0)}, certain, theta.options().dtype(at::kDouble));
+at::Tensor CodeDistribution::kl() const {
+  if (is_certain()) {
+    return at::full({theta_.size(0)}, prior_cost_, theta_.options().dtype(at::kDouble));
   }
-  const at::Tensor x = scores(theta);
-  const at::Tensor expected = (x * marginals(solver_, x)).sum({1, 2});
-  return expected - log_partition(solver_, x).sum(1) + certain;
+  const at::Tensor expected = (scores_ * marginals(solver_, scores_)).sum({1, 2});
+  return expected - log_partition_ + prior_cost_;
 }
 
-at::Tensor CodeDistribution::draw(const at::Tensor& theta, const at::Tensor& key,
-                                  int64_t codes) const {
-  const at::Tensor fixed = theta.detach();
-  if (temperature_ == 0.0) return solve(solver_, fixed).unsqueeze(2).expand({-1, -1, codes, -1});
-  return exact_sample(solver_, scores(fixed), key, codes).to(theta.scalar_type());
+at::Tensor CodeDistribution::draw(const at::Tensor& key, int64_t codes) const {
+  if (is_certain()) return solve(solver_, theta_).unsqueeze(2).expand({-1, -1, codes, -1});
+  return exact_sample(solver_, scores_, key, codes).to(theta_.scalar_type());
 }
 
-at::Tensor CodeDistribution::log_ratio(const at::Tensor& theta, const at::Tensor& z) const {
-  const double cost = prior_cost(theta, k_);
-  if (temperature_ == 0.0) {
-    return at::full({z.size(0), z.size(2)}, -cost, theta.options().dtype(at::kDouble));
+at::Tensor CodeDistribution::log_ratio(const at::Tensor& z) const {
+  if (is_certain()) {
+    return at::full({z.size(0), z.size(2)}, -prior_cost_, theta_.options().dtype(at::kDouble));
   }
-  const at::Tensor x = scores(theta);
-  const at::Tensor chosen = (x.unsqueeze(2) * z).sum({1, 3});
-  return log_partition(solver_, x).sum(1).unsqueeze(1) - chosen - cost;
+  const at::Tensor chosen = at::matmul(z.to(at::kDouble), scores_.unsqueeze(-1)).sum({1, 3});
+  return log_partition_.unsqueeze(1) - chosen - prior_cost_;
 }
 
 at::Tensor binarise(const at::Tensor& x, const at::Tensor& key) {

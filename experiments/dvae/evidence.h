@@ -29,24 +29,26 @@
 
 namespace aimle::experiments {
 
-/// q above. Scores theta are [B, rows, n]; everything inside is float64.
+/// q above for scores theta [B, rows, n]; float64 inside. No gradients.
 class CodeDistribution {
  public:
-  CodeDistribution(int64_t k, double temperature);
+  CodeDistribution(const at::Tensor& theta, int64_t k, double temperature);
 
   /// KL(q || p): [B]
-  at::Tensor kl(const at::Tensor& theta) const;
-  /// Independent codes: [B, rows, codes, n], like theta. No gradient.
-  at::Tensor draw(const at::Tensor& theta, const at::Tensor& key, int64_t codes) const;
+  at::Tensor kl() const;
+  /// Independent codes: [B, rows, codes, n], like theta.
+  at::Tensor draw(const at::Tensor& key, int64_t codes) const;
   /// log p(z) - log q(z) for codes z that q can draw: [B, codes]
-  at::Tensor log_ratio(const at::Tensor& theta, const at::Tensor& z) const;
+  at::Tensor log_ratio(const at::Tensor& z) const;
 
  private:
-  at::Tensor scores(const at::Tensor& theta) const;
+  bool is_certain() const { return !log_partition_.defined(); }
 
   SolverSpec solver_;
-  int64_t k_;
-  double temperature_;
+  at::Tensor theta_;
+  double prior_cost_;         // -log p(z), of any code
+  at::Tensor scores_;         // theta / tau [B, rows, n]; undefined for tau = 0
+  at::Tensor log_partition_;  // of all rows together, [B]; undefined for tau = 0
 };
 
 /// Pixels of 0 and 1, each 1 with probability x: like x [B, pixels]. A function of the key.

@@ -31,8 +31,9 @@ Listed list(const at::Tensor& theta, int64_t k, double temperature) {
 TEST(DvaeEvidence, ACertainSubsetCostsTheLogarithmOfTheirNumber) {
   const at::Tensor row = at::cat({at::full({10}, 10.0), at::full({10}, -10.0)});
   const at::Tensor theta = row.expand({1, 20, 20}).contiguous();
-  EXPECT_NEAR(CodeDistribution(10, 1.0).kl(theta)[0].item<double>(), 242.5, 0.05);
-  EXPECT_NEAR(CodeDistribution(10, 0.0).kl(theta)[0].item<double>(), 20 * std::log(184756.0), 1e-6);
+  EXPECT_NEAR(CodeDistribution(theta, 10, 1.0).kl()[0].item<double>(), 242.5, 0.05);
+  EXPECT_NEAR(CodeDistribution(theta, 10, 0.0).kl()[0].item<double>(), 20 * std::log(184756.0),
+              1e-6);
   EXPECT_NEAR(softmax_kl(theta)[0].item<double>(), 13.9, 0.05);
 }
 
@@ -45,7 +46,7 @@ TEST(DvaeEvidence, KlIsThatOfTheListedSubsets) {
       const Listed listed = list(theta, k, temperature);
       const double count = std::log(static_cast<double>(listed.subsets.size(0)));
       const at::Tensor expected = (listed.log_q.exp() * (listed.log_q + count)).sum({1, 2});
-      const at::Tensor kl = CodeDistribution(k, temperature).kl(theta);
+      const at::Tensor kl = CodeDistribution(theta, k, temperature).kl();
       EXPECT_LT((kl - expected).abs().max().item<double>(), 1e-9);
     }
   }
@@ -54,9 +55,9 @@ TEST(DvaeEvidence, KlIsThatOfTheListedSubsets) {
 TEST(DvaeEvidence, KlOfOneEntryIsThatOfTheTemperedSoftmax) {
   at::manual_seed(1);
   const at::Tensor theta = at::randn({5, 3, 8}) * 3;
-  const at::Tensor same = CodeDistribution(1, 1.0).kl(theta) - softmax_kl(theta);
+  const at::Tensor same = CodeDistribution(theta, 1, 1.0).kl() - softmax_kl(theta);
   EXPECT_LT(same.abs().max().item<double>(), 1e-5);
-  const at::Tensor tempered = CodeDistribution(1, 0.5).kl(theta) - softmax_kl(theta / 0.5);
+  const at::Tensor tempered = CodeDistribution(theta, 1, 0.5).kl() - softmax_kl(theta / 0.5);
   EXPECT_LT(tempered.abs().max().item<double>(), 1e-5);
 }
 
@@ -66,7 +67,7 @@ TEST(DvaeEvidence, LogRatioIsThatOfTheListedSubsets) {
   const Listed listed = list(theta, 3, 0.7);
   const at::Tensor z = listed.subsets.expand({2, 1, -1, -1});
   const double count = std::log(static_cast<double>(listed.subsets.size(0)));
-  const at::Tensor ratio = CodeDistribution(3, 0.7).log_ratio(theta, z);
+  const at::Tensor ratio = CodeDistribution(theta, 3, 0.7).log_ratio(z);
   EXPECT_LT((ratio + count + listed.log_q.select(1, 0)).abs().max().item<double>(), 1e-9);
 }
 
@@ -75,7 +76,7 @@ TEST(DvaeEvidence, CodesComeAsOftenAsTheyAreProbable) {
   constexpr int64_t kCodes = 20000;
   const at::Tensor theta = at::randn({1, 2, 5});
   const Listed listed = list(theta, 2, 0.6);
-  const at::Tensor z = CodeDistribution(2, 0.6).draw(theta, key(0), kCodes);
+  const at::Tensor z = CodeDistribution(theta, 2, 0.6).draw(key(0), kCodes);
   EXPECT_EQ(z.scalar_type(), at::kFloat);
   // A code is the subset with which it has two entries in common.
   const at::Tensor is = z.to(at::kDouble).matmul(listed.subsets.t()).ge(1.5);
@@ -87,10 +88,10 @@ TEST(DvaeEvidence, CodesComeAsOftenAsTheyAreProbable) {
 TEST(DvaeEvidence, WithoutNoiseTheBestCodeIsCertain) {
   at::manual_seed(4);
   const at::Tensor theta = at::randn({3, 2, 5});
-  const CodeDistribution certain(2, 0.0);
-  const at::Tensor z = certain.draw(theta, key(0), 4);
+  const CodeDistribution certain(theta, 2, 0.0);
+  const at::Tensor z = certain.draw(key(0), 4);
   EXPECT_TRUE(z.equal(solve(topk(2), theta).unsqueeze(2).expand({-1, -1, 4, -1})));
-  EXPECT_NEAR(certain.log_ratio(theta, z)[0][3].item<double>(), -2 * std::log(10.0), 1e-9);
+  EXPECT_NEAR(certain.log_ratio(z)[0][3].item<double>(), -2 * std::log(10.0), 1e-9);
 }
 
 // Two rows of 2 of 4, 36 codes, each with some p(x | z): evidence, NELBO and IW_K by listing and by
@@ -106,19 +107,17 @@ TEST(DvaeEvidence, BoundsAreInOrder) {
   const at::Tensor log_q = listed.log_q[0][0].unsqueeze(1) + listed.log_q[0][1].unsqueeze(0);
   const double nelbo = (log_q.exp() * (log_q + log_count - log_likelihood)).sum().item<double>();
 
-  const CodeDistribution codes(2, 1.0);
-  const at::Tensor many = theta.expand({kDraws, -1, -1}).contiguous();
-  const at::Tensor z = codes.draw(many, key(1), kCodes);
+  const CodeDistribution codes(theta.expand({kDraws, -1, -1}).contiguous(), 2, 1.0);
+  const at::Tensor z = codes.draw(key(1), kCodes);
   const at::Tensor which = z.to(at::kDouble).matmul(listed.subsets.t()).argmax(-1);
   const at::Tensor found =
       log_likelihood.view({36}).index({which.select(1, 0) * 6 + which.select(1, 1)});
-  const at::Tensor log_weights = found + codes.log_ratio(many, z);
+  const at::Tensor log_weights = found + codes.log_ratio(z);
   const at::Tensor single = -log_weights.flatten();
   const double deviation = single.std().item<double>() / std::sqrt(single.numel());
   EXPECT_NEAR(single.mean().item<double>(), nelbo, 5 * deviation);
-  EXPECT_NEAR(
-      codes.kl(theta)[0].item<double>() - (log_q.exp() * log_likelihood).sum().item<double>(),
-      nelbo, 1e-9);
+  EXPECT_NEAR(codes.kl()[0].item<double>() - (log_q.exp() * log_likelihood).sum().item<double>(),
+              nelbo, 1e-9);
 
   const at::Tensor weighted = importance_weighted_bound(log_weights);
   const double error = weighted.std().item<double>() / std::sqrt(weighted.numel());

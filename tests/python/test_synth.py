@@ -46,6 +46,19 @@ def test_problems_are_those_of_numpy(n: int, k: int):
         np.testing.assert_allclose(problem["true_gradient"], exact, atol=1e-10)
 
 
+def test_the_papers_step_by_name(tmp_path: Path):
+    """Alpha starts at 0 and moves by a thousandth, whatever the default; given settings win."""
+    estimators = "aimle,aimle_forward,aimle:initial_alpha=0.5"
+    given = small("--preset", "paper", "--estimators", estimators, "--out", tmp_path / "out")
+    result = aimle("synth", "samples", *given)
+    assert result.returncode == 0, result.stderr
+    for row in map(json.loads, (tmp_path / "out/results.jsonl").open()):
+        start = 0.5 if "initial_alpha" in row["estimator"] else 0.0
+        assert abs(row["alpha"] - start) <= 0.006 + 1e-9, row
+    assert json.loads((tmp_path / "out/study.json").read_text())["settings"]["preset"] == "paper"
+    fails("synth", "samples", "--preset", "papre", code=2, says="did you mean 'paper'?")
+
+
 def test_it_writes_results_and_summary(tmp_path: Path):
     result = aimle("synth", "samples", *small("--out", tmp_path / "out"))
     assert result.returncode == 0, result.stderr
