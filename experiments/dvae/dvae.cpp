@@ -22,12 +22,6 @@ namespace {
 constexpr int64_t kEvaluationBatch = 500;
 constexpr int64_t kBinarisingSeed = 20230207;  // the same black and white digits in every run
 
-/// Of the distribution of codes (evidence.h) that belongs to this noise.
-double code_temperature(const NoiseSpec& noise, const EstimatorOptions& options) {
-  if (noise.kind == NoiseKind::kNone) return 0.0;
-  return options.theta_noise_temperature.value_or(1.0);
-}
-
 /// One model with its estimator and optimiser, on shared data.
 class Dvaes {
  public:
@@ -55,7 +49,8 @@ class Dvaes {
     noisy.nb_samples = samples_;
     noisy.noise = options.noise.value_or(default_noise(method, k_));
     noisy.theta_noise_temperature = options.theta_noise_temperature;
-    code_temperature_ = code_temperature(*noisy.noise, options);
+    const bool noise_free = noisy.noise->kind == NoiseKind::kNone;
+    code_temperature_ = noise_free ? 0.0 : options.theta_noise_temperature.value_or(1.0);
     Settings as_sampler = settings;
     as_sampler.set("method", Json("ste"), Origin::kDefault);
     sampler_ = make_estimator(as_sampler, solver_, noisy, device_);
@@ -164,9 +159,8 @@ class Dvaes {
   void measure(const std::string& split, const at::Tensor& images, const at::Tensor& key,
                Metrics& metrics) {
     const at::NoGradGuard no_grad;
-    const auto purpose = split == "test" ? 0 : 1;
     const at::Tensor binarising =
-        noise_keys(kBinarisingSeed, Purpose::kData, purpose, 1, device_)[0];
+        noise_keys(kBinarisingSeed, Purpose::kData, split == "test" ? 0 : 1, 1, device_)[0];
     at::Tensor sums = at::zeros({6}, at::device(device_).dtype(at::kDouble));
     for (int64_t first = 0; first < images.size(0); first += kEvaluationBatch) {
       const int64_t count = std::min(kEvaluationBatch, images.size(0) - first);
@@ -199,8 +193,7 @@ class Dvaes {
                     const at::Tensor& key) {
     const CodeDistribution q(theta, k_, code_temperature_);
     const at::Tensor z = q.draw(key, bound_codes_), logits = model_->decode(z), kl = q.kl();
-    const at::Tensor grey = reconstruction_loss(logits, x).to(at::kDouble);
-    const at::Tensor nelbo = grey.mean(1) + kl;
+    const at::Tensor nelbo = reconstruction_loss(logits, x).to(at::kDouble).mean(1) + kl;
     const at::Tensor log_likelihood = -reconstruction_loss(logits, b).to(at::kDouble);
     const at::Tensor weighted = importance_weighted_bound(log_likelihood + q.log_ratio(z));
     return at::stack({nelbo.sum(), kl.sum(), weighted.sum()});
@@ -212,7 +205,7 @@ class Dvaes {
   SolverSpec solver_;
   double kl_weight_;
   int64_t bound_codes_;
-  double code_temperature_ = 1.0;
+  double code_temperature_ = 1.0;  // of the distribution of codes (evidence.h)
   bool anneal_ = false;
   Dvae model_;
   int64_t samples_ = 1;        // of an evaluation
