@@ -40,8 +40,19 @@ from aimle.solvers import Solver, check_solver
 
 _YOURS = "your layer"
 # The estimators whose noise can be chosen, but those that are without noise unless it is asked for.
-_WITH_NOISE = ("aimle", "aimle_forward", "aimle_noise", "aimle_covariance", "imle", "imle_central")
-_WITH_NOISE += ("ste", "thresholds", "dpo")
+_WITH_NOISE = frozenset(
+    [
+        "aimle",
+        "aimle_forward",
+        "aimle_noise",
+        "aimle_covariance",
+        "imle",
+        "imle_central",
+        "ste",
+        "thresholds",
+        "dpo",
+    ]
+)
 
 
 @dataclass
