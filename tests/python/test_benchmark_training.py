@@ -263,6 +263,14 @@ class TestPythonTasks:
         assert rows["imle", "lambda=100"].solver_calls == 2 * digits.BATCH * 2
         assert 0 <= default.value <= 1
 
+    def test_settings_that_an_estimator_does_not_take_are_reported(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture
+    ) -> None:
+        need("sklearn")
+        arguments = ("--quick", "--tasks", "digits", "--candidate", "x=aimle,step=-1")
+        assert run(*arguments, out=tmp_path) == 3
+        assert "digits: x: [aimle.AdaptiveTarget] expected step" in capsys.readouterr().err
+
     @pytest.mark.parametrize("name", ["shortest-path-l1", "knapsack-regret"])
     def test_pyepo_methods_have_the_same_number_of_calls(self, tmp_path: Path, name: str) -> None:
         for module in TASKS[name].packages:

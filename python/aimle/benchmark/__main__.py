@@ -20,10 +20,9 @@ import torch
 import aimle
 from aimle._program import EXPLAINED
 from aimle.benchmark.methods import NAMES, Method, expand, parse_candidate
-from aimle.benchmark.program_tasks import CampaignError
 from aimle.benchmark.results import Results, Row
 from aimle.benchmark.table import page
-from aimle.benchmark.task import Context, Job, Task
+from aimle.benchmark.task import Context, Job, Task, TaskError
 from aimle.benchmark.tasks import TASKS
 
 _QUICK_LAMBDAS = slice(2, 4)
@@ -184,7 +183,7 @@ def main(arguments: list[str] | None = None) -> int:
                 continue
             try:
                 _run(task, options, results, context)
-            except CampaignError as error:
+            except TaskError as error:
                 _say(f"{name}: {error}")
                 failed = True
         file = options.output / "training.md"

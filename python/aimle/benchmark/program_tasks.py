@@ -19,16 +19,12 @@ from pathlib import Path
 
 import aimle
 from aimle import _program
-from aimle.benchmark.task import Context, Job, Outcome, Task
+from aimle.benchmark.task import Context, Job, Outcome, Task, TaskError
 from aimle.solvers import Solver
 
 _POLL_SECONDS = 1.0
 _SOLVES = {"central": 3, "forward": 2, "straight_through": 1, "thresholds": 1}
 _NAMES_OF_FILES = {"": "", "mnist": "MNIST", "films": "film reviews"}
-
-
-class CampaignError(Exception):
-    """`aimle train` failed; the message is its own."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +71,9 @@ class ProgramTask(Task):
                 if failure:
                     break
             if failure and len(left) == before:
-                raise CampaignError(failure)
+                raise TaskError(failure)
             if not failure and left:
-                raise CampaignError(f"{len(left)} runs of {self.name} wrote no result; see {out}")
+                raise TaskError(f"{len(left)} runs of {self.name} wrote no result; see {out}")
         shutil.rmtree(out)
 
     def _folder(self, context: Context) -> Path | None:
@@ -202,7 +198,7 @@ class ProgramTask(Task):
         if len(epochs) < settings["epochs"]:
             return None
         if self.metric not in epochs[-1]:
-            raise CampaignError(f"{files[1]} has no {self.metric}; it has {', '.join(epochs[-1])}")
+            raise TaskError(f"{files[1]} has no {self.metric}; it has {', '.join(epochs[-1])}")
         seen = [round(epoch["examples_per_second"] * epoch["seconds"]) for epoch in epochs]
         solves = self._solves(job.method.estimator)
         return Outcome(

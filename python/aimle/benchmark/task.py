@@ -13,6 +13,10 @@ from aimle.benchmark.methods import Method
 from aimle.benchmark.results import Row
 
 
+class TaskError(Exception):
+    """A run failed; the message says why. Other tasks are not affected."""
+
+
 class Job(NamedTuple):
     """One run: a method with its settings, and a seed."""
 
@@ -124,8 +128,11 @@ class PythonTask(Task):
         for job in jobs:
             settings = job.method.resolved(self.ones, self.samples)
             start = time.perf_counter()
-            value, steps, calls = self.train(
-                job.method.estimator, settings, job.seed, context.quick
-            )
+            try:
+                value, steps, calls = self.train(
+                    job.method.estimator, settings, job.seed, context.quick
+                )
+            except (TypeError, ValueError) as error:  # settings that the estimator does not take
+                raise TaskError(f"{job.method.name}: {error}") from error
             outcome = Outcome(value, steps, calls, time.perf_counter() - start, "cpu")
             context.record(self.row(job, outcome, context))
