@@ -125,7 +125,8 @@ nlohmann::ordered_json json_of(const Diagnosis& found) {
           {"variance", json_number(found.variance)},
           {"zeros", json_number(found.zeros)},
           {"alpha", json_number(found.alpha)},
-          {"microseconds", json_number(found.microseconds)}};
+          {"microseconds", json_number(found.microseconds)},
+          {"clipped", json_number(found.clipped)}};
 }
 
 nlohmann::ordered_json document(const DiagnoseOptions& options, const Problem& problem,

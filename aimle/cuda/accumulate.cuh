@@ -283,11 +283,12 @@ inline int64_t accumulate_bytes(int64_t count, int64_t n, int64_t samples) {
 }
 
 /// Writes dtheta, the statistics and the state. `done` [1] is a zero on the device, `room` has
-/// accumulate_bytes.
+/// accumulate_bytes. `clipped` [2] as in DeviceReport.
 template <class T, class Pair>
 void accumulate(const EstimatorSettings& settings, const DeviceExamples<T>& examples,
                 const Pair& pair, const double* lambda, const uint8_t* counted, T* dtheta,
-                const DeviceState& state, unsigned* done, void* room, const Context& context) {
+                const DeviceState& state, unsigned* done, void* room, const Context& context,
+                const unsigned long long* clipped = nullptr) {
   const int64_t gradients = gradient_rows(settings);
   const unsigned blocks = accumulate_blocks(examples.count, examples.n, settings.samples);
   auto* changes = static_cast<Changes*>(room);
@@ -295,7 +296,8 @@ void accumulate(const EstimatorSettings& settings, const DeviceExamples<T>& exam
                           .reported = lambda + gradients + 1,
                           .stride = gradients + 2,
                           .changes = changes,
-                          .blocks = blocks};
+                          .blocks = blocks,
+                          .clipped = clipped};
   const ReportTask task =
       report_task(settings, seen, state,
                   static_cast<char*>(room) + align_up(blocks * int64_t{sizeof(Changes)}));

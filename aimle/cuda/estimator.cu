@@ -17,6 +17,7 @@ RowSource<T> perturbed_rows(const EstimatorSettings& settings, Sense solver_sens
           .samples = settings.samples,
           .noise = settings.noise,
           .tau = settings.theta_temperature,
+          .mean = settings.noise.kind == NoiseKind::kNone ? 0.0 : settings.noise_mean,
           .sign = signs(settings.sense, solver_sense)};
 }
 
@@ -183,12 +184,17 @@ void backward(const EstimatorSettings& settings, const Solver& solver,
   uint8_t* bits = counted + counted_bytes;
   uint8_t* status = pass.status != nullptr ? pass.status : bits + bits_bytes;
 
+  unsigned long long* clipped = nullptr;
+  if (std::holds_alternative<GridPath>(solver) && state.stats != nullptr) {
+    clipped = context.array<unsigned long long>(2);
+    check(cudaMemsetAsync(clipped, 0, 2 * sizeof(*clipped), stream_of(context)), "grid_path");
+  }
   step_sizes(settings, solution_size(solver), examples, pass.dy, alpha_source(settings, state),
              lambda, counted, done, context);
   std::visit(
       [&]<class S>(const S& concrete) {
         map_rows(concrete, source_for(S::kSense, lambda),
-                 RowSink<T>{.bits = bits, .status = status}, context);
+                 RowSink<T>{.bits = bits, .status = status, .clipped = clipped}, context);
       },
       solver);
   const BitPair pair{.left = kept ? pass.bits : bits,
@@ -197,7 +203,8 @@ void backward(const EstimatorSettings& settings, const Solver& solver,
                      .right_status = kept ? status : status + rows,
                      .left_stride = stride,
                      .right_stride = stride};
-  accumulate(settings, examples, pair, lambda, counted, pass.dtheta, state, done, sums, context);
+  accumulate(settings, examples, pair, lambda, counted, pass.dtheta, state, done, sums, context,
+             clipped);
 }
 
 template <class T>

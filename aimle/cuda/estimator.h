@@ -89,8 +89,9 @@ struct DeviceReport {
   int64_t stride = 1;
   const Changes* changes = nullptr;  // [blocks]
   int64_t blocks = 0;
-  const double* capped = nullptr;  // [2]: capped share and mass, or null: zeros
-  unsigned* done = nullptr;        // a zero, so that several blocks can share the work, or null
+  const double* capped = nullptr;               // [2]: capped share and mass, or null: zeros
+  const unsigned long long* clipped = nullptr;  // [2]: costs below zero, and all; null: zeros
+  unsigned* done = nullptr;  // a zero, so that several blocks can share the work, or null
 };
 
 /// Writes the statistics and lets the controller move. `room`: report_bytes (report.cuh) of device

@@ -6,11 +6,41 @@
 namespace aimle::cuda {
 namespace {
 
+/// The costs of a row under centred noise, and how many of them this thread saw: those below zero
+/// times 2^32, and all that are no walls.
+template <class T>
+struct Costs {
+  const Row<T>& row;
+  unsigned long long& seen;
+
+  template <class Body>
+  __device__ __forceinline__ void for_each(int rank, int threads, const Body& body) const {
+    const T shift = row.centring();
+    const bool* mask = row.mask();
+    QuadScores<T>{row}.for_each(rank, threads, [&](int64_t j, T score) {
+      const T cost = score - shift;
+      if (cost < static_cast<T>(INFINITY) && (mask == nullptr || mask[j])) {
+        seen += cost < T(0) ? (1ull << 32) + 1 : 1;
+      }
+      body(j, cost);
+    });
+  }
+};
+
 template <bool kInPlace, class T, class Group, class Chosen>
 __device__ __forceinline__ Status solve_row(Group& group, const Row<T>& row, const GridShape& grid,
-                                            void* memory, Chosen chosen) {
-  return solve_grid<kInPlace>(group, grid, QuadScores<T>{row}, row.mask(),
-                              GridScratch<T>::at(memory, grid.padded), chosen);
+                                            void* memory, unsigned long long* clipped,
+                                            Chosen chosen) {
+  unsigned long long seen = 0;
+  const Status status = solve_grid<kInPlace>(group, grid, Costs<T>{row, seen}, row.mask(),
+                                             GridScratch<T>::at(memory, grid.padded), chosen);
+  if (clipped == nullptr) return status;
+  seen = group.reduce(seen, [](unsigned long long a, unsigned long long b) { return a + b; });
+  if (group.rank() == 0) {
+    atomicAdd(clipped, seen >> 32);
+    atomicAdd(clipped + 1, seen & 0xffffffffull);
+  }
+  return status;
 }
 
 /// A block per grid, everything in shared memory.
@@ -21,6 +51,7 @@ struct GridPolicy {
   static constexpr const char* kName = "grid_path";
 
   GridShape grid;
+  unsigned long long* clipped;  // as in RowSink
 
   template <class T>
   int64_t row_bytes(int64_t) const {
@@ -34,7 +65,7 @@ struct GridPolicy {
     const auto n = static_cast<int>(row.n());
     for (int word = group.rank(); 32 * word < n; word += kThreads) chosen[word] = 0;
     group.sync();
-    return solve_row<false>(group, row, grid, scratch,
+    return solve_row<false>(group, row, grid, scratch, clipped,
                             [chosen](int32_t j) { chosen[j / 32] |= 1u << (j % 32); });
   }
 };
@@ -55,7 +86,7 @@ __global__ void __launch_bounds__(kLargeThreads)
     output.clear(block);
     block.sync();
     const Status status = solve_row<true>(block, row, grid, scratch + blockIdx.x * bytes,
-                                          [&](int32_t j) { output.set(j); });
+                                          sink.clipped, [&](int32_t j) { output.set(j); });
     output.finish(block, status);
     block.sync();
   }
@@ -70,11 +101,11 @@ void map_in_shared(const GridShape& grid, const RowSource<T>& source, const RowS
                    const Context& context) {
   const int64_t cells = source.examples.n;
   if (cells <= 64 || (cells <= 4096 && source.rows() > kManyRows)) {
-    return map_rows_by(GridPolicy<64>{grid}, source, sink, context);
+    return map_rows_by(GridPolicy<64>{grid, sink.clipped}, source, sink, context);
   }
-  if (cells <= 256) return map_rows_by(GridPolicy<160>{grid}, source, sink, context);
-  if (cells <= 4096) return map_rows_by(GridPolicy<512>{grid}, source, sink, context);
-  map_rows_by(GridPolicy<1024>{grid}, source, sink, context);
+  if (cells <= 256) return map_rows_by(GridPolicy<160>{grid, sink.clipped}, source, sink, context);
+  if (cells <= 4096) return map_rows_by(GridPolicy<512>{grid, sink.clipped}, source, sink, context);
+  map_rows_by(GridPolicy<1024>{grid, sink.clipped}, source, sink, context);
 }
 
 }  // namespace

@@ -45,9 +45,10 @@ __global__ void __launch_bounds__(kThreads)
     const Row<T> row(source, at.quotient);
     T four[4];
     row.quad(at.rest, four);
+    const T shift = row.centring();
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
-      if (4 * at.rest + c < n) x[at.quotient * n + 4 * at.rest + c] = four[c];
+      if (4 * at.rest + c < n) x[at.quotient * n + 4 * at.rest + c] = four[c] - shift;
     }
   }
 }

@@ -178,6 +178,10 @@ __device__ void make_report(const ReportTask& task, const Changes& share) {
           task, [&](int64_t n, auto term) { return block_fixed_total(n, term, task.scratch); },
           report);
     }
+    if (task.seen.clipped != nullptr) {
+      report.clipping.clipped = static_cast<int64_t>(task.seen.clipped[0]);
+      report.clipping.costs = static_cast<int64_t>(task.seen.clipped[1]);
+    }
     if (task.seen.capped != nullptr) {
       report.capped_share = task.seen.capped[0];
       report.capped_mass = task.seen.capped[1];

@@ -135,6 +135,11 @@ class Row {
     return source_.examples.k == nullptr ? k : source_.examples.k[b_];
   }
 
+  /// What is subtracted from the scores where the noise is centred.
+  __device__ T centring() const {
+    return aimle::centring<T>(source_.mean, source_.tau, source_.sign);
+  }
+
   /// The scores of entries 4q ... 4q + 3; anything beyond the end of the row.
   __device__ __forceinline__ void quad(int64_t q, T (&x)[4]) const {
     if (d_ == nullptr) {

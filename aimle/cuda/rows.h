@@ -62,6 +62,7 @@ struct RowSource {
   int64_t samples = 1;
   NoiseSource noise;  // its table on the device
   double tau = 1.0;   // temperature of the noise
+  double mean = 0.0;  // subtracted from the noise by GridPath and write_scores
   Signs sign;
 
   /// A step of `side_scale[side] * lambda` along dy; null: no step.
@@ -80,6 +81,9 @@ struct RowSink {
   T* z = nullptr;             // [rows, n]; NaN where the status is not kOk
   uint8_t* bits = nullptr;    // [rows, bytes_per_row(n)]; zeros where the status is not kOk
   uint8_t* status = nullptr;  // [rows], a Status each
+  /// [2], GridPath only: added to by the costs below zero, and by all costs of cells without a
+  /// wall.
+  unsigned long long* clipped = nullptr;
 };
 
 // Solves every row: one overload per solver, in the file of that name.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -95,6 +96,26 @@ class Block {
   void step_both(Signs sign, const StepRow<T>* steps, T* left, T* right) const {
     const auto tau = static_cast<T>(settings_.target_temperature);
     kernels_.step_both(steps, count_, eps_.data(), tau, sign, examples_.n, left, right);
+  }
+
+  /// Subtracts the mean of noise at temperature tau from the scores of all rows, if it is centred.
+  void center(Signs sign, double tau, T* x) const {
+    if (settings_.noise.kind == NoiseKind::kNone || settings_.noise_mean == 0.0) return;
+    const T shift = centring<T>(settings_.noise_mean, tau, sign);
+    for (int64_t e = 0; e < count_ * examples_.n; ++e) x[e] -= shift;
+  }
+
+  /// Adds the scores of all rows that a solver of costs clips, and of how many.
+  void count_clipped(const T* x, Clipping& seen) const {
+    const bool* mask = mask_.get();
+    int64_t clipped = 0, costs = 0;
+    for (int64_t e = 0; e < count_ * examples_.n; ++e) {
+      const bool open = (x[e] < std::numeric_limits<T>::infinity()) & (mask == nullptr || mask[e]);
+      clipped += open & (x[e] < T(0));
+      costs += open;
+    }
+    seen.clipped += clipped;
+    seen.costs += costs;
   }
 
   /// Solves the block's rows of x into z.

@@ -75,6 +75,7 @@ struct BackwardReport {
   /// times |d_j - d_m|) that was lost with it, which bounds the bias.
   double capped_share = 0.0;
   double capped_mass = 0.0;
+  Clipping clipping;  // grid paths only, over the solves of the pass
 };
 
 template <class T>

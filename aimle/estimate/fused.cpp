@@ -9,6 +9,10 @@
 namespace aimle {
 namespace {
 
+/// Whether all solutions have the same number of entries, so that the mean of the noise cancels.
+template <class S>
+constexpr bool kFixedSize = !std::is_same_v<S, GridPath>;
+
 constexpr double kNoiseNs = 2.5;    // per entry
 constexpr double kPerturbNs = 0.5;  // per entry
 
@@ -52,6 +56,7 @@ Failure forward_with(const EstimatorSettings& settings, const S& solver,
     for_each_block(block, settings, begin, end, [&](Block<T>& rows) {
       T* z = own_z ? z_block.data() : pass.z + rows.first() * n;
       rows.perturb(sign, x.data());
+      if constexpr (!kFixedSize<S>) rows.center(sign, settings.theta_temperature, x.data());
       rows.solve(solver, x.data(), z);
       if (pass.bits != nullptr) {
         kernels.pack(z, rows.count(), n, pass.bits + rows.first() * bytes_per_row(n));
@@ -93,9 +98,11 @@ BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
 
   ReportBuilder report(examples.count);
   FirstFailure failure;
-  const auto solve = [&](Block<T>& rows, const T* x, T* z) {
+  const auto solve = [&](Block<T>& rows, T* x, T* z, [[maybe_unused]] Clipping& seen) {
+    if constexpr (!kFixedSize<S>) rows.center(sign, settings.target_temperature, x);
     rows.solve(solver, x, z);
     if constexpr (std::is_same_v<S, GridPath>) {
+      rows.count_clipped(x, seen);
       for (int64_t i = 0; i < rows.count(); ++i) {
         if (rows.status(i) == Status::kNegativeCost) failure.add(rows.first() + i, rows.status(i));
       }
@@ -110,6 +117,7 @@ BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
     std::vector<ExampleStep> steps(static_cast<size_t>(block.capacity()) + 1);
     std::vector<StepRow<T>> step_rows(static_cast<size_t>(block.capacity()));
     DifferenceSum<T> sum(settings, examples);
+    Clipping clipping;
     ExampleStep carried;
     NormWindow window;
     for_each_block(block, settings, begin, end, [&](Block<T>& rows) {
@@ -144,8 +152,8 @@ BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
         }
         rows.step_row(i, sign, all_free, d, -lambda, x_right.data() + i * n);
       }
-      if (!kept) solve(rows, x_left.data(), z_left.data());
-      solve(rows, x_right.data(), z_right.data());
+      if (!kept) solve(rows, x_left.data(), z_left.data(), clipping);
+      solve(rows, x_right.data(), z_right.data(), clipping);
       for (int64_t i = 0; i < rows.count(); ++i) {
         ExampleStep& step = step_of(i);
         if (samples == 1) {
@@ -162,6 +170,7 @@ BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
       if (rows.sample(last) + 1 < samples) std::swap(carried, step_of(last));
     });
     report.add(sum.changes());
+    report.add(clipping);
   });
   BackwardReport result = report.build();
   result.failure = failure.get();

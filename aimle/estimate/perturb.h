@@ -3,6 +3,8 @@
 //   x        = s theta + tau eps                  (forward)
 //   x_L, x_R = (s theta +- lambda d) + tau eps    (backward)
 //
+// and, where the noise is centred, x - tau mu, mu being its mean.
+//
 // s is +1 where theta is maximised and -1 where it is a cost, so noise means the same in both
 // senses. A solver that minimises is handed -x. Each operation is rounded once, in the type of
 // theta, in the order written, except lambda d, which is formed in float64 so that neither factor
@@ -47,6 +49,12 @@ AIMLE_HD T perturbed(T theta, float eps, T tau, Signs sign) {
 template <class T>
 AIMLE_HD T stepped(T theta, T d, double lambda, float eps, T tau, Signs sign) {
   return with_noise(moved(theta, d, lambda, sign), eps, tau, sign);
+}
+
+/// What is subtracted from the scores that the solver is handed, where the noise is centred.
+template <class T>
+AIMLE_HD T centring(double mean, double tau, Signs sign) {
+  return static_cast<T>(static_cast<double>(sign.solver) * tau * mean);
 }
 
 }  // namespace aimle

@@ -9,7 +9,9 @@ namespace aimle {
 /// The paper's rule (lambda = alpha ||theta|| / ||d||, alpha moved by steps) and the authors'
 /// variant of it. With these
 ///   * the two directions of an edge have a noise each. Otherwise they share one, and directed
-///     scores are the same model as the undirected theta_ij + theta_ji.
+///     scores are the same model as the undirected theta_ij + theta_ji;
+///   * noise over grids of costs is Gumbel at temperature 1 unless another is given, and added as
+///     it is. Otherwise it is Normal of another scale by default, and centred in any case.
 inline bool is_published(const Target& target) {
   const auto* adaptive = std::get_if<AdaptiveTarget>(&target);
   if (adaptive == nullptr) return false;

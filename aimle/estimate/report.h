@@ -25,10 +25,16 @@ class ReportBuilder {
     changes_.add(changes);
   }
 
+  void add(const Clipping& clipping) {
+    std::lock_guard lock(mutex_);
+    clipping_.add(clipping);
+  }
+
   BackwardReport build() const {
     constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
     BackwardReport report{
         .lambda_mean = kNaN, .lambda_min = kNaN, .lambda_max = kNaN, .changes = changes_};
+    report.clipping = clipping_;
     int64_t seen = 0;
     for (const double lambda : lambda_) {
       if (std::isnan(lambda)) continue;
@@ -49,6 +55,7 @@ class ReportBuilder {
   std::vector<double> lambda_;
   std::mutex mutex_;
   Changes changes_;
+  Clipping clipping_;
 };
 
 }  // namespace aimle

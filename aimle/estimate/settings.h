@@ -30,6 +30,9 @@ enum class Output { kSamples, kMean };
 struct EstimatorSettings {
   NoiseSource noise;
   double noise_stddev = 0.0;  // of the noise before tempering, for AdaptiveTarget::Scale::kNoise
+  /// What is subtracted from the noise, its mean, where solutions vary in size: grid paths, and
+  /// callers of the staged functions. 0: the noise is added as it is.
+  double noise_mean = 0.0;
   int64_t samples = 1;
   double theta_temperature = 1.0;
   double target_temperature = 1.0;
@@ -40,6 +43,17 @@ struct EstimatorSettings {
 
   /// Throws std::invalid_argument, naming the setting, its value and what is allowed.
   void validate() const;
+};
+
+/// Costs that a solver of grid paths was handed, noise and step included; walls do not count.
+struct Clipping {
+  int64_t clipped = 0;  // below zero, which are taken as zero
+  int64_t costs = 0;    // all
+
+  void add(const Clipping& other) {
+    clipped += other.clipped;
+    costs += other.costs;
+  }
 };
 
 /// R, the rows of dy per example: one per sample, or one for all.

@@ -13,7 +13,9 @@ void perturb(const EstimatorSettings& settings, Sense solver_sense, const Exampl
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
     Block<T> block(settings, examples, (end - begin) * settings.samples);
     for_each_block(block, settings, begin, end, [&](const Block<T>& rows) {
-      rows.perturb(sign, x + rows.first() * examples.n);
+      T* out = x + rows.first() * examples.n;
+      rows.perturb(sign, out);
+      rows.center(sign, settings.theta_temperature, out);
     });
   });
 }
@@ -49,6 +51,9 @@ void step(const EstimatorSettings& settings, const CallableSolver& solver,
         if (x_left != nullptr) rows.step_row(i, sign, false, d, central ? size : 0.0, x_left + out);
         rows.step_row(i, sign, false, d, -size, x_right + out);
       }
+      const int64_t first = rows.first() * n;
+      if (x_left != nullptr) rows.center(sign, settings.target_temperature, x_left + first);
+      rows.center(sign, settings.target_temperature, x_right + first);
     });
   });
 }

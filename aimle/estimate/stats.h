@@ -14,6 +14,8 @@ enum LayerStat {
   kChangedShare,  // share of samples whose solution changed
   kCappedShare,   // thresholds only, as is the next
   kCappedMass,
+  kClippedShare,  // grid paths only: share of the costs that were below zero, noise and step
+                  // included
   kIdleUpdates,     // updates in a row in which every step size was zero
   kUpdatesAtBound,  // updates in a row after which alpha was at a bound
   kWarned,          // 1 after a warning about either
@@ -38,6 +40,8 @@ AIMLE_HD void write_stats(const BackwardReport& report, double* stats) {
   stats[kChangedShare] = static_cast<double>(seen.changed) / of_samples;
   stats[kCappedShare] = report.capped_share;
   stats[kCappedMass] = report.capped_mass;
+  stats[kClippedShare] = static_cast<double>(report.clipping.clipped) /
+                         static_cast<double>(report.clipping.costs > 0 ? report.clipping.costs : 1);
 }
 
 /// Counts the updates that show a step size that cannot work; NaN stands for none so far.

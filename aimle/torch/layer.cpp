@@ -54,9 +54,21 @@ double noise_stddev(const NoiseSpec& noise) {
   return moments(noise.kind, noise.k, noise.iterations).stddev;
 }
 
+/// Whether the noise has to suit solutions that vary in size.
+bool varies(const LayerOptions& options) {
+  return !options.solver.fixed_size() && !is_published(options.target);
+}
+
+/// What is subtracted from the noise.
+double subtracted_mean(const LayerOptions& options) {
+  const NoiseSpec& noise = *options.noise;
+  if (!noise.centred.value_or(varies(options))) return 0.0;
+  return moments(noise.kind, noise.k, noise.iterations).mean;
+}
+
 /// The options with the noise that suits the structure, where none was given.
 LayerOptions with_noise(LayerOptions options) {
-  const bool costs = !options.solver.fixed_size() && !is_published(options.target);
+  const bool costs = varies(options);
   if (!options.noise) {
     options.noise = NoiseSpec{.kind = costs ? NoiseKind::kNormal : NoiseKind::kGumbel};
   }
@@ -223,7 +235,8 @@ at::Tensor Layer::operator()(const at::Tensor& theta, const LayerCall& given) co
       options_.output + ' ' + ops::word_of(options_.difference, ops::kDifferences) + ' ' +
       target.choices;
   std::vector<double> scales = {noise_stddev(*options_.noise), temperature,
-                                options_.target_noise_temperature.value_or(temperature)};
+                                options_.target_noise_temperature.value_or(temperature),
+                                subtracted_mean(options_)};
   scales.insert(scales.end(), target.scales.begin(), target.scales.end());
   torch::jit::Stack stack;
   torch::jit::push(stack, theta, key, given.mask, given.k, tensor(constants_, "table"),
@@ -252,6 +265,9 @@ std::map<std::string, at::Tensor> Layer::stats() const {
   const bool thresholds = options_.difference == Difference::kThresholds;
   for (const auto& [known, at_index] : thresholds ? of_thresholds : of_steps)
     result[known] = seen.select(0, at_index);
+  if (options_.solver.name == GridPath::kName) {
+    result["clipped_share"] = seen.select(0, kClippedShare);
+  }
   return result;
 }
 

@@ -44,6 +44,9 @@ struct NoiseSpec {
   NoiseKind kind = NoiseKind::kGumbel;
   int64_t k = 1;            // of Sum-of-Gamma
   int64_t iterations = 10;  // of Sum-of-Gamma
+  /// In layers: whether its mean is subtracted. None: where solutions vary in size (grid paths),
+  /// unless the target is the paper's (aimle/estimate/published.h).
+  std::optional<bool> centred = std::nullopt;
 };
 
 /// Of the noise of costs: their own deviation for costs in [.5, 1.5] (docs/choosing.md).
@@ -121,8 +124,8 @@ class Layer {
   /// Tensors that must be on theta's device but need no saving.
   const std::map<std::string, at::Tensor>& constants() const { return constants_; }
   /// alpha, gbar, updates, lambda_mean, lambda_min, lambda_max, count, zero_share, changed_share:
-  /// what the last backward pass saw; thresholds: zero_share, capped_share, capped_mass. Views, no
-  /// synchronisation.
+  /// what the last backward pass saw; thresholds: zero_share, capped_share, capped_mass; grid
+  /// paths, beside the first: clipped_share. Views, no synchronisation.
   std::map<std::string, at::Tensor> stats() const;
 
  private:

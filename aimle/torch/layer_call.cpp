@@ -96,7 +96,7 @@ LayerSettings parse_settings(at::ArrayRef<c10::IValue> given) {
   const WordList words = split(given[2].toStringRef());
   const std::vector<int64_t> counts = given[3].toIntVector();
   const std::vector<double> scales = given[4].toDoubleVector();
-  constexpr size_t kTargetWord = 4, kTargetScale = 3;
+  constexpr size_t kTargetWord = 4, kTargetScale = 4;
   TORCH_CHECK_VALUE(words.size() > kTargetWord,
                     "[aimle::perturbed_map] expected choices to name noise, sense, output, "
                     "difference and target but got \"",
@@ -110,6 +110,7 @@ LayerSettings parse_settings(at::ArrayRef<c10::IValue> given) {
   settings.estimator = EstimatorSettings{
       .noise = {.kind = parse("noise", words[0], kNoises)},
       .noise_stddev = scales[0],
+      .noise_mean = scales[3],
       .samples = counts[0],
       .theta_temperature = scales[1],
       .target_temperature = scales[2],
@@ -120,6 +121,10 @@ LayerSettings parse_settings(at::ArrayRef<c10::IValue> given) {
                              at::ArrayRef<double>(scales).slice(kTargetScale))};
   with_value_errors([&] { settings.estimator.validate(); });
   check_sense("perturbed_map", settings.solver, settings.estimator.sense);
+  TORCH_CHECK_VALUE(
+      scales[3] == 0.0 || settings.solver == "grid_path" || settings.solver == "callable",
+      "[aimle::perturbed_map] expected noise that is not centred for \"", settings.solver,
+      "\", whose solutions have one size, but got ", scales[3], " to be subtracted from it");
   return settings;
 }
 

@@ -22,8 +22,10 @@ namespace aimle::ops {
 ///   counts                [samples, adapt (1 if backward updates the state), check (as for the
 ///                         solvers)]
 ///   scales                [standard deviation of the noise, temperatures of theta and of the
-///                         target, then the target's: lambda, or step, target_norm (-1: automatic),
-///                         decay, factor, alpha_min, alpha_max (0: none), momentum, or max_weight]
+///                         target, what is subtracted from the noise (0 unless solutions vary in
+///                         size: "grid_path", "callable"), then the target's: lambda, or step,
+///                         target_norm (-1: automatic), decay, factor, alpha_min, alpha_max (0:
+///                         none), momentum, or max_weight]
 /// They are few because every argument of an op costs time at every call, a string most of all.
 inline const std::string kLayerSettings =
     "str solver, int[] solver_args, str choices, int[] counts, float[] scales";

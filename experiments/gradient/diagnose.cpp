@@ -44,15 +44,17 @@ at::Tensor losses_of(const Problem& problem, const at::Tensor& z) {  // [S, *ins
   return (z * problem.coefficients.mean(0)).flatten(1).sum(1);
 }
 
-/// One block of the long run: an unbiased estimate of the model's gradient.
+/// One block of the long run: an unbiased estimate of the model's gradient, under the noise that
+/// layers over costs have by default.
 at::Tensor model_gradient(const Problem& problem, int64_t samples, const at::Tensor& key) {
   const at::Tensor theta = problem.theta.squeeze(0);
-  const at::Tensor eps = sample_noise({}, key, {1}, samples, theta.sizes()).squeeze(0);
+  const NoiseSpec noise{.kind = NoiseKind::kNormal};
+  const at::Tensor eps = sample_noise(noise, key, {1}, samples, theta.sizes()).squeeze(0);
   const double sign = problem.solver.sense == Sense::kMin ? -1.0 : 1.0;
-  const at::Tensor z = solve(problem.solver, theta + sign * eps);
+  const at::Tensor z = solve(problem.solver, theta + sign * kCostTemperature * eps);
   const at::Tensor f = losses_of(problem, z).to(at::kDouble);
   const at::Tensor centred = (f - f.mean()) * (static_cast<double>(samples) / (samples - 1));
-  const at::Tensor score = 1 - (-eps.to(at::kDouble)).exp();
+  const at::Tensor score = eps.to(at::kDouble) / kCostTemperature;
   return sign * (centred.unsqueeze(1) * score.flatten(1)).mean(0).view(theta.sizes());
 }
 
@@ -74,6 +76,7 @@ Diagnosis diagnose_cell(const Problem& problem, const DiagnoseSettings& settings
   Moments cosine;
   Moments zeros;
   Moments lambda;
+  Moments clipped;
   double fastest = std::numeric_limits<double>::infinity();
   std::vector<at::Tensor> estimates;
   for (int64_t repeat = 0; repeat < settings.repeats; ++repeat) {
@@ -88,6 +91,9 @@ Diagnosis diagnose_cell(const Problem& problem, const DiagnoseSettings& settings
     const auto stats = estimator->stats();
     if (const auto step = stats.find("lambda_mean"); step != stats.end()) {
       lambda.add(step->second.item<double>());
+    }
+    if (const auto share = stats.find("clipped_share"); share != stats.end()) {
+      clipped.add(share->second.item<double>());
     }
   }
   const at::Tensor all = at::stack(estimates).flatten(1);
@@ -110,6 +116,7 @@ Diagnosis diagnose_cell(const Problem& problem, const DiagnoseSettings& settings
     result.alpha = alpha->second.item<double>();
   }
   result.microseconds = 1e6 * fastest;
+  result.clipped = clipped.mean();
   return result;
 }
 

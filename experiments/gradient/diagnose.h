@@ -54,6 +54,7 @@ struct Diagnosis {
   double zeros = 0.0;
   double alpha = std::numeric_limits<double>::quiet_NaN();
   double microseconds = 0.0;
+  double clipped = std::numeric_limits<double>::quiet_NaN();  // grid paths: share of costs below 0
 };
 
 struct Recommendation {

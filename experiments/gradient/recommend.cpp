@@ -121,16 +121,21 @@ std::vector<Recommendation> recommend(const std::vector<Diagnosis>& diagnoses) {
 
 std::string as_table(const std::vector<Diagnosis>& diagnoses) {
   std::string text;
+  const bool clips =
+      std::ranges::any_of(diagnoses, [](const Diagnosis& d) { return !std::isnan(d.clipped); });
   for (const auto& [samples, group] : ranked(diagnoses)) {
     char line[200];
-    std::snprintf(line, sizeof line, "%sS = %lld\n%-34s %8s %7s %8s %9s %6s %9s\n",
+    std::snprintf(line, sizeof line, "%sS = %lld\n%-34s %8s %7s %8s %9s %6s %9s%s\n",
                   text.empty() ? "" : "\n", static_cast<long long>(samples), "estimator", "cosine",
-                  "norm", "bias", "variance", "zeros", "us/call");
+                  "norm", "bias", "variance", "zeros", "us/call", clips ? " clipped" : "");
     text += line;
     for (const Diagnosis& found : group) {
-      std::snprintf(line, sizeof line, "%-34s %8.3f %7.2f %8.3f %9.3g %6.2f %9.0f\n",
+      char clipped[20] = "";
+      if (!std::isnan(found.clipped))
+        std::snprintf(clipped, sizeof clipped, " %7.3f", found.clipped);
+      std::snprintf(line, sizeof line, "%-34s %8.3f %7.2f %8.3f %9.3g %6.2f %9.0f%s\n",
                     name_of(found).c_str(), found.cosine, found.norm_ratio, found.bias,
-                    found.variance, found.zeros, found.microseconds);
+                    found.variance, found.zeros, found.microseconds, clipped);
       text += line;
     }
   }

@@ -42,6 +42,7 @@ class Pathfinder {
     if (!options.noise && method.takes("theta_noise_temperature")) {
       options.noise = NoiseSpec{.kind = NoiseKind::kSumOfGamma, .k = data_->cells};
     }
+    if (options.noise) options.noise->centred = false;  // as in the published runs
     given_samples_ = given_samples(method, options);
     estimator_ = make_estimator(settings, solver_, options, device_);
 

@@ -38,6 +38,11 @@ def noise_for(solver: object, target: object, noise: Noise | str | None) -> Nois
     return as_noise(noise)
 
 
+def subtracted_mean(solver: object, target: object, noise: Noise | None) -> float:
+    """What a layer subtracts from its noise: the mean, where solutions vary in size."""
+    return 0.0 if noise is None or not varies(solver, target) else noise.mean
+
+
 def temperature_for(solver: object, target: object, temperature: float | None) -> float:
     """The temperature as given, or the structure's own for None."""
     if temperature is not None:

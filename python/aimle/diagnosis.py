@@ -5,8 +5,9 @@
     found.save("out/diagnosis")                     # diagnosis.json and report.html
 
 Every estimator that applies gives its gradient `repeats` times, which are compared with the true
-one: cosine (per example, averaged), norm ratio, bias, variance, zeros, time. With tau the
-temperature of the layer (1 if only a solver is given), the truth is
+one: cosine (per example, averaged), norm ratio, bias, variance, zeros, time and, of grid paths, the
+share of costs that noise and step took below zero. With tau the temperature of the layer, or the
+solver's own if only a solver is given, the truth is
 
     exact                     of p(z) ~ exp<theta/tau, z>, by listing all structures
     score function, long run  of the same, where it has a closed form but too many structures
@@ -34,6 +35,7 @@ from torch import Tensor, nn
 import aimle
 from aimle import _library
 from aimle._advice import name_of, recommend
+from aimle._defaults import noise_for, temperature_for
 from aimle._settings import check_int, check_tensor
 from aimle._truth import FEWEST_SAMPLES, Loss, Model, estimate_gradient, find_truth, model_of
 from aimle.solvers import Solver, check_solver
@@ -97,15 +99,16 @@ class Diagnosis:
         lines = [f"truth: {self.truth}"]
         if self.truth_relative_se:
             lines[0] += f", known to {100 * self.truth_relative_se:.1f} %"
+        clips = any(row["clipped"] is not None for row in self.rows)
         for samples, group in self._ranked():
             lines.append(
                 f"\nS = {samples}\n{'estimator':34} {'cosine':>8} {'norm':>7} {'bias':>8} "
-                f"{'variance':>9} {'zeros':>6} {'us/call':>9}"
+                f"{'variance':>9} {'zeros':>6} {'us/call':>9}{' clipped' if clips else ''}"
             )
             lines += [
                 f"{name_of(row):34} {row['cosine']:8.3f} {row['norm_ratio']:7.2f} "
                 f"{row['bias']:8.3f} {row['variance']:9.3g} {row['zeros']:6.2f} "
-                f"{row['microseconds']:9.0f}"
+                f"{row['microseconds']:9.0f}{_clipped(row) if clips else ''}"
                 for row in group
             ]
         lines.append("")
@@ -125,6 +128,11 @@ class Diagnosis:
         ranked = sorted(best.values(), key=lambda row: -row["cosine"])
         counts = sorted({row["samples"] for row in ranked})
         return [(count, [r for r in ranked if r["samples"] == count]) for count in counts]
+
+
+def _clipped(row: dict[str, Any]) -> str:
+    """The share of costs that were below zero in backward; nothing where none is counted."""
+    return "" if row["clipped"] is None else f" {row['clipped']:7.3f}"
 
 
 def diagnose(
@@ -335,14 +343,15 @@ def _measure(
     alpha = getattr(layer, "alpha", None)
     alpha = float(alpha) if alpha is not None else None
     stats = getattr(layer, "stats", None)
-    estimates, steps, fastest = [], [], math.inf
+    estimates, steps, clipped, fastest = [], [], [], math.inf
     for _ in range(repeats):
         start = time.perf_counter()
         estimates.append(estimate_gradient(layer, theta, loss)[0].double())
         fastest = min(fastest, time.perf_counter() - start)
-        seen = None if stats is None else stats().get("lambda_mean")
-        if seen is not None and bool(torch.isfinite(seen)):
-            steps.append(float(seen))
+        seen = {} if stats is None else stats()
+        for name, values in (("lambda_mean", steps), ("clipped_share", clipped)):
+            if name in seen and bool(torch.isfinite(seen[name])):
+                values.append(float(seen[name]))
     all_ = torch.stack(estimates)
     mean, scale = all_.mean(0), truth.norm()
     target = truth.flatten(truth.dim() - dims).reshape(-1, truth.shape[-dims:].numel())
@@ -362,5 +371,6 @@ def _measure(
         "zeros": float((all_.abs() < 1e-8).double().mean()),
         "alpha": alpha,
         "microseconds": 1e6 * fastest,
+        "clipped": sum(clipped) / len(clipped) if clipped else None,
         "step": sum(steps) / len(steps) if steps else None,
     }

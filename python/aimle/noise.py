@@ -20,6 +20,7 @@ from aimle._settings import check_int
 _ops = torch.ops.aimle
 
 
+_GUMBEL_MEAN = 0.5772156649015329  # Euler's constant
 _GUMBEL_STDDEV = math.pi / math.sqrt(6.0)
 _LOGISTIC_STDDEV = math.pi / math.sqrt(3.0)
 
@@ -34,6 +35,11 @@ class Noise(ABC):
     @abstractmethod
     def stddev(self) -> float:
         """The standard deviation."""
+
+    @property
+    def mean(self) -> float:
+        """The mean."""
+        return 0.0
 
     @abstractmethod
     def sample(
@@ -52,6 +58,10 @@ class Gumbel(Noise):
     @property
     def stddev(self) -> float:
         return _GUMBEL_STDDEV
+
+    @property
+    def mean(self) -> float:
+        return _GUMBEL_MEAN
 
     def sample(
         self, key: Tensor, batch: Sequence[int], samples: int, instance: Sequence[int]
@@ -124,6 +134,13 @@ class SumOfGamma(Noise):
     @property
     def stddev(self) -> float:
         return self._stddev
+
+    @property
+    def mean(self) -> float:
+        mean = -math.log(self.nb_iterations)
+        for i in range(1, self.nb_iterations + 1):
+            mean += 1.0 / i
+        return mean / self.k
 
     def sample(
         self, key: Tensor, batch: Sequence[int], samples: int, instance: Sequence[int]

@@ -24,7 +24,7 @@ from typing import Any, Literal
 import torch
 from torch import Generator, Tensor
 
-from aimle._defaults import noise_for, temperature_for
+from aimle._defaults import noise_for, subtracted_mean, temperature_for
 from aimle._names import SettingsModule
 from aimle._settings import (
     check_choice,
@@ -36,7 +36,7 @@ from aimle._settings import (
 )
 from aimle.functional import blank_key, draw_layer_key
 from aimle.noise import Noise, SumOfGamma
-from aimle.solvers import CHECK_DEFAULT, Solver, TopK, check_solver, resolve_sense
+from aimle.solvers import CHECK_DEFAULT, GridPath, Solver, TopK, check_solver, resolve_sense
 from aimle.staged import staged_map
 from aimle.targets import AdaptiveTarget, Target, ThresholdTarget, target_arguments
 
@@ -48,6 +48,8 @@ _perturbed_map = torch.ops.aimle.perturbed_map.default
 _STATS = ("lambda_mean", "lambda_min", "lambda_max", "count", "zero_share", "changed_share")
 _THRESHOLD_STATS = ("capped_share", "capped_mass")
 _WATCH = ("idle_updates", "updates_at_bound")
+# As they lie in memory (stats.h).
+_ALL_STATS = (*_STATS, *_THRESHOLD_STATS, "clipped_share", *_WATCH, "warned")
 _STATE = ("alpha", "gbar", "updates", "reach", "velocity", "layer_stats")
 
 
@@ -159,6 +161,7 @@ class PerturbedMap(SettingsModule):
 
         self.solver = solver
         self._noise = noise_for(solver, target, noise)
+        self._noise_mean = subtracted_mean(solver, target, self._noise)
         self.nb_samples = nb_samples
         self.theta_noise_temperature = temperature
         self._target_noise_temperature = target_noise_temperature
@@ -307,17 +310,19 @@ class PerturbedMap(SettingsModule):
         count: mean number of entries in which the two solutions differ.
         zero_share: share of zeros in the gradient of theta.
         changed_share: share of samples whose solution changed.
+        clipped_share: of GridPath, share of the costs that were below zero, and taken as zero, in
+            the solves of backward: noise and step included.
         idle_updates: updates in a row in which every step size was zero; 100 are too many.
         updates_at_bound: updates in a row after which alpha was at a bound; 1,000 are too many.
         NaN before the first such pass. A straight-through layer has none of these.
         """
         state = {name: getattr(self, name) for name in ("alpha", "gbar", "updates")}
         result = {name: value.clone() for name, value in state.items() if value is not None}
-        seen = self.layer_stats.clone().unbind()
-        result.update(zip(_STATS, seen[: len(_STATS)], strict=True))
-        if self.alpha is not None:
-            first = len(_STATS) + len(_THRESHOLD_STATS)
-            result.update(zip(_WATCH, seen[first : first + len(_WATCH)], strict=True))
+        seen = dict(zip(_ALL_STATS, self.layer_stats.clone().unbind(), strict=True))
+        shown = [*_STATS, *(_WATCH if self.alpha is not None else ())]
+        if isinstance(self.solver, GridPath):
+            shown.append("clipped_share")
+        result.update((name, seen[name]) for name in shown)
         return result
 
     def extra_repr(self) -> str:
@@ -348,8 +353,7 @@ class PerturbedMap(SettingsModule):
                 buffers["reach"] = torch.tensor(0.0, dtype=torch.float64)
             if self.target.momentum:
                 buffers["velocity"] = torch.tensor(0.0, dtype=torch.float64)
-        numbers = len(_STATS) + len(_THRESHOLD_STATS) + len(_WATCH) + 1  # and "warned"
-        buffers["layer_stats"] = torch.full((numbers,), math.nan, dtype=torch.float64)
+        buffers["layer_stats"] = torch.full((len(_ALL_STATS),), math.nan, dtype=torch.float64)
         buffers["table"] = self.noise.table() if isinstance(self.noise, SumOfGamma) else None
         return buffers
 
@@ -374,6 +378,7 @@ class PerturbedMap(SettingsModule):
                 0.0 if self.noise is None else self.noise.stddev,
                 self.theta_noise_temperature,
                 self.target_noise_temperature,
+                self._noise_mean,
                 *target_scales,
             ],
         ]

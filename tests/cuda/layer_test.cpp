@@ -129,6 +129,7 @@ struct Call {
     static const std::vector<float> table = *quantile_table({.k = 10, .iterations = 10});
     settings.noise = {.kind = static_cast<NoiseKind>(random.from(0, 4)), .table = table.data()};
     settings.noise_stddev = 1.3;
+    if (std::holds_alternative<GridPath>(solver) && random.chance(0.5)) settings.noise_mean = 0.6;
     settings.samples = random.chance(0.3) ? 1 : random.from(1, 12);
     if (random.chance(0.02)) settings.samples = random.from(250, 600);
     if (random.chance(0.3)) settings.theta_temperature = 0.7;

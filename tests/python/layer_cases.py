@@ -162,6 +162,8 @@ def plain(
     eps = aimle.sample_noise(
         layer.noise, (len(theta), *instance), key, nb_samples=samples, instance_dims=dims
     ).to(theta.dtype)
+    if not (solver.fixed_size or published(layer.target)):
+        eps = eps - layer.noise.mean
 
     def solve(x: Tensor) -> Tensor:
         """The maximiser of <x, z> for x [B, S, *instance]."""

@@ -245,6 +245,28 @@ def test_every_solver_has_a_truth(solver: library.Solver, shape: tuple[int, ...]
     assert found.truth == ("score function, long run" if solver.__dict__.get("n") == 9 else "exact")
 
 
+def test_the_share_of_clipped_costs_is_shown_for_grids():
+    torch.manual_seed(2)
+    settings = {"nb_samples": 2, "repeats": 2, "warmup": 2}
+    costs = 0.1 + torch.rand(2, 3, 3)
+    found = library.diagnose(
+        library.IMLE(library.GridPath(), noise="gumbel"),
+        costs,
+        spread,
+        estimators=["ste"],
+        **settings,
+    )
+    yours, ste = found.rows
+    assert 0 < yours["clipped"] < 0.5
+    assert ste["clipped"] is None
+    assert "us/call clipped" in str(found)
+    found = library.diagnose(
+        library.Argmax(), torch.rand(2, 4), spread, estimators=["ste"], **settings
+    )
+    assert found.rows[0]["clipped"] is None
+    assert "clipped" not in str(found)
+
+
 @pytest.mark.parametrize("shape", [(6,), (3, 6), (2, 2, 6), (3, 3, 3)], ids=str)
 def test_the_cosine_is_that_of_whole_examples(shape: tuple[int, ...]):
     from aimle.diagnosis import _measure

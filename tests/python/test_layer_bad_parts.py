@@ -40,7 +40,7 @@ CALLS: dict[str, Misuse] = {
         topk,
         backward_handed(stats=torch.zeros(3, dtype=torch.float64)),
         ValueError,
-        ("stats", "[11]", "[3]"),
+        ("stats", "[12]", "[3]"),
     ),
     "bits of another shape": (
         forward_difference,

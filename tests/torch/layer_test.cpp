@@ -168,5 +168,42 @@ TEST(Module, StateIsSavedSwitchedAndKeepsItsType) {
   EXPECT_FALSE(resumed.choose->layer().is_training());
 }
 
+TEST(LayerTest, NoiseSuitsTheStructureUnlessItIsGiven) {
+  const auto noise_of = [](const LayerOptions& options) {
+    const Layer layer(options);
+    return std::pair(layer.options().noise->kind, *layer.options().theta_noise_temperature);
+  };
+  EXPECT_EQ(noise_of(imle(topk(3), 1.0)), std::pair(NoiseKind::kGumbel, 1.0));
+  EXPECT_EQ(noise_of(imle(grid_path(), 1.0)), std::pair(NoiseKind::kNormal, kCostTemperature));
+  LayerOptions given = imle(grid_path(), 1.0);
+  given.noise = NoiseSpec{.kind = NoiseKind::kGumbel};
+  given.theta_noise_temperature = 2.0;
+  EXPECT_EQ(noise_of(given), std::pair(NoiseKind::kGumbel, 2.0));
+  LayerOptions papers = aimle::aimle(grid_path());
+  papers.target = AdaptiveTarget{.scale = AdaptiveTarget::Scale::kTheta,
+                                 .rule = AdaptiveTarget::Rule::kAdditive};
+  EXPECT_EQ(noise_of(papers), std::pair(NoiseKind::kGumbel, 1.0));
+}
+
+TEST(LayerTest, CentredNoiseIsAConstantApart) {
+  // Costs so large that nothing is clipped: a constant in every cell is the mean of the noise.
+  const at::Tensor costs = at::arange(100, at::kDouble).mul(0.37).sin().view({4, 5, 5}) + 20.0;
+  const at::Tensor key = at::tensor({3, 4}, at::kLong);
+  LayerOptions options = imle(grid_path(), 1.0);
+  options.noise = NoiseSpec{.kind = NoiseKind::kGumbel};
+  const Layer centred(options);
+  options.noise->centred = false;
+  const Layer raw(options);
+  const double shift = kCostTemperature * moments(NoiseKind::kGumbel).mean;
+  EXPECT_TRUE(at::equal(centred(costs, {.key = key}), raw(costs + shift, {.key = key})));
+  const at::Tensor theta = costs.detach().clone().requires_grad_();
+  centred(theta, {.key = key}).sum().backward();
+  EXPECT_EQ(centred.stats().at("clipped_share").item<double>(), 0.0);
+  EXPECT_FALSE(Layer(imle(topk(3), 1.0)).stats().contains("clipped_share"));
+  options = imle(topk(2), 1.0);
+  options.noise = NoiseSpec{.kind = NoiseKind::kGumbel, .centred = true};
+  EXPECT_THROW(Layer(options)(costs, {.key = key}), c10::ValueError);
+}
+
 }  // namespace
 }  // namespace aimle

@@ -20,7 +20,7 @@ from torch import Generator, Tensor
 
 from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
 from aimle.perturbed_map import (
-    _STATS,
+    _ALL_STATS,
     _THRESHOLD_STATS,
     Output,
     PerturbedMap,
@@ -97,7 +97,5 @@ class Thresholds(PerturbedMap):
         capped_mass: share of the sum of w |d_j - d_m| that was lost with them: a bound of the bias.
         NaN before the first backward pass.
         """
-        seen = dict(
-            zip((*_STATS, *_THRESHOLD_STATS), self.layer_stats.clone().unbind(), strict=True)
-        )
+        seen = dict(zip(_ALL_STATS, self.layer_stats.clone().unbind(), strict=True))
         return {name: seen[name] for name in ("zero_share", *_THRESHOLD_STATS)}

@@ -113,11 +113,14 @@ def _fill(page: Page, folder: Path, found: Row) -> None:
             "zeros",
             "µs a call",
         ]
-        keys = ("cosine", "cosine_se", "norm_ratio", "bias", "variance", "zeros", "microseconds")
+        keys = ["cosine", "cosine_se", "norm_ratio", "bias", "variance", "zeros", "microseconds"]
+        if any(row.get("clipped") is not None for row in rows):
+            columns.append("clipped")
+            keys.append("clipped")
         page.table(
             columns,
             [
-                [figures.name(*_label(row)), *(row[key] for key in keys)]
+                [figures.name(*_label(row)), *(row.get(key) for key in keys)]
                 for row in sorted(rows, key=lambda row: -row["cosine"])
                 if row["samples"] == count
             ],
