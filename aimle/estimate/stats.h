@@ -14,8 +14,8 @@ enum LayerStat {
   kChangedShare,  // share of samples whose solution changed
   kCappedShare,   // thresholds only, as is the next
   kCappedMass,
-  kClippedShare,  // grid paths only: share of the costs that were below zero, noise and step
-                  // included
+  kClippedShare,    // grid paths only: share of the costs that were below zero, noise and step
+                    // included
   kIdleUpdates,     // updates in a row in which every step size was zero
   kUpdatesAtBound,  // updates in a row after which alpha was at a bound
   kWarned,          // 1 after a warning about either

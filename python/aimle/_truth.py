@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import aimle
 from aimle import exact
+from aimle._defaults import noise_for, temperature_for, varies
 from aimle.estimate.perturbed import _perturbed_solutions, _score
 from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
 from aimle.solvers import Argmax, GridPath, SpanningTree, TopK
@@ -43,14 +44,15 @@ class Model:
         return Normal(), self.temperature * self.noise.stddev
 
 
-def model_of(layer: nn.Module | None) -> Model:
-    """What the layer samples; without noise, the default."""
+def model_of(layer: nn.Module | None, solver: object) -> Model:
+    """What the layer samples; without noise, the default of the solver."""
     noise = getattr(layer, "noise", None)
     temperature = float(getattr(layer, "theta_noise_temperature", 0.0))
     if isinstance(layer, aimle.DPO):
         temperature = layer.temperature
     if not isinstance(noise, Noise) or not temperature > 0:
-        return Model()
+        own = noise_for(solver, None, "auto") if varies(solver, None) else None
+        return Model(own, temperature_for(solver, None, None))
     return Model(noise, temperature)
 
 

@@ -35,7 +35,6 @@ from torch import Tensor, nn
 import aimle
 from aimle import _library
 from aimle._advice import name_of, recommend
-from aimle._defaults import noise_for, temperature_for
 from aimle._settings import check_int, check_tensor
 from aimle._truth import FEWEST_SAMPLES, Loss, Model, estimate_gradient, find_truth, model_of
 from aimle.solvers import Solver, check_solver
@@ -180,7 +179,7 @@ def diagnose(
     dims = getattr(solver, "instance_dims", theta.dim() - 1)
     loss = _checked(loss_fn, theta, dims)
     losses = _Range(loss)
-    model = model_of(yours)
+    model = model_of(yours, solver)
     truth, about, error = find_truth(solver, model, theta, losses, truth_samples)
     if losses.is_a_point() or not truth.norm() > 0:
         raise ValueError(
