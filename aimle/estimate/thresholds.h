@@ -56,12 +56,13 @@ template <MapSolver... S>
 int64_t entries_in_solution(const std::variant<S...>& solver) {
   return std::visit(
       []<class Concrete>(const Concrete& concrete) -> int64_t {
-        if constexpr (HasThresholds<Concrete>) return entries_in_solution(concrete);
-        AIMLE_CHECK(HasThresholds<Concrete>,
-                    "[aimle::thresholds] expected argmax, topk or spanning_tree but got ",
-                    Concrete::kName,
-                    ": its entries have no single partner each; use aimle or imle");
-        return 0;
+        if constexpr (HasThresholds<Concrete>) {
+          return entries_in_solution(concrete);
+        } else {
+          detail::throw_invalid_argument(
+              "[aimle::thresholds] expected argmax, topk or spanning_tree but got ",
+              Concrete::kName, ": its entries have no single partner each; use aimle or imle");
+        }
       },
       solver);
 }

@@ -202,7 +202,8 @@ TEST(LayerTest, CentredNoiseIsAConstantApart) {
   EXPECT_FALSE(Layer(imle(topk(3), 1.0)).stats().contains("clipped_share"));
   options = imle(topk(2), 1.0);
   options.noise = NoiseSpec{.kind = NoiseKind::kGumbel, .centred = true};
-  EXPECT_THROW(Layer(options)(costs, {.key = key}), c10::ValueError);
+  const Layer one_size(options);
+  EXPECT_THROW(one_size(costs, {.key = key}), c10::ValueError);
 }
 
 }  // namespace
