@@ -146,6 +146,8 @@ def plain(
     k: Tensor | None = None,
 ) -> Plain:
     """The layer's z and gradient by the book, for finite theta and non-zero dy in training mode."""
+    if is_directed(layer.solver, theta) and not published(layer.target):
+        return _plain_of_pairs(layer, theta, dy, key, alpha=alpha, mask=mask)
     solver, samples = layer.solver, layer.nb_samples
     dims = solver.instance_dims
     batch, instance = theta.shape[: theta.dim() - dims], theta.shape[theta.dim() - dims :]
@@ -162,7 +164,7 @@ def plain(
     eps = aimle.sample_noise(
         layer.noise, (len(theta), *instance), key, nb_samples=samples, instance_dims=dims
     ).to(theta.dtype)
-    if not (solver.fixed_size or published(layer.target)):
+    if layer.noise is not None and not (solver.fixed_size or published(layer.target)):
         eps = eps - layer.noise.mean
 
     def solve(x: Tensor) -> Tensor:
@@ -230,6 +232,28 @@ def plain(
         zero_share=share(gradient[free.squeeze(1)].eq(0)),
         changed_share=share(nonzeros.gt(0)),
     )
+
+
+def is_directed(solver: aimle.Solver, theta: Tensor) -> bool:
+    """Whether theta has an entry for each direction of an edge."""
+    return isinstance(solver, aimle.SpanningTree) and theta.shape[-1] == solver.n * (solver.n - 1)
+
+
+def _plain_of_pairs(layer, theta: Tensor, dy: Tensor, key: Tensor, *, alpha, mask) -> Plain:
+    """The undirected layer on the sums of both directions."""
+    n = layer.solver.n
+    # Entry (receiver, sender) of the directed layout, receivers first, as pairs i < j.
+    pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
+    edges = [pair for pair in pairs if pair[0] < pair[1]]
+    edge_of = torch.tensor([edges.index((min(p), max(p))) for p in pairs], device=theta.device)
+
+    def folded(x: Tensor) -> Tensor:
+        return x.new_zeros(*x.shape[:-1], len(edges)).index_add(-1, edge_of, x)
+
+    both = None if mask is None else folded(mask.expand_as(theta).to(torch.uint8)).eq(2)
+    found = plain(layer, folded(theta), folded(dy), key, alpha=alpha, mask=both)
+    found.z, found.gradient = found.z[..., edge_of], found.gradient[..., edge_of]
+    return found
 
 
 OUTPUTS = ("samples", "flat", "mean")

@@ -25,6 +25,7 @@ class Paths:
     """A callable whose solutions vary in size."""
 
     sense, instance_dims, fixed_size = "min", 2, False
+    symmetric_perturbation = False
 
     def __call__(self, costs: Tensor) -> Tensor:
         return GRID(costs)
