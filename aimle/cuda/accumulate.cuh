@@ -108,7 +108,7 @@ inline DivideRule divide_rule(const EstimatorSettings& settings) {
   const auto samples = static_cast<double>(settings.samples);
   return {.samples = settings.samples,
           .gradients = gradient_rows(settings),
-          .own_lambda = target != nullptr && target->scope == AdaptiveTarget::Scope::kSample,
+          .own_lambda = steps_by_sample(settings),
           .factor = settings.difference == Difference::kCentral ? 2.0 : 1.0,
           .root = target != nullptr && target->reference ? std::sqrt(samples) : 1.0,
           .mean = settings.output == Output::kMean ? samples : 1.0,
@@ -153,7 +153,7 @@ __device__ __forceinline__ void sum_of_changes(const Pair& pair, const DivideRul
 #pragma unroll
   for (int c = 0; c < 4; ++c) sum[c] = 0.0;
   for (int64_t s = 0; s < samples; ++s) {
-    const double step = step_of(s);
+    const double step = step_of(s), factor = step > 0.0 ? 1.0 / step : 0.0;
     double change[4];
     pair.changes(first_row + s, q, change);
 #pragma unroll
@@ -162,8 +162,8 @@ __device__ __forceinline__ void sum_of_changes(const Pair& pair, const DivideRul
         sum[c] = step;
       } else if (!rule.own_lambda) {
         sum[c] += change[c];
-      } else if (change[c] != 0.0) {
-        sum[c] += change[c] / step;
+      } else {
+        sum[c] += change[c] * factor;
       }
     }
   }

@@ -17,6 +17,7 @@ struct StepRule {
   AdaptiveTarget::Scale scale = AdaptiveTarget::Scale::kTheta;
   bool zeros_count = false;
   double sigma = 0.0;
+  bool by_sample = false;    // has every sample a step of its own?
   bool sees_choice = false;  // are norms restricted to what a solution can see?
   bool centred = false;      // and free of the mean?
   SolutionSize size;
@@ -39,6 +40,7 @@ inline StepRule step_rule(const EstimatorSettings& settings, const SolutionSize&
           .scale = target.scale,
           .zeros_count = target.reference && target.scope == AdaptiveTarget::Scope::kBatch,
           .sigma = settings.noise_stddev * settings.target_temperature,
+          .by_sample = steps_by_sample(settings),
           .sees_choice = target.scale != AdaptiveTarget::Scale::kTheta,
           .centred = norms_are_centred(target, size),
           .size = size,
@@ -247,7 +249,7 @@ __device__ __forceinline__ void set_steps(const StepRule& rule, const RowNorm& t
     });
     shared = used > 0 ? alpha * (sum / static_cast<double>(used)) : 0.0;
   }
-  const bool own = rule.adaptive && rule.scope == AdaptiveTarget::Scope::kSample;
+  const bool own = rule.by_sample;
   for (int64_t s = As::first(); s < rows; s += As::kStride) {
     const double length = norm(s);
     double step = isfinite(length) ? shared : nan;

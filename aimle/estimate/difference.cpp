@@ -12,7 +12,7 @@ DifferenceSum<T>::DifferenceSum(const EstimatorSettings& settings, const Example
       kernels_(row_kernels<T>()),
       sum_(static_cast<size_t>(examples.n), 0.0) {
   const auto* target = std::get_if<AdaptiveTarget>(&settings.target);
-  own_lambda_ = target != nullptr && target->scope == AdaptiveTarget::Scope::kSample;
+  own_lambda_ = steps_by_sample(settings);
   const auto samples = static_cast<double>(settings.samples);
   sign_ = settings.sense == Sense::kMin ? -1.0 : 1.0;
   sides_ = settings.difference == Difference::kCentral ? 2.0 : 1.0;
@@ -32,11 +32,9 @@ void DifferenceSum<T>::add(const ExampleStep& step, int64_t s, const T* z_left, 
   }
   int64_t nonzeros = 0;
   if (own_lambda_) {
-    for (int64_t j = 0; j < n; ++j) {
-      const double change = static_cast<double>(z_left[j] - z_right[j]);
-      if (change != 0.0) sum[j] += change / lambda;
-      nonzeros = std::isnan(change) || nonzeros < 0 ? -1 : nonzeros + (change != 0.0);
-    }
+    // Without a step both solutions are the same.
+    nonzeros =
+        kernels_.add_scaled_difference(z_left, z_right, lambda > 0.0 ? 1.0 / lambda : 0.0, n, sum);
   } else {
     nonzeros = kernels_.add_difference(z_left, z_right, n, sum);
   }

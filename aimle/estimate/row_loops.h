@@ -206,6 +206,24 @@ int64_t add_difference(const T* __restrict left, const T* __restrict right, int6
 }
 
 template <class T>
+int64_t add_scaled_difference(const T* __restrict left, const T* __restrict right, double factor,
+                              int64_t n, double* __restrict sum) {
+  int64_t nonzeros = 0, nans = 0;
+  for_each_part(n, [&](int64_t begin, int64_t end) {
+    Count<T> found = 0, unknown = 0;
+    for (int64_t j = begin; j < end; ++j) {
+      const T change = left[j] - right[j];
+      found += change != T(0);
+      unknown += change != change;
+      sum[j] += static_cast<double>(change) * factor;
+    }
+    nonzeros += found;
+    nans += unknown;
+  });
+  return nans > 0 ? -1 : nonzeros;
+}
+
+template <class T>
 int64_t divide(double* __restrict sum, double scale, double divisor, int64_t n, T* __restrict out) {
   int64_t zeros = 0;
   for (int64_t j = 0; j < n; ++j) {
@@ -258,6 +276,7 @@ constexpr RowKernels<T> kKernels = {.norms = norms<T>,
                                     .step = step_row<T>,
                                     .step_both = step_both_rows<T>,
                                     .add_difference = add_difference<T>,
+                                    .add_scaled_difference = add_scaled_difference<T>,
                                     .divide = divide<T>,
                                     .difference = difference_row<T>,
                                     .pack = pack<T>};

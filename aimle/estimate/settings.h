@@ -61,6 +61,13 @@ inline int64_t gradient_rows(const EstimatorSettings& settings) {
   return settings.output == Output::kMean ? 1 : settings.samples;
 }
 
+/// True where every sample has a step of its own, by which its difference is divided.
+inline bool steps_by_sample(const EstimatorSettings& settings) {
+  const auto* target = std::get_if<AdaptiveTarget>(&settings.target);
+  return target != nullptr && target->scope == AdaptiveTarget::Scope::kSample &&
+         gradient_rows(settings) > 1;
+}
+
 /// One call's inputs, contiguous: an example is one solver instance.
 template <class T>
 struct Examples {

@@ -179,7 +179,7 @@ void StepSizes<T>::compute(int64_t b, NormWindow& window, ExampleStep& step) con
     // A division by one, skipped.
     const double mean = used > 1 ? sum / static_cast<double>(used) : sum;
     shared = used > 0 ? alpha_ * mean : 0.0;
-    if (target->scope == AdaptiveTarget::Scope::kSample) {
+    if (steps_by_sample(settings_)) {
       for (size_t s = 0; s < rows; ++s) {
         if (std::isfinite(norm[s])) norm[s] = step.counted[s] ? alpha_ * (size / norm[s]) : 0.0;
         if (!std::isfinite(norm[s])) norm[s] = kNaN;

@@ -43,13 +43,13 @@ struct AdaptiveTarget {
   double step = 1e-3;               // of the additive rule
   double target_norm = kAutomatic;  // c, the number of changed entries aimed for
   double decay = 0.9;
-  Scope scope = Scope::kExample;
+  Scope scope = Scope::kSample;
   Scale scale = Scale::kAuto;
   Rule rule = Rule::kMultiplicative;
   double factor = 1.02;
   double alpha_min = 1e-6;
-  double alpha_max = 4.0;  // 0: no upper bound
-  double momentum = 0.0;   // of the additive rule with a given target_norm
+  double alpha_max = 16.0;  // 0: no upper bound
+  double momentum = 0.0;    // of the additive rule with a given target_norm
   /// What the authors' code does instead of the paper: divides by lambda / sqrt(samples) after
   /// stepping by lambda, raises alpha only while gbar < c, not at gbar = c, and counts samples
   /// without a gradient as unchanged.
@@ -58,6 +58,7 @@ struct AdaptiveTarget {
   /// Algorithm 1: alpha starts at 0, moves by 1e-3 and has no upper bound; c = 1.
   static AdaptiveTarget paper() {
     return {.target_norm = 1.0,
+            .scope = Scope::kExample,
             .scale = Scale::kTheta,
             .rule = Rule::kAdditive,
             .alpha_min = 0.0,

@@ -55,7 +55,7 @@ class FixedTarget:
 class AdaptiveTarget:
     """A step size that tunes itself by the number of entries of a solution that it changes.
 
-        lambda = alpha * mean_s(||theta|| / ||d_s||)
+        lambda_s = alpha * ||theta|| / ||d_s||
 
     alpha starts at its upper bound and moves by a factor until, on average, c entries change: half
     of what the largest step changes, divided by sqrt(nb_samples). ||theta|| is at least the norm of
@@ -68,7 +68,7 @@ class AdaptiveTarget:
         step: the additive rule's increment of alpha; giving it selects that rule.
         target_norm: c, the number of changed entries aimed for; None means that it is measured.
         decay: of the moving average of the number of changed entries.
-        scope: whose norms make the ratio: of every "example" (the paper), "sample" or the "batch".
+        scope: whose norms make the ratio: of every "sample", "example" (the paper) or the "batch".
         scale: what alpha is a fraction of: "auto" as above; "theta", the plain norm of theta (the
             paper); "noise", sigma * sqrt(n).
         rule: "multiplicative" (alpha * factor, / factor) or "additive" (the paper: alpha +- step).
@@ -80,11 +80,11 @@ class AdaptiveTarget:
     step: float | None = None
     target_norm: float | None = None
     decay: float = 0.9
-    scope: Scope = "example"
+    scope: Scope = "sample"
     scale: Scale = "auto"
     rule: Rule | None = None
     factor: float = 1.02
-    alpha_range: tuple[float, float] = (1e-6, 4.0)
+    alpha_range: tuple[float, float] = (1e-6, 16.0)
     momentum: float = field(default=0.0, kw_only=True)
     initial_gbar: float = field(default=1.0, kw_only=True)
     _reference: bool = field(default=False, kw_only=True, repr=False)
@@ -183,7 +183,7 @@ class AdaptiveTarget:
 
         The step is zero where theta is, and takes hundreds of updates to grow.
         """
-        defaults: dict[str, Any] = {"scale": "theta", "rule": "additive", "target_norm": 1.0}
+        defaults: dict[str, Any] = {"scope": "example", "scale": "theta", "rule": "additive", "target_norm": 1.0}
         defaults["alpha_range"] = (0.0, math.inf)
         return cls(initial_alpha, **{**defaults, **settings})
 

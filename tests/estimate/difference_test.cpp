@@ -12,7 +12,7 @@ namespace {
 
 /// An example of three entries with two samples, and the solutions of both sides.
 struct Given {
-  EstimatorSettings settings{.samples = 2, .target = AdaptiveTarget{}};
+  EstimatorSettings settings{.samples = 2, .target = AdaptiveTarget::paper()};
   std::vector<double> theta = {0, 0, 0};
   std::valarray<bool> mask;
   std::vector<double> left = {1, 0, 0, 0, 1, 0};
@@ -72,7 +72,8 @@ TEST(Difference, EverySampleMayHaveItsOwnStep) {
 
 TEST(Difference, TheReferenceIsTooLargeByTheRootOfSamples) {
   Given given;
-  given.settings.target = AdaptiveTarget{.reference = true};
+  given.settings.target = AdaptiveTarget::paper();
+  std::get<AdaptiveTarget>(given.settings.target).reference = true;
   EXPECT_DOUBLE_EQ(difference_of(given).dtheta[0], std::sqrt(2.0));
 }
 

@@ -100,7 +100,7 @@ class Plain {
   /// The step of gradient row r, NaN where its gradient or scores are not finite.
   double lambda(int64_t b, int64_t r, double shared) const {
     if (!finite(b, r)) return std::numeric_limits<double>::quiet_NaN();
-    if (adaptive_ != nullptr && adaptive_->scope == AdaptiveTarget::Scope::kSample) {
+    if (by_sample()) {
       return counts(b, r) ? call_.alpha * (size(b) / d_norm(b, r)) : 0.0;
     }
     return shared;
@@ -142,6 +142,12 @@ class Plain {
     const double mean = sum([](double x) { return x; }) / entries;
     const double norm = std::sqrt(sum([&](double x) { return (x - mean) * (x - mean); }));
     return norm <= 1e-12 * std::abs(mean) * std::sqrt(entries) ? 0.0 : norm;
+  }
+
+  /// Has every gradient row a step of its own?
+  bool by_sample() const {
+    return adaptive_ != nullptr && adaptive_->scope == AdaptiveTarget::Scope::kSample &&
+           call_.rows() > 1;
   }
 
   /// Do norms see only what a solution can see? The paper's see everything.
@@ -239,7 +245,7 @@ class Plain {
     const bool through = settings_.difference == Difference::kStraightThrough;
     const bool mean = settings_.output == Output::kMean;
     const bool central = settings_.difference == Difference::kCentral;
-    const bool own = adaptive_ != nullptr && adaptive_->scope == AdaptiveTarget::Scope::kSample;
+    const bool own = by_sample();
     const double sign = settings_.sense == Sense::kMin ? -1.0 : 1.0;
     std::vector<double> sum(static_cast<size_t>(n_), 0.0);
     const double shared = through ? 0.0 : shared_lambda(b);

@@ -35,7 +35,7 @@ def test_the_state_is_three_buffers(device: torch.device):
     assert (layer.alpha, layer.gbar, layer.updates) == (1.0, 1.0, 0)
     default = aimle.AIMLE(aimle.TopK(3))
     assert set(default.state_dict()) == {*STATE, "reach"}
-    assert (default.alpha, default.reach) == (4.0, 0.0)
+    assert (default.alpha, default.reach) == (16.0, 0.0)
     assert aimle.AIMLE(aimle.TopK(3), target=aimle.AdaptiveTarget.paper()).alpha == 0.0
     assert list(layer.parameters()) == []
     assert list(aimle.IMLE(aimle.TopK(3)).state_dict()) == []
