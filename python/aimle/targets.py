@@ -183,7 +183,12 @@ class AdaptiveTarget:
 
         The step is zero where theta is, and takes hundreds of updates to grow.
         """
-        defaults: dict[str, Any] = {"scope": "example", "scale": "theta", "rule": "additive", "target_norm": 1.0}
+        defaults: dict[str, Any] = {
+            "scope": "example",
+            "scale": "theta",
+            "rule": "additive",
+            "target_norm": 1.0,
+        }
         defaults["alpha_range"] = (0.0, math.inf)
         return cls(initial_alpha, **{**defaults, **settings})
 

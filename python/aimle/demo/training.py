@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -79,13 +78,11 @@ def evaluate(network: nn.Module, maps: Maps) -> tuple[float, float]:
 
 def methods() -> dict[str, Callable[[], nn.Module]]:
     """The three layers; every one sees the same noise."""
-    noise: dict[str, Any] = {"noise": "gumbel", "theta_noise_temperature": 0.1}
     path = aimle.GridPath()
-    adaptive = aimle.AdaptiveTarget(step=1e-2, target_norm=10.0)
     return {
-        "AIMLE": lambda: aimle.AIMLE(path, target=adaptive, **noise),
-        "IMLE, bad lambda": lambda: aimle.IMLE(path, target=aimle.FixedTarget(0.05), **noise),
-        "STE": lambda: aimle.STE(path, **noise),
+        "AIMLE": lambda: aimle.AIMLE(path),
+        "IMLE, bad lambda": lambda: aimle.IMLE(path, target=aimle.FixedTarget(0.05)),
+        "STE": lambda: aimle.STE(path),
     }
 
 
