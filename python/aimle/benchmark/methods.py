@@ -16,6 +16,7 @@ PAPER = {
     "initial_alpha": "0",
     "step": "1e-3",
     "target_norm": "1",
+    "scope": "example",
     "scale": "theta",
     "rule": "additive",
     "alpha_range": "0:inf",
