@@ -32,7 +32,9 @@ void check_setting(const std::string& name, const std::string& text) {
 
 /// The settings that make a method what its name says, where it takes them.
 std::vector<std::string> settings_of_the_name(const std::string& method) {
-  if (method == "aimle_noise") return {"scale", "rule", "alpha_range", "initial_alpha"};
+  if (method == "aimle_noise") {
+    return {"scale", "rule", "step", "factor", "alpha_range", "initial_alpha"};
+  }
   if (method == "imle") return {"symmetric_perturbation"};
   return {};
 }

@@ -84,7 +84,7 @@ class AdaptiveTarget:
     scale: Scale = "auto"
     rule: Rule | None = None
     factor: float = 1.02
-    alpha_range: tuple[float, float] = (1e-6, 16.0)
+    alpha_range: tuple[float, float] = (1e-6, 4.0)
     momentum: float = field(default=0.0, kw_only=True)
     initial_gbar: float = field(default=1.0, kw_only=True)
     _reference: bool = field(default=False, kw_only=True, repr=False)

@@ -156,16 +156,16 @@ TEST(Controller, MomentumAddsAShareOfTheLastMove) {
 TEST(Controller, TheFirstPassMeasuresTheReachWithTheLargestStep) {
   const AdaptiveTarget target;
   ControllerState state{.alpha = target.start()};
-  EXPECT_EQ(state.alpha, 16.0);
-  EXPECT_EQ(step_alpha(target, 0.5, 0, true), 16.0);
+  EXPECT_EQ(state.alpha, 4.0);
+  EXPECT_EQ(step_alpha(target, 0.5, 0, true), 4.0);
   EXPECT_EQ(step_alpha(target, 0.5, 0, false), 0.5);
   EXPECT_EQ(step_alpha(target, 0.5, 1, true), 0.5);
-  EXPECT_EQ(step_alpha(target, 0.5, kReachPeriod, true), 16.0);
+  EXPECT_EQ(step_alpha(target, 0.5, kReachPeriod, true), 4.0);
   EXPECT_EQ(step_alpha(AdaptiveTarget::paper(), 0.5, 0, true), 0.5);
   update_alpha(target, 4, seen(36, 3), state);
   EXPECT_EQ(state.memory, 12.0);
   EXPECT_EQ(state.gbar, 12.0);
-  EXPECT_EQ(state.alpha, 16.0);
+  EXPECT_EQ(state.alpha, 4.0);
   EXPECT_EQ(state.updates, 1);
   EXPECT_EQ(changes_wanted(target, 4, state), 3.0);  // half of 12, divided by sqrt(4)
 }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "experiments/engine/estimator_settings.h"
 #include "experiments/gradient/study.h"
 #include "experiments/run/statistics.h"
 
@@ -100,9 +101,14 @@ TEST(Contestant, EveryEstimatorThatAppliesTakesPart) {
   }
 }
 
+/// The authors' study, much reduced: adaptive steps follow the rule of the paper.
 Study reduced(const std::vector<std::string>& names, int64_t samples, int64_t seeds) {
   Study study{.sizes = {50}, .seeds = seeds, .warmup = 100};
-  for (const std::string& name : names) study.cells.push_back({parse_contestant(name), samples});
+  for (const std::string& name : names) {
+    Contestant contestant = parse_contestant(name);
+    use_paper_target(contestant.name, contestant.options);
+    study.cells.push_back({contestant, samples});
+  }
   return study;
 }
 

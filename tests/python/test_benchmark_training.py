@@ -164,8 +164,7 @@ class TestMethods:
         settings = methods.python_settings(dict(methods.SINGLE["paper"].settings))
         target = package.AdaptiveTarget(**settings)
         assert (target.start, target.step, target.target_norm) == (0.0, 1e-3, 1.0)
-        assert (target.scale, target.rule) == ("theta", "additive")
-        assert target.bounds == (0.0, math.inf)
+        assert target == package.AdaptiveTarget.paper(0.0)
 
     def test_a_candidate_counts_by_the_task(self) -> None:
         found = methods.parse_candidate("a2=aimle,alpha_range=1e-6:2,target_norm=K/sqrt(S)")

@@ -3,6 +3,7 @@
 import copy
 import io
 import math
+import warnings
 
 import pytest
 import torch
@@ -35,7 +36,7 @@ def test_the_state_is_three_buffers(device: torch.device):
     assert (layer.alpha, layer.gbar, layer.updates) == (1.0, 1.0, 0)
     default = aimle.AIMLE(aimle.TopK(3))
     assert set(default.state_dict()) == {*STATE, "reach"}
-    assert (default.alpha, default.reach) == (16.0, 0.0)
+    assert (default.alpha, default.reach) == (4.0, 0.0)
     assert aimle.AIMLE(aimle.TopK(3), target=aimle.AdaptiveTarget.paper()).alpha == 0.0
     assert list(layer.parameters()) == []
     assert list(aimle.IMLE(aimle.TopK(3)).state_dict()) == []
@@ -296,3 +297,79 @@ def test_gradient_scalers_see_an_overflow(device: torch.device):
     assert torch.equal(theta, value)
     assert scaler.get_scale() == 1.0
     assert_same_state(layer, before)
+
+
+# ---- A step that cannot work ---------------------------------------------------------------------
+
+
+def stuck(layer: aimle.AIMLE, theta: Tensor, passes: int) -> list[str]:
+    """The warnings of so many backward passes."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for _ in range(passes):
+            run(layer, theta)
+    return [str(each.message) for each in seen if "[aimle]" in str(each.message)]
+
+
+def test_a_step_of_zero_warns_once():
+    layer = aimle.AIMLE(aimle.TopK(2), target=aimle.AdaptiveTarget.paper())
+    theta = torch.zeros(3, 6)
+    assert stuck(layer, theta, 99) == []
+    assert layer.stats()["idle_updates"] == 99
+    (message,) = stuck(layer, theta, 150)
+    assert "lambda of a layer was 0 in 100 backward passes" in message
+    assert "AdaptiveTarget()" in message
+    assert layer.stats()["idle_updates"] == 249
+
+
+@pytest.mark.parametrize(("target_norm", "bound"), [(100.0, "upper"), (0.0, "lower")])
+def test_alpha_at_a_bound_warns_once(target_norm: float, bound: str):
+    target = aimle.AdaptiveTarget(target_norm=target_norm, alpha_range=(0.9, 1.1))
+    layer = aimle.AIMLE(aimle.TopK(2), nb_samples=2, target=target)
+    (message,) = stuck(layer, randn(3, 6), 1100)
+    assert f"at its {bound} bound" in message
+    assert "alpha_range" in message
+
+
+def test_what_is_constant_on_purpose_does_not_warn():
+    layer = aimle.AIMLE(aimle.TopK(2), target=aimle.AdaptiveTarget.constant(0.5))
+    assert stuck(layer, randn(3, 6), 1100) == []
+    assert layer.alpha == 0.5
+    assert layer.stats()["updates_at_bound"] == 0
+
+
+def test_the_default_does_not_warn():
+    layer = aimle.AIMLE(aimle.TopK(2))
+    assert stuck(layer, randn(3, 6), 1100) == []
+    assert layer.stats()["idle_updates"] == layer.stats()["updates_at_bound"] == 0
+
+
+# ---- Scale of the loss, earlier states -----------------------------------------------------------
+
+
+def test_a_constant_share_does_not_depend_on_the_scale_of_the_loss(key: Tensor):
+    """As under a gradient scaler: a fixed lambda does, hence AdaptiveTarget.constant."""
+    theta, dy = randn(5, 8), randn(5, 1, 8)
+
+    def unscaled(make, scale: float) -> Tensor:
+        return run(make(), theta, dy * scale, key=key)[1] / scale
+
+    def constant() -> aimle.AIMLE:
+        return aimle.IMLE(aimle.TopK(3), target=aimle.AdaptiveTarget.constant(0.5))
+
+    def fixed() -> aimle.AIMLE:
+        return aimle.IMLE(aimle.TopK(3), 1.0)
+
+    torch.testing.assert_close(unscaled(constant, 65536.0), unscaled(constant, 1.0))
+    assert unscaled(constant, 1.0).count_nonzero() > 0
+    assert unscaled(fixed, 65536.0).norm() < 1e-3 * unscaled(fixed, 1.0).norm()
+
+
+def test_a_state_of_another_rule_is_refused_with_a_remedy():
+    paper = aimle.AIMLE(aimle.TopK(3), target=aimle.AdaptiveTarget.paper())
+    default = aimle.AIMLE(aimle.TopK(3))
+    with pytest.raises(RuntimeError, match=r"target=aimle\.AdaptiveTarget\.paper\(\)"):
+        default.load_state_dict(paper.state_dict())
+    with pytest.raises(RuntimeError, match=r"target=aimle\.AdaptiveTarget\(\)"):
+        paper.load_state_dict(default.state_dict())
+    default.load_state_dict(aimle.AIMLE(aimle.TopK(3)).state_dict())

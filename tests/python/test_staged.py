@@ -71,7 +71,7 @@ class Counting:
 
 def run_staged(solver, dy: Tensor, *extra: object, **settings) -> tuple[Tensor, dict[str, Tensor]]:
     """theta's gradient and the stats of one backward pass."""
-    settings = {"target": AdaptiveTarget(initial_alpha=5.0), **settings}
+    settings = {"target": AdaptiveTarget.paper(5.0), **settings}
     layer = aimle.AIMLE(solver, nb_samples=dy.shape[1], **settings)
     theta = torch.linspace(-1, 1, dy.shape[0] * dy.shape[2]).reshape(dy.shape[0], -1)
     theta.requires_grad_()
@@ -103,7 +103,7 @@ def test_backward_solves_the_rows_that_can_differ(symmetric: bool, other_noise: 
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_backward_does_not_call_the_solver_if_no_row_can_differ(symmetric: bool):
     dy = torch.randn(4, 3, 6, generator=torch.Generator().manual_seed(0))
-    zero_step = AdaptiveTarget(initial_alpha=0.0, step=0.0)
+    zero_step = AdaptiveTarget.paper(0.0, step=0.0)
     for gradients, target in ((torch.zeros_like(dy), AdaptiveTarget(0.5)), (dy, zero_step)):
         for extra in ((), ("a graph",)):
             solver = Counting()

@@ -119,7 +119,7 @@ TEST(Layer, AlphaStartsWhereItsRuleStarts) {
     options.initial_alpha = given;
     return Layer(options).state().at("alpha").item<double>();
   };
-  EXPECT_EQ(start({}), 16.0);
+  EXPECT_EQ(start({}), 4.0);
   EXPECT_EQ(start({}, 0.5), 0.5);
   EXPECT_EQ(start(AdaptiveTarget::paper()), 0.0);
   EXPECT_EQ(start({.alpha_max = 2.0}), 2.0);

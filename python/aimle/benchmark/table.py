@@ -163,9 +163,9 @@ need `pip install pyepo ortools scikit-learn`.
 
 Every task has one metric, one length of training and the same data for all methods. *default* is
 `aimle` without any setting, *paper* the rule of Algorithm 1 (α from 0 in steps of 10⁻³, c = 1),
-*noise* is `aimle_noise`, a constant step as long as the noise, and *best λ* the best mean of IMLE's forward and
-central difference over seven λ. It is chosen by the metric itself, which favours it. Values are
-means ± standard errors over seeds.
+*noise* is `aimle_noise`, a constant step as long as the noise, and *best λ* the best mean of IMLE's
+forward and central difference over seven λ. It is chosen by the metric itself, which favours it.
+Values are means ± standard errors over seeds.
 """
 
 
