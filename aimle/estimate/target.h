@@ -49,7 +49,7 @@ struct AdaptiveTarget {
   double factor = 1.02;
   double alpha_min = 1e-6;
   double alpha_max = 4.0;  // 0: no upper bound
-  double momentum = 0.0;    // of the additive rule with a given target_norm
+  double momentum = 0.0;   // of the additive rule with a given target_norm
   /// What the authors' code does instead of the paper: divides by lambda / sqrt(samples) after
   /// stepping by lambda, raises alpha only while gbar < c, not at gbar = c, and counts samples
   /// without a gradient as unchanged.

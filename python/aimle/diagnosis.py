@@ -342,7 +342,10 @@ def _measure(
     alpha = getattr(layer, "alpha", None)
     alpha = float(alpha) if alpha is not None else None
     stats = getattr(layer, "stats", None)
-    estimates, steps, clipped, fastest = [], [], [], math.inf
+    estimates: list[Tensor] = []
+    steps: list[float] = []
+    clipped: list[float] = []
+    fastest = math.inf
     for _ in range(repeats):
         start = time.perf_counter()
         estimates.append(estimate_gradient(layer, theta, loss)[0].double())

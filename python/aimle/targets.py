@@ -244,6 +244,8 @@ def target_arguments(target: Target | ThresholdTarget) -> tuple[str, list[float]
     if isinstance(target, FixedTarget):
         return "fixed", [float(target.lambda_)]
     low, high = target.alpha_range
+    assert target.rule is not None  # set with the other settings
+    assert target.step is not None
     names = [
         "adaptive",
         target.scope,

@@ -103,7 +103,8 @@ TEST(DvaeEvidence, BoundsAreInOrder) {
   const at::Tensor log_likelihood = at::randn({6, 6}, at::kDouble) * 3 - 100;
   const Listed listed = list(theta, 2, 1.0);
   const double log_count = std::log(36.0);
-  const double evidence = log_count - log_likelihood.logsumexp(at::IntArrayRef({0, 1})).item<double>();
+  const double evidence =
+      log_count - log_likelihood.logsumexp(at::IntArrayRef({0, 1})).item<double>();
   const at::Tensor log_q = listed.log_q[0][0].unsqueeze(1) + listed.log_q[0][1].unsqueeze(0);
   const double nelbo = (log_q.exp() * (log_q + log_count - log_likelihood)).sum().item<double>();
 
