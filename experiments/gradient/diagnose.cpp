@@ -64,6 +64,10 @@ Diagnosis diagnose_cell(const Problem& problem, const DiagnoseSettings& settings
   const int64_t samples = cell.samples;
   Contestant contestant = cell.contestant;
   if (contestant.options.lambda) *contestant.options.lambda /= settings.temperature;
+  // Layers over costs have that temperature by themselves.
+  if (contestant.name == "dpo" && problem.solver.name == grid_path().name) {
+    contestant.options.temperature = kCostTemperature;
+  }
   const auto estimator = contestant.build(problem.solver, samples);
   if (contestant.is_adaptive()) {
     const auto warm =

@@ -15,9 +15,9 @@
 // given, and steps reported, in units of theta.
 //
 // The truth is exact where the structure has a closed form or can be listed; otherwise it is the
-// perturbation model's, E f(MAP(theta + eps)) with Gumbel noise, by a long run of the score
-// function of the noise: mean over s of (f_s - mean f) (1 - exp(-eps_s)). Its standard error is
-// stated.
+// perturbation model's, E f(MAP(theta + tau eps)) with the noise that layers over costs have by
+// default, Normal at tau = kCostTemperature, by a long run of the score function of the noise: mean
+// over s of (f_s - mean f) eps_s / tau. Its standard error is stated.
 #pragma once
 
 #include <cstdint>
