@@ -224,9 +224,9 @@ def page(rows: Iterable[Row], tasks: dict[str, Task]) -> str:
     if found:
         parts += [
             "## Summary\n",
-            "A positive percentage says that the default is better, relative to the other's value. "
-            "*yes*: it is better, or worse by no more than 2 % or one standard error of the "
-            "difference.\n",
+            "A positive percentage says that the default is better, relative to the other's "
+            "value.\n*yes*: it is better, or worse by no more than 2 % or one standard error of "
+            "the difference.\n",
             *_summary(found),
             "",
             *_means_over_tasks(found),
