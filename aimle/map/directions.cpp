@@ -38,12 +38,11 @@ void spread_directions(int64_t vertices, int64_t count, const T* undirected, T* 
   }
 }
 
-#define AIMLE_INSTANTIATE(T)                                     \
-  template void fold_directions(int64_t, int64_t, const T*, T*); \
-  template void spread_directions(int64_t, int64_t, const T*, T*);
-
-AIMLE_INSTANTIATE(float)
-AIMLE_INSTANTIATE(double)
-AIMLE_INSTANTIATE(bool)
+template void fold_directions(int64_t, int64_t, const float*, float*);
+template void spread_directions(int64_t, int64_t, const float*, float*);
+template void fold_directions(int64_t, int64_t, const double*, double*);
+template void spread_directions(int64_t, int64_t, const double*, double*);
+template void fold_directions(int64_t, int64_t, const bool*, bool*);
+template void spread_directions(int64_t, int64_t, const bool*, bool*);
 
 }  // namespace aimle
