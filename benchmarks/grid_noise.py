@@ -79,8 +79,7 @@ def regret(noise: aimle.Noise, tau: float, seed: int) -> float:
     x, costs = maps(200, 1)
     path = GRID(costs)
     net = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 1), nn.Softplus())
-    target = aimle.AdaptiveTarget(scale="noise", rule="multiplicative", alpha_range=(0.01, 1000.0))
-    layer = aimle.AIMLE(GRID, noise=noise, theta_noise_temperature=tau, target=target)
+    layer = aimle.AIMLE(GRID, noise=noise, temperature=tau)
     optimiser = torch.optim.Adam(net.parameters(), 5e-3)
     for _ in range(400):
         rows = torch.randint(0, len(x), (32,))
