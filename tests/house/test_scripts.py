@@ -111,3 +111,40 @@ class TestCheckPython:
         result = run(sys.executable, SCRIPTS / "check_python.py", env=environment)
         assert result.returncode == 1
         assert "its torch is 2.10.1; aimle needs 2.11 or newer" in result.stderr
+
+
+class TestCompiler:
+    """A compiler whose C++ library is static is not used beside Torch."""
+
+    MODULE = SCRIPTS.parent / "cmake" / "AimleCompiler.cmake"
+
+    def cmake(self, tmp_path: Path, code: str, **environment: str) -> subprocess.CompletedProcess:
+        script = tmp_path / "ask.cmake"
+        script.write_text(f"include({self.MODULE})\n{code}\n")
+        return run("cmake", "-P", script, env={**os.environ, **environment})
+
+    @pytest.fixture
+    def static(self, tmp_path: Path) -> Path:
+        compiler = tmp_path / "static-g++"
+        compiler.write_text('#!/bin/sh\nexec g++ -static-libstdc++ "$@"\n')
+        compiler.chmod(0o755)
+        return compiler
+
+    def test_tells_static_from_shared(self, tmp_path: Path, static: Path):
+        ask = "aimle_shares_cxx_library({} shares)\nmessage(STATUS ${{shares}})"
+        assert self.cmake(tmp_path, ask.format("g++")).stdout == "-- TRUE\n"
+        assert self.cmake(tmp_path, ask.format(static)).stdout == "-- FALSE\n"
+
+    def test_replaces_a_static_one_of_the_environment(self, tmp_path: Path, static: Path):
+        code = "aimle_choose_compiler()\nmessage(STATUS $CACHE{CMAKE_CXX_COMPILER})"
+        replaced = self.cmake(tmp_path, code, CXX=str(static)).stdout.splitlines()
+        assert f"CXX={static} links the C++ library statically" in replaced[0]
+        assert replaced[1] != "-- "
+        assert str(static) not in replaced[1]
+        assert self.cmake(tmp_path, code, CXX="g++").stdout == "-- \n"
+
+    def test_stops_if_it_was_chosen_by_hand(self, tmp_path: Path, static: Path):
+        code = f"set(UNIX TRUE)\nset(CMAKE_CXX_COMPILER {static})\naimle_check_compiler()"
+        result = self.cmake(tmp_path, code)
+        assert result.returncode != 0
+        assert "-DCMAKE_CXX_COMPILER=/usr/bin/g++" in result.stderr
