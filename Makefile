@@ -53,11 +53,12 @@ demo: build  ## Solves, learns, measures gradients; draws it all on one page (ou
 test: build  ## Runs every C++ and Python test and prints the counts
 	@scripts/test.sh
 
+FOR_THIS_GPU := -DAIMLE_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES=native
+
 test-gpu: setup  ## Builds with GPU kernels and runs the tests that use them
-	@cmake --preset release -DPYTHON="$(PYTHON)" -DAIMLE_CUDA=ON
+	@cmake --preset release -DPYTHON="$(PYTHON)" $(FOR_THIS_GPU)
 	@cmake --build --preset release -j $(JOBS)
-	@ctest --preset release -R "OnDevice"
-	@"$(PYTHON)" -m pytest tests/python -k "cuda or same_bits or gpu" -p no:cacheprovider
+	@scripts/test_gpu.sh
 
 bench: setup  ## Checks results, then times them against what one would write instead
 	@cmake --preset release -DPYTHON="$(PYTHON)" -DAIMLE_BENCHMARKS=ON
@@ -68,7 +69,7 @@ bench: setup  ## Checks results, then times them against what one would write in
 	@! test -x build/release/benchmarks/dvae_step || build/release/benchmarks/dvae_step 2 20
 
 bench-gpu: setup  ## Checks the GPU's results against the CPU's, then times them
-	@cmake --preset release -DPYTHON="$(PYTHON)" -DAIMLE_CUDA=ON -DAIMLE_BENCHMARKS=ON
+	@cmake --preset release -DPYTHON="$(PYTHON)" $(FOR_THIS_GPU) -DAIMLE_BENCHMARKS=ON
 	@cmake --build --preset release -j $(JOBS)
 	@PYTHONPATH=python "$(PYTHON)" benchmarks/bench_gpu.py
 	@for program in build/release/benchmarks/cuda_*; do $$program || exit 1; done
@@ -90,7 +91,7 @@ sanitize: setup  ## Runs the core's tests under the address and undefined-behavi
 	@ctest --preset asan -j $(JOBS)
 
 sanitize-gpu: setup  ## Runs every layer under compute-sanitizer's memcheck and racecheck
-	@cmake --preset release -DPYTHON="$(PYTHON)" -DAIMLE_CUDA=ON
+	@cmake --preset release -DPYTHON="$(PYTHON)" $(FOR_THIS_GPU)
 	@cmake --build --preset release -j $(JOBS)
 	@for tool in memcheck racecheck; do PYTHONPATH=python compute-sanitizer --tool $$tool --error-exitcode 1 \
 	  --kernel-name kns=aimle "$(PYTHON)" tests/cuda/every_layer.py || exit 1; done
