@@ -143,6 +143,15 @@ class TestTable:
         rows = [row("imle", 0.6, setting="lambda=100"), row("imle", 0.9, setting="lambda=10000")]
         assert "0.9000 (λ = 10000, the end of the grid) imle" in table.page(rows, TASKS)
 
+    def test_a_lambda_with_fewer_seeds_is_not_the_best(self) -> None:
+        rows = [
+            row("imle", 0.9, setting="lambda=100"),
+            *(row("imle", 0.7, seed, setting="lambda=300") for seed in range(2)),
+        ]
+        text = table.page(rows, TASKS)
+        assert "(λ = 300) imle" in text
+        assert "100: 0.9000 · 300: 0.7000 ± 0.0000" in text
+
     def test_page_without_rows_names_the_command(self) -> None:
         text = table.page([], TASKS)
         assert "aimle benchmark training --device cuda --data DIR" in text

@@ -92,6 +92,12 @@ def _parser() -> argparse.ArgumentParser:
         help="another method for every task; the value K/sqrt(S) is that count of the task; may be "
         "given more than once",
     )
+    add(
+        "--lambdas",
+        type=lambda text: text.split(","),
+        metavar="VALUE,...",
+        help="only these of each task's grid, for example to repeat the best ones with more seeds",
+    )
     add("--seeds", type=_explained(parse_seeds), help="0-2 or 0,3,5-7 (default: 0-2)")
     add("--device", choices=["cpu", "cuda"], default="cpu", help="of `aimle train` (default: cpu)")
     add("--data", type=Path, help="folder with mnist/, imdb/ and eraser_movies/ in it")
@@ -145,6 +151,8 @@ def _methods(task: Task, options: argparse.Namespace) -> list[Method]:
     if chosen is None:
         chosen = [] if options.candidate else task.methods
     lambdas = task.lambdas[_QUICK_LAMBDAS] if options.quick else task.lambdas
+    if options.lambdas is not None:
+        lambdas = tuple(value for value in lambdas if value in options.lambdas)
     return expand([name for name in task.methods if name in chosen], lambdas) + options.candidate
 
 

@@ -79,8 +79,12 @@ class Section:
         self.means = {key: mean_of(list_of) for key, list_of in values.items()}
 
     def best(self, *methods: str) -> tuple[str, str] | None:
-        """The method and setting with the best mean of these methods; None if none was run."""
-        keys = [key for key in self.means if key[0] in methods]
+        """The method and setting with the best mean of these methods; None if none was run.
+
+        Where some lambda of a method's grid were repeated with more seeds, only these count.
+        """
+        most = {name: self._most_runs(name) for name in methods}
+        keys = [key for key in self.means if self.means[key].runs == most.get(key[0])]
         sign = -1 if self.task.higher_is_better else 1
 
         def rank(key: tuple[str, str]) -> float:
@@ -88,6 +92,9 @@ class Section:
             return math.inf if math.isnan(value) else sign * value
 
         return min(keys, key=rank, default=None)
+
+    def _most_runs(self, method: str) -> int:
+        return max((mean.runs for key, mean in self.means.items() if key[0] == method), default=0)
 
     def against(self, key: tuple[str, str] | None) -> Comparison | None:
         """The default against this method; None if either is missing."""
@@ -165,6 +172,7 @@ Every task has one metric, one length of training and the same data for all meth
 `aimle` without any setting, *paper* the rule of Algorithm 1 (α from 0 in steps of 10⁻³, c = 1),
 *noise* is `aimle_noise`, a constant step as long as the noise, and *best λ* the best mean of IMLE's
 forward and central difference over seven λ. It is chosen by the metric itself, which favours it.
+Where only the best λ of a grid were repeated with all seeds, the choice is among these.
 Values are means ± standard errors over seeds.
 """
 
