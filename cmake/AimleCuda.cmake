@@ -3,9 +3,12 @@
 # AIMLE_CUDA=AUTO builds them where they can be used: there is nvcc, and torch has CUDA.
 set(AIMLE_WITH_CUDA OFF)
 set(AIMLE_CUDA_VERSION "none")
-if(NOT CMAKE_CUDA_HOST_COMPILER)  # one C++ library in one shared library, whatever CUDAHOSTCXX says
+# One C++ library in one shared library: the host compiler of nvcc is the C++ compiler unless
+# -DCMAKE_CUDA_HOST_COMPILER says otherwise. CMake would prefer CUDAHOSTCXX to both.
+if(NOT CMAKE_CUDA_HOST_COMPILER)
   set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
 endif()
+set(ENV{CUDAHOSTCXX} ${CMAKE_CUDA_HOST_COMPILER})
 if(AIMLE_CUDA STREQUAL "AUTO")
   if(AIMLE_TORCH AND EXISTS ${AIMLE_TORCH_PREFIX}/lib/libtorch_cuda.so)
     include(CheckLanguage)

@@ -349,10 +349,10 @@ def test_the_default_does_not_warn():
 
 def test_a_constant_share_does_not_depend_on_the_scale_of_the_loss(key: Tensor):
     """As under a gradient scaler: a fixed lambda does, hence AdaptiveTarget.constant."""
-    theta, dy = randn(5, 8), randn(5, 1, 8)
+    theta, dy = randn(5, 8).to(key.device), randn(5, 1, 8).to(key.device)
 
     def unscaled(make, scale: float) -> Tensor:
-        return run(make(), theta, dy * scale, key=key)[1] / scale
+        return run(make().to(key.device), theta, dy * scale, key=key)[1] / scale
 
     def constant() -> aimle.AIMLE:
         return aimle.IMLE(aimle.TopK(3), target=aimle.AdaptiveTarget.constant(0.5))
