@@ -85,10 +85,9 @@ lint: setup  ## Checks format, style and types (clang-format, clang-tidy on the 
 format: setup  ## Formats all C++ and Python files
 	@scripts/format.sh
 
-sanitize: setup  ## Runs the core's tests under the address and undefined-behaviour sanitizers
-	@cmake --preset asan
-	@cmake --build --preset asan -j $(JOBS)
-	@ctest --preset asan -j $(JOBS)
+sanitize: setup  ## Runs the core's tests under the address, undefined-behaviour and thread sanitizers
+	@for preset in asan tsan; do cmake --preset $$preset && cmake --build --preset $$preset -j $(JOBS) \
+	  && ctest --preset $$preset -j $(JOBS) || exit 1; done
 
 sanitize-gpu: setup  ## Runs every layer under compute-sanitizer's memcheck and racecheck
 	@cmake --preset release -DPYTHON="$(PYTHON)" $(FOR_THIS_GPU)

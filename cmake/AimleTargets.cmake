@@ -16,9 +16,13 @@ function(aimle_configure target)
     target_compile_options(${target} PRIVATE -O3)
   endif()
   if(AIMLE_SANITIZE)
-    target_compile_options(${target} PUBLIC -fsanitize=address,undefined -fno-sanitize-recover=all
+    set(sanitizers address,undefined)
+    if(AIMLE_SANITIZE STREQUAL "THREAD")
+      set(sanitizers thread)
+    endif()
+    target_compile_options(${target} PUBLIC -fsanitize=${sanitizers} -fno-sanitize-recover=all
                                             -fno-omit-frame-pointer)
-    target_link_options(${target} PUBLIC -fsanitize=address,undefined)
+    target_link_options(${target} PUBLIC -fsanitize=${sanitizers})
   endif()
 endfunction()
 

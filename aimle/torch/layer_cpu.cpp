@@ -1,3 +1,4 @@
+#include <mutex>
 #include <type_traits>
 
 #include "aimle/estimate/stats.h"
@@ -33,28 +34,43 @@ void write_controller(const ControllerState& controller, const LayerState& state
   if (state.memory.defined()) *state.memory.mutable_data_ptr<double>() = controller.memory;
 }
 
-/// One warning for a layer whose step size cannot work.
-void warn_if_stuck(const AdaptiveTarget& target, double alpha, double* stats) {
-  if (stats[kWarned] > 0.0) return;
-  if (stats[kIdleUpdates] >= kIdleLimit) {
+/// Guards the state of every layer: threads may run backward through one layer at once. It is held
+/// for some nanoseconds, and never while a warning is given, which may wait for Python.
+std::mutex& state_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+enum class Stuck { kNo, kIdle, kAtBound };
+
+/// Whether the step size of a layer cannot work, said once.
+Stuck newly_stuck(double* stats) {
+  if (stats[kWarned] > 0.0) return Stuck::kNo;
+  const Stuck stuck = stats[kIdleUpdates] >= kIdleLimit       ? Stuck::kIdle
+                      : stats[kUpdatesAtBound] >= kBoundLimit ? Stuck::kAtBound
+                                                              : Stuck::kNo;
+  if (stuck != Stuck::kNo) stats[kWarned] = 1.0;
+  return stuck;
+}
+
+void warn(Stuck stuck, const AdaptiveTarget& target, double alpha) {
+  if (stuck == Stuck::kIdle) {
     TORCH_WARN("[aimle] the step size lambda of a layer was 0 in ", kIdleLimit,
                " backward passes in a row, so that theta gets no gradient: theta is zero, or alpha "
                "is. AdaptiveTarget() with its defaults takes a step there too.");
-  } else if (stats[kUpdatesAtBound] >= kBoundLimit) {
+  } else if (stuck == Stuck::kAtBound) {
     TORCH_WARN("[aimle] alpha of a layer was at its ",
                alpha == target.alpha_min ? "lower" : "upper", " bound ", alpha, " for ",
                kBoundLimit,
                " updates: the step size does not adapt. Leave target_norm and alpha_range at their "
                "defaults, or widen alpha_range.");
-  } else {
-    return;
   }
-  stats[kWarned] = 1.0;
 }
 
 /// Moves the controller after a pass, and writes the stats.
 void update_state(const LayerSettings& settings, const BackwardReport& report,
                   const LayerState& state) {
+  std::unique_lock lock(state_mutex());
   double* stats = state.stats.defined() ? state.stats.mutable_data_ptr<double>() : nullptr;
   if (stats != nullptr) write_stats(report, stats);
   const auto* target = std::get_if<AdaptiveTarget>(&settings.estimator.target);
@@ -64,12 +80,15 @@ void update_state(const LayerSettings& settings, const BackwardReport& report,
   write_controller(controller, state);
   if (stats == nullptr) return;
   update_watch(*target, report.lambda_max, controller.alpha, stats);
-  warn_if_stuck(*target, controller.alpha, stats);
+  const Stuck stuck = newly_stuck(stats);
+  lock.unlock();
+  warn(stuck, *target, controller.alpha);
 }
 
 double alpha_of(const LayerCall& call, const LayerState& state) {
   const auto* target = std::get_if<AdaptiveTarget>(&call.estimator().target);
   if (target == nullptr) return 0.0;
+  const std::lock_guard lock(state_mutex());
   return step_alpha(*target, *state.alpha.const_data_ptr<double>(),
                     *state.updates.const_data_ptr<int64_t>(), call.settings().adapt);
 }

@@ -3,6 +3,7 @@
 import copy
 import io
 import math
+import threading
 import warnings
 
 import pytest
@@ -373,3 +374,24 @@ def test_a_state_of_another_rule_is_refused_with_a_remedy():
     with pytest.raises(RuntimeError, match=r"target=aimle\.AdaptiveTarget\(\)"):
         paper.load_state_dict(default.state_dict())
     default.load_state_dict(aimle.AIMLE(aimle.TopK(3)).state_dict())
+
+
+@pytest.mark.parametrize("kind", ["native", "callable"])
+def test_threads_that_share_a_layer_lose_no_update(kind: str):
+    def best(x: Tensor) -> Tensor:
+        return torch.nn.functional.one_hot(x.argmax(-1), x.shape[-1]).to(x.dtype)
+
+    layer = aimle.AIMLE(aimle.Argmax() if kind == "native" else best)
+    dy = torch.arange(4.0).expand(1, 1, 4)
+
+    def train() -> None:
+        theta = leaf(torch.zeros(1, 4))
+        for _ in range(400):
+            layer(theta).backward(dy)
+
+    threads = [threading.Thread(target=train) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert layer.updates == 800

@@ -5,6 +5,8 @@
 #include <torch/serialize.h>
 
 #include <sstream>
+#include <thread>
+#include <vector>
 
 #include "aimle/torch/module.h"
 
@@ -36,6 +38,24 @@ TEST(Layer, ReturnsHardSamplesAndAGradient) {
   EXPECT_EQ(layer.state().at("updates").item<int64_t>(), 1);
   EXPECT_GT(layer.state().at("reach").item<double>(), 0.0);
   EXPECT_GT(layer.stats().at("lambda_mean").item<double>(), 0.0);
+}
+
+TEST(Layer, ThreadsThatShareItLoseNoUpdate) {
+  const Layer layer(aimle::aimle(argmax()));
+  constexpr int kThreads = 2;
+  constexpr int kPasses = 5000;
+  const at::Tensor direction = at::arange(4, at::kFloat).add(1.0);
+  const at::Tensor key = a_key();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      const at::Tensor theta = at::zeros({1, 4}).requires_grad_(true);
+      for (int i = 0; i < kPasses; ++i)
+        layer(theta, {.key = key}).backward(direction.view({1, 1, 4}));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(layer.state().at("updates").item<int64_t>(), kThreads * kPasses);
 }
 
 TEST(Layer, SameKeySameSolution) {
