@@ -16,6 +16,7 @@ from types import ModuleType
 
 from aimle._program import EXPLAINED
 from aimle.report import Page, training
+from aimle.report.files import explain
 
 
 def _modules() -> dict[str, ModuleType]:
@@ -86,7 +87,7 @@ def main() -> int:
     try:
         draw(given.folders, given.out)
     except (OSError, ValueError, KeyError) as error:
-        print(f"no report: {error}", file=sys.stderr)
+        print(f"no report: {explain(error)}", file=sys.stderr)
         return EXPLAINED
     return 0
 

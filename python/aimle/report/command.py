@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from aimle._program import EXPLAINED
+from aimle.report.files import explain
 
 
 def run(module: str, about: str, draw: Callable[[Path], Path]) -> int:
@@ -22,6 +23,6 @@ def run(module: str, about: str, draw: Callable[[Path], Path]) -> int:
     try:
         draw(folder)
     except (OSError, ValueError) as error:
-        print(f"{folder}: {error}", file=sys.stderr)
+        print(f"{folder}: {explain(error)}", file=sys.stderr)
         return EXPLAINED
     return 0

@@ -6,11 +6,12 @@ import base64
 import html
 import io
 import math
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from aimle.report.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -117,8 +118,12 @@ class Page:
         figure.savefig(stream, format="svg")
         if path is not None and self._save_figures:
             path.parent.mkdir(exist_ok=True)
-            figure.savefig(path.with_suffix(".png"), dpi=160)
-            figure.savefig(path.with_suffix(".svg"))
+            for suffix in (".png", ".svg"):
+                content = io.BytesIO()
+                figure.savefig(
+                    content, format=suffix[1:], dpi=160 if suffix == ".png" else "figure"
+                )
+                write_atomically(path.with_suffix(suffix), content.getvalue())
         plt.close(figure)
         svg = stream.getvalue()
         svg = svg[svg.index("<svg") :]
@@ -201,9 +206,7 @@ class Page:
 
     def write(self, path: Path, footer: str = "") -> None:
         """Writes the page; an older one is replaced only by a complete one."""
-        temporary = path.with_name(path.name + ".tmp")
-        temporary.write_text(self.html(footer), encoding="utf-8")
-        os.replace(temporary, path)
+        write_atomically(path, self.html(footer).encode())
 
     @staticmethod
     def _caption(text: str) -> str:
