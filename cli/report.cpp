@@ -46,7 +46,9 @@ void add_report(CLI::App& app) {
   command->add_option("--out", request->out, "The page")->capture_default_str();
   command->callback([request] {
     for (const std::string& folder : request->folders) {
-      if (experiments::find_runs(folder).runs.empty() && !holds_a_study(folder)) {
+      const experiments::Listing found = experiments::find_runs(folder);
+      // The page names those that cannot be read.
+      if (found.runs.empty() && found.unreadable.empty() && !holds_a_study(folder)) {
         throw experiments::Failure("there are no runs and no studies in " + folder);
       }
     }

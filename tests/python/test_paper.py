@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from program import PROGRAM, aimle, fails, need_program
 
-from aimle.report import paper, training
+from aimle.report import paper, runs
 
 TINY = [
     *("paper", "--quick", "--entries", "dvae-k10", "--threads", "1"),
@@ -97,7 +97,7 @@ def test_the_paper_in_portions(tmp_path: Path) -> None:
         "full and quick form",
     ):
         assert shown in page, shown
-    ours = training.find_runs(out / "dvae-k10/aimle")[0].best()["test_loss"]
+    ours = runs.find_runs(out / "dvae-k10/aimle")[0][0].best()["test_loss"]
     assert f"{ours:.4g}" in page
 
 
@@ -249,7 +249,7 @@ def test_ours_stand_beside_the_row_they_fit() -> None:
     lines = [
         [{"epoch": e, "val_loss": 9 - e, "test_loss": e + seed} for e in (1, 2)] for seed in (0, 2)
     ]
-    group = training.Group("aimle", [training.Run(Path(), config, metrics) for metrics in lines])
+    group = runs.Group("aimle", [runs.Run(Path(), config, metrics) for metrics in lines])
     published = [
         {"settings": {"k": 10, "method": "aimle"}, "metrics": {"test_loss": [60.2, 1.5]}},
         {"settings": {"k": 10, "method": "aimle"}, "epoch": 1, "metrics": {"test_loss": [70.0]}},

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from aimle.report import training
+from aimle.report.runs import find_runs, group_runs
 
 
 def write_run(folder: Path, method: str, seed: int, losses: list[float]) -> None:
@@ -46,7 +47,7 @@ def runs(tmp_path: Path) -> Path:
 
 
 def test_seeds_make_one_curve(runs: Path) -> None:
-    groups = training.group_runs(training.find_runs(runs))
+    groups = group_runs(find_runs(runs)[0])
     assert [len(group.runs) for group in groups] == [2, 1]
     epochs, mean, deviation = groups[0].curve("val_loss")
     assert epochs == [1, 2, 3]
@@ -127,13 +128,86 @@ def test_list_names_what_it_could_not_read(program: Path, damaged, tmp_path: Pat
     assert done.stdout == ""
 
 
-def test_a_page_names_what_it_left_out(damaged, capsys: pytest.CaptureFixture) -> None:
+WRONG = [
+    ("bad_metrics/metrics.jsonl", "it is cut off or damaged: line 1 is not valid JSON"),
+    ("cut/config.json", "it is cut off or damaged: line 1 is not valid JSON"),
+    ("no_epoch/metrics.jsonl", "it is damaged: line 1 names no epoch"),
+    ("no_settings/config.json", "it is damaged: there are no settings"),
+    ("not_begun/metrics.jsonl", "no epoch is complete yet"),
+    ("numbers/metrics.jsonl", "it is damaged: line 1 is not a JSON object"),
+    ("selects_a_number/config.json", "it is damaged: select is not text"),
+]
+
+
+def test_a_page_names_what_it_left_out(program: Path, damaged, tmp_path: Path) -> None:
+    """One line for each on standard error and on the page; the other runs are there."""
+    pytest.importorskip("matplotlib")
+    runs, _ = damaged
+    whole = (runs / "ste" / "config.json").read_text()
+    damage(runs / "no_epoch", whole, '{"val_loss": 3}\n')
+    damage(runs / "not_begun", whole)
+    out = tmp_path / "page.html"
+    done = report(program, runs, "--out", out)
+    assert done.returncode == 0, done.stderr
+    *lines, last = done.stderr.splitlines()
+    assert last == f"wrote {out}"
+    assert len(lines) == len(WRONG)
+    page = out.read_text()
+    for line, (file, wrong) in zip(lines, WRONG, strict=True):
+        assert line.startswith(f"left out: {runs / file}: {wrong}; ")
+        assert f"<li><code>{runs / file}</code>: {wrong}; " in page
+    assert "3 run" in page
+    assert "aimle train dvae --method ste" in page
+
+
+def test_a_damaged_run_among_the_folders_given(program: Path, damaged, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
     runs, broken = damaged
-    assert len(training.find_runs(runs)) == 3
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 5
-    for line, folder in zip(lines, broken, strict=True):
-        assert line.startswith(f"left out: {folder} could not be read: ")
+    out = tmp_path / "page.html"
+    done = report(program, runs / "ste", broken[1], "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert f"left out: {broken[1]}/config.json: " in done.stderr
+    out.unlink()
+    done = report(program, broken[1], "--out", out)  # nothing else to draw
+    assert done.returncode == 1
+    remedy = "restore it from a copy or compute it again"
+    assert done.stderr.splitlines() == [
+        f"left out: {broken[1]}/config.json: it is cut off or damaged: line 1 is not valid JSON; "
+        + remedy,
+        "aimle: no report was written",
+    ]
+    assert not out.exists()
+
+
+def test_a_damaged_study_or_picture_leaves_the_rest(
+    program: Path, runs: Path, studies: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    torn = tmp_path / "torn"
+    shutil.copytree(studies / "samples", torn)
+    with (torn / "results.jsonl").open("a") as file:
+        file.write('{"estimator": "st')
+    lines = len((torn / "results.jsonl").read_text().splitlines())
+    pictures = runs / "ste" / "pictures"
+    pictures.mkdir()
+    (pictures / "samples.png").write_bytes(b"\x89PNG and no more")
+    (runs / "aimle" / "seed-0" / "exhibits.json").write_text("{")
+    config = json.loads((runs / "aimle" / "seed-0" / "config.json").read_text())
+    for run in ("seed-0", "seed-1"):
+        file = runs / "aimle" / run / "config.json"
+        file.write_text(json.dumps(config | {"experiment": "nri"}))
+    out = tmp_path / "page.html"
+    done = report(program, runs, studies / "diagnose", torn, "--out", out)
+    assert done.returncode == 0, done.stderr
+    for place in (pictures / "samples.png", runs / "aimle/seed-0/exhibits.json"):
+        assert f"left out: {place}: it is cut off or damaged: " in done.stderr
+    wrong = f"it is cut off or damaged: line {lines} is not valid JSON"
+    assert f"left out: {torn}/results.jsonl: {wrong}; " in done.stderr
+    page = out.read_text()
+    assert f"<code>{torn}/results.jsonl</code>: {wrong}" in page
+    assert "1 folder" in page
+    assert f"Which estimator? <code>{studies}/diagnose</code>" in page
+    assert "How close are the gradients?" not in page
 
 
 @pytest.mark.parametrize(
@@ -216,7 +290,7 @@ def test_runs_and_studies_share_a_page(program: Path, runs: Path, studies: Path,
     out = tmp_path / "page.html"
     done = report(program, runs, runs / "ste", studies, "--out", out)
     assert done.returncode == 0, done.stderr
-    assert f"left out: {runs}/foreign/study.json could not be read" in done.stderr
+    assert f"left out: {runs}/foreign: it is damaged: there is no 'study'" in done.stderr
     page = out.read_text()
     check(page)
     headings = re.findall(r"<h2>(.*?)</h2>", page)

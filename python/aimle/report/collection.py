@@ -16,7 +16,9 @@ from types import ModuleType
 
 from aimle._program import EXPLAINED
 from aimle.report import Page, training
-from aimle.report.files import explain
+from aimle.report.files import UnreadableError, explain
+from aimle.report.runs import Run
+from aimle.report.runs import find_runs as runs_below
 
 
 def _modules() -> dict[str, ModuleType]:
@@ -26,26 +28,23 @@ def _modules() -> dict[str, ModuleType]:
     return {"study.json": synth, "diagnosis.json": diagnose}
 
 
-def _find_runs(folders: Iterable[Path]) -> list[training.Run]:
+def find_runs(folders: Iterable[Path]) -> tuple[list[Run], list[UnreadableError]]:
     """Each once, also where a folder is given beside one that it lies in."""
-    found = [run for folder in folders for run in training.find_runs(folder)]
-    return list({run.folder.resolve(): run for run in found}.values())
+    runs: dict[Path, Run] = {}
+    unreadable: dict[Path, UnreadableError] = {}
+    for folder in folders:
+        found, damaged = runs_below(folder)
+        runs |= {run.folder.resolve(): run for run in found}
+        unreadable |= {error.place.resolve(): error for error in damaged}
+    return list(runs.values()), list(unreadable.values())
 
 
 def find_studies(folders: Iterable[Path]) -> list[tuple[Path, ModuleType]]:
-    """Folders of studies and what draws them, each once.
-
-    What is no study, or cannot be read, is named on standard error and left out.
-    """
+    """Folders of studies and what draws them, each once."""
     studies: dict[Path, tuple[Path, ModuleType]] = {}
     for folder in folders:
         for name, module in _modules().items():
             for file in sorted(folder.rglob(name)):
-                try:
-                    module.headline(file.parent)
-                except (OSError, ValueError, LookupError, TypeError) as error:
-                    print(f"left out: {file} could not be read: {error!r}", file=sys.stderr)
-                    continue
                 studies.setdefault(file.resolve(), (file.parent, module))
     return list(studies.values())
 
@@ -56,24 +55,38 @@ def _title(experiments: Sequence[str], studies: int) -> str:
     return "; ".join(parts)
 
 
-def draw(folders: Sequence[Path], out: Path) -> None:
-    """Writes the page; a ValueError if there is nothing to draw."""
-    runs, studies = _find_runs(folders), find_studies(folders)
-    if not runs and not studies:
-        raise ValueError("no runs with metrics and no studies in " + ", ".join(map(str, folders)))
-    experiments = list(dict.fromkeys(run.config["experiment"] for run in runs))
-    counts = [f"{len(runs)} run(s)"] if runs else []
-    counts += [f"{len(studies)} folder(s) of studies"] if studies else []
-    page = Page(_title(experiments, len(studies)), ", ".join(counts), save_figures=False)
-    training.fill(page, runs)
-    for folder, module in studies:
+def _add_study(page: Page, folder: Path, module: ModuleType) -> bool:
+    """False if it is damaged."""
+    with page.part_of(folder):
         title, about = module.headline(folder)
         page.heading(f"{title} `{folder}`")
         page.paragraph(about)
         module.fill(page, folder)
+        return True
+    return False
+
+
+def draw(folders: Sequence[Path], out: Path) -> bool:
+    """Writes the page; False if nothing can be read, a ValueError if there is nothing to draw."""
+    runs, unreadable = find_runs(folders)
+    studies = find_studies(folders)
+    if not runs and not unreadable and not studies:
+        raise ValueError("no runs and no studies in " + ", ".join(map(str, folders)))
+    page = Page("", save_figures=False)
+    for error in unreadable:
+        page.leave_out(error)
+    training.fill(page, runs)
+    drawn = sum([_add_study(page, folder, module) for folder, module in studies])
+    if not runs and not drawn:
+        return False
+    experiments = list(dict.fromkeys(run.config["experiment"] for run in runs))
+    counts = [f"{len(runs)} run(s)"] if runs else []
+    counts += [f"{drawn} folder(s) of studies"] if drawn else []
+    page.title, page.subtitle = _title(experiments, drawn), ", ".join(counts)
     versions = {json.dumps(run.config.get("versions", {})) for run in runs}
     commits = {run.config.get("commit", "") for run in runs}
     page.write(out, f"{', '.join(sorted(versions))} {', '.join(sorted(commits))}".strip())
+    return True
 
 
 def main() -> int:
@@ -85,11 +98,11 @@ def main() -> int:
         print("matplotlib is not installed: nothing can be drawn", file=sys.stderr)
         return 1
     try:
-        draw(given.folders, given.out)
+        drawn = draw(given.folders, given.out)
     except (OSError, ValueError, KeyError) as error:
         print(f"no report: {explain(error)}", file=sys.stderr)
         return EXPLAINED
-    return 0
+    return 0 if drawn else EXPLAINED
 
 
 if __name__ == "__main__":

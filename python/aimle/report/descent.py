@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
 from aimle.report import Page, figures
+from aimle.report.files import read_csv, read_json_lines
 
 Key = tuple[str, float | None, int]  # estimator, lambda, samples
 
@@ -42,19 +41,17 @@ def _float(text: str) -> float | None:
 def read(folder: Path) -> list[Descent]:
     """Every estimator at its best learning rate, in the order of the study."""
     curves: dict[tuple[Key, float], list[list[float]]] = defaultdict(list)
-    with (folder / "results.jsonl").open() as file:
-        for text in file:
-            row = json.loads(text)
-            key = (row["estimator"], row["lambda"], row["samples"])
-            curves[key, row["learning_rate"]].append(row["gaps"])
+    for row in read_json_lines(folder / "results.jsonl"):
+        curves[(row["estimator"], row["lambda"], row["samples"]), row["learning_rate"]].append(
+            row["gaps"]
+        )
     best: dict[Key, dict[str, str]] = {}
-    with (folder / "training.csv").open(newline="") as file:
-        for line in csv.DictReader(file):
-            key = (line["estimator"], _float(line["lambda"]), int(line["samples"]))
-            so_far = best.get(key)
-            gap = float(line["average_gap_mean"])
-            if so_far is None or gap < float(so_far["average_gap_mean"]):
-                best[key] = line
+    for line in read_csv(folder / "training.csv"):
+        key = (line["estimator"], _float(line["lambda"]), int(line["samples"]))
+        so_far = best.get(key)
+        gap = float(line["average_gap_mean"])
+        if so_far is None or gap < float(so_far["average_gap_mean"]):
+            best[key] = line
     return [
         Descent(
             key=key,

@@ -5,12 +5,12 @@ Reads diagnosis.json; writes figures as PNG and SVG, and report.html.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 from aimle.report import Page, figures, run
+from aimle.report.files import read_json
 
 Row = dict[str, Any]
 
@@ -130,7 +130,7 @@ def _fill(page: Page, folder: Path, found: Row) -> None:
 
 
 def _read(folder: Path) -> Row:
-    return json.loads((folder / "diagnosis.json").read_text())
+    return read_json(folder / "diagnosis.json")
 
 
 def headline(folder: Path) -> tuple[str, str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from aimle.report.files import read_json
 from aimle.report.page import Page
 
 _RIGHT, _WRONG, _MISSED = "#188a4b", "#d9641e", "#7f8b97"
@@ -77,4 +77,4 @@ def draw_exhibits(page: Page, experiment: str, folder: Path, label: str) -> None
     """Adds what the run in this folder shows, if it shows anything."""
     file = folder / "exhibits.json"
     if experiment in _DRAW and file.is_file():
-        _DRAW[experiment](page, json.loads(file.read_text()), label)
+        _DRAW[experiment](page, read_json(file), label)

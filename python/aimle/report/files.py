@@ -1,10 +1,24 @@
-"""Files that are complete or not there."""
+"""Files of runs and studies: damaged ones are named, written ones are whole."""
 
 from __future__ import annotations
 
 import contextlib
+import csv
+import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+RESTORE = "restore it from a copy or compute it again"
+
+
+class UnreadableError(ValueError):
+    """A file or folder that cannot be read: what is wrong with it and what to do."""
+
+    def __init__(self, place: Path, wrong: str, remedy: str = RESTORE) -> None:
+        super().__init__(f"{place}: {wrong}; {remedy}")
+        self.place, self.wrong, self.remedy = place, wrong, remedy
 
 
 class CannotWriteError(OSError):
@@ -19,6 +33,68 @@ def explain(error: Exception) -> str:
         remedy = "free some space or choose another place"
         return f"cannot write {error.filename}: {error.strerror}; {remedy}"
     return f"cannot read {error.filename}: {error.strerror}"
+
+
+def _read_text(file: Path) -> str:
+    try:
+        if file.exists() and not file.is_file():
+            raise UnreadableError(file, "it is not a regular file", "move it away")
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise UnreadableError(file, "it is damaged: it is not text in UTF-8") from None
+    except FileNotFoundError:
+        raise UnreadableError(file, "it is missing") from None
+    except OSError as error:
+        wrong = f"it cannot be read: {error.strerror}"
+        raise UnreadableError(file, wrong, "make it readable") from None
+
+
+def _parse(file: Path, text: str, first_line: int = 1) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        wrong = f"it is cut off or damaged: line {first_line + error.lineno - 1} is not valid JSON"
+        raise UnreadableError(file, wrong) from None
+    except RecursionError:
+        raise UnreadableError(file, "it is damaged: it is nested too deeply") from None
+
+
+def read_json(file: Path) -> Any:
+    """The value in a file of JSON, or an UnreadableError."""
+    return _parse(file, _read_text(file))
+
+
+def read_json_lines(file: Path) -> list[dict[str, Any]]:
+    """The object in each line, or an UnreadableError that names the first bad line."""
+    rows = []
+    for number, line in enumerate(_read_text(file).splitlines(), 1):
+        row = _parse(file, line, number)
+        if not isinstance(row, dict):
+            raise UnreadableError(file, f"it is damaged: line {number} is not a JSON object")
+        rows.append(row)
+    return rows
+
+
+def read_csv(file: Path) -> list[dict[str, str]]:
+    """The lines below the header, by its names, or an UnreadableError."""
+    return list(csv.DictReader(_read_text(file).splitlines()))
+
+
+@contextlib.contextmanager
+def naming_damage(place: Path) -> Iterator[None]:
+    """Errors of contents that are not as expected become an UnreadableError of the place."""
+    try:
+        yield
+    except (UnreadableError, CannotWriteError):
+        raise
+    except KeyError as error:
+        raise UnreadableError(place, f"it is damaged: there is no {error}") from error
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        wrong = "it is damaged, or its files do not belong together"
+        raise UnreadableError(place, wrong) from error
+    except OSError as error:
+        wrong = f"it cannot be read: {error.strerror}"
+        raise UnreadableError(place, wrong, "make it readable") from error
 
 
 def _is_alive(process: int) -> bool:

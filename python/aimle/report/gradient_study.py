@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 from collections import defaultdict
 from dataclasses import dataclass
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aimle.report import figures
+from aimle.report.files import read_csv, read_json, read_json_lines
 
 Key = tuple[str, float | None]  # estimator, fixed lambda
 
@@ -47,12 +46,11 @@ class Study:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.about = json.loads((folder / "study.json").read_text())
+        self.about = read_json(folder / "study.json")
         self.settings: dict[str, Any] = self.about["settings"]
-        self.rows = [json.loads(line) for line in (folder / "results.jsonl").open()]
+        self.rows = read_json_lines(folder / "results.jsonl")
         self.cells = self._cells()
-        with (Path(__file__).parent / "expected_gradient_study.json").open() as file:
-            self.expected = json.load(file)
+        self.expected = read_json(Path(__file__).with_name("expected_gradient_study.json"))
 
     def _cells(self) -> list[Cell]:
         errors: dict[tuple, list[float]] = defaultdict(list)
@@ -61,10 +59,8 @@ class Study:
             key = (row["estimator"], row["n"], row["samples"], _lambda_key(row))
             errors[key].append(row["relative_error"] ** 2)
             fixed[row["estimator"]] = row["fixed_lambda"]
-        with (self.folder / "summary.csv").open(newline="") as file:
-            lines = list(csv.DictReader(file))
         cells = []
-        for line in lines:
+        for line in read_csv(self.folder / "summary.csv"):
             is_fixed = fixed[line["estimator"]]
             step = _float(line["lambda"])
             key = (

@@ -7,11 +7,13 @@ import html
 import io
 import math
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from aimle.report.files import write_atomically
+from aimle.report.files import UnreadableError, naming_damage, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,8 +102,25 @@ class Page:
         self.title = title
         self.subtitle = subtitle
         self._parts: list[str] = []
+        self._left_out: list[UnreadableError] = []
         self._figures = 0
         self._save_figures = save_figures
+
+    def leave_out(self, what: UnreadableError) -> None:
+        """Names what is missing from the page, at its top and on standard error."""
+        print(f"left out: {what}", file=sys.stderr)
+        self._left_out.append(what)
+
+    @contextmanager
+    def part_of(self, place: Path) -> Iterator[None]:
+        """Adds what follows as a whole, or leaves it out and names the place if that is damaged."""
+        before = len(self._parts)
+        try:
+            with naming_damage(place):
+                yield
+        except UnreadableError as error:
+            del self._parts[before:]
+            self.leave_out(error)
 
     def heading(self, text: str) -> None:
         self._parts.append(f"<h2>{_marked(text)}</h2>")
@@ -200,6 +219,7 @@ class Page:
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>{html.escape(self.title)}</title><style>{_CSS}</style></head>\n<body><main>"
             f"<header><h1>{_marked(self.title)}</h1>{subtitle}</header>\n"
+            + self._missing()
             + "\n".join(self._parts)
             + f"\n{foot}</main></body></html>\n"
         )
@@ -207,6 +227,20 @@ class Page:
     def write(self, path: Path, footer: str = "") -> None:
         """Writes the page; an older one is replaced only by a complete one."""
         write_atomically(path, self.html(footer).encode())
+
+    def _missing(self) -> str:
+        """A box under the title that names what was left out."""
+        if not self._left_out:
+            return ""
+        lines = "".join(
+            f"<li><code>{html.escape(str(e.place))}</code>: {html.escape(e.wrong)}; "
+            f"{html.escape(e.remedy)}</li>"
+            for e in self._left_out
+        )
+        return (
+            '<aside class="missing"><strong>Left out, because it could not be read:</strong>'
+            f"<ul>{lines}</ul></aside>\n"
+        )
 
     @staticmethod
     def _caption(text: str) -> str:

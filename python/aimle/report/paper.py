@@ -6,7 +6,6 @@ what ours substitutes and reduces, the published numbers (published.json) beside
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
 from collections.abc import Sequence
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from aimle.report import Page, run, synth, training
+from aimle.report.files import read_json
+from aimle.report.runs import Group, Run, find_runs, group_runs
 
 Row = dict[str, Any]
 
@@ -31,13 +32,13 @@ def _theirs(value: Sequence[float]) -> str:
     return " ± ".join(f"{number:g}" for number in value) or "–"
 
 
-def fits(row: Row, group: training.Group) -> bool:
+def fits(row: Row, group: Group) -> bool:
     """Whether the group was run with the settings of a published row."""
     settings = group.runs[0].config["settings"]
     return all(str(settings.get(name)) == str(value) for name, value in row["settings"].items())
 
 
-def ours(row: Row, group: training.Group, metric: str) -> list[float]:
+def ours(row: Row, group: Group, metric: str) -> list[float]:
     """At the published epoch, or at the one that each run's own metric chooses."""
     values = []
     for single in group.runs:
@@ -48,14 +49,14 @@ def ours(row: Row, group: training.Group, metric: str) -> list[float]:
     return values
 
 
-def compare(rows: Sequence[Row], groups: Sequence[training.Group]) -> list[list[object]]:
+def compare(rows: Sequence[Row], groups: Sequence[Group]) -> list[list[object]]:
     """A line for each published row, and one more for every further group that fits it."""
     lines: list[list[object]] = []
     for row in rows:
         what = ", ".join(f"{name}={value}" for name, value in row["settings"].items())
         what += f", epoch {row['epoch']}" if "epoch" in row else ""
         what += f" ({row['name']})" if "name" in row else ""
-        fitting: list[training.Group | None] = [g for g in groups if fits(row, g)]
+        fitting: list[Group | None] = [g for g in groups if fits(row, g)]
         for group in fitting or [None]:
             line: list[object] = [what]
             for metric, value in row["metrics"].items():
@@ -78,7 +79,7 @@ def _belongs(row: Row, entry: dict[str, Any]) -> bool:
     return row["experiment"] == kind and wanted.get(kind) == part
 
 
-def _side_by_side(page: Page, published: Row, entry: Row, groups: list[training.Group]) -> None:
+def _side_by_side(page: Page, published: Row, entry: Row, groups: list[Group]) -> None:
     rows = [row for row in published["rows"] if _belongs(row, entry)]
     if not rows:
         page.paragraph("No published number to put beside: the paper has a figure only.")
@@ -93,6 +94,17 @@ def _side_by_side(page: Page, published: Row, entry: Row, groups: list[training.
     )
 
 
+def _read_runs(page: Page, places: Sequence[Path]) -> list[Run]:
+    runs = []
+    for place in places:
+        found, unreadable = find_runs(place)
+        runs += found
+        for error in unreadable:
+            page.leave_out(error)
+            page.paragraph(f"Left out, because it could not be read: `{error.place}`.")
+    return runs
+
+
 def _section(page: Page, number: int, entry: Row, folder: Path, published: Row) -> None:
     page.heading(f"{number}. {entry['title']}")
     page.paragraph(entry["paper"])
@@ -105,12 +117,13 @@ def _section(page: Page, number: int, entry: Row, folder: Path, published: Row) 
     places = [folder / command["folder"] for command in entry["commands"]]
     if entry["experiment"] == "synth":
         for place in places:
-            if (place / "study.json").is_file():
-                synth.fill(page, place)
+            if (place / "study.json").exists():
+                with page.part_of(place):
+                    synth.fill(page, place)
         if not places:
             page.paragraph("Not run.")
         return
-    groups = training.group_runs([found for place in places for found in training.find_runs(place)])
+    groups = group_runs(_read_runs(page, places))
     _side_by_side(page, published, entry, groups)
     if groups:
         training.show_curves(page, groups)
@@ -131,8 +144,8 @@ def _contents(page: Page, entries: Sequence[Row]) -> None:
 
 def draw(folder: Path) -> Path:
     """report.html of a folder."""
-    state = json.loads((folder / "paper.json").read_text())
-    published = json.loads(Path(__file__).with_name("published.json").read_text())
+    state = read_json(folder / "paper.json")
+    published = read_json(Path(__file__).with_name("published.json"))
     entries = state["entries"]
     forms = sorted({entry["form"] for entry in entries if entry["commands"]})
     seconds = sum(command["seconds"] for entry in entries for command in entry["commands"])

@@ -14,6 +14,7 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from aimle.report import Page, descent, figures, run
+from aimle.report.files import read_json
 from aimle.report.gradient_study import Cell, Key, Study, deviation
 
 _PAPERS = ("aimle", "aimle_forward", "imle", "imle_central", "ste", "sfe")
@@ -355,13 +356,13 @@ def _subtitle(about: dict[str, Any]) -> str:
 
 def headline(folder: Path) -> tuple[str, str]:
     """The question of a folder's study, and its setting."""
-    about = json.loads((folder / "study.json").read_text())
+    about = read_json(folder / "study.json")
     return _STUDIES[about["study"]][0], _subtitle(about)
 
 
 def fill(page: Page, folder: Path) -> None:
     """Figures and tables of a folder, on any page."""
-    about = json.loads((folder / "study.json").read_text())
+    about = read_json(folder / "study.json")
     page.paragraph(
         "Each estimator gives the gradient of E f(z) with respect to θ; the true one is known in "
         "closed form. The cosine of the two is 1 where the estimate points the right way. Every "
@@ -376,7 +377,7 @@ def fill(page: Page, folder: Path) -> None:
 
 def draw(folder: Path) -> Path:
     """Figures and report.html of a folder."""
-    about = json.loads((folder / "study.json").read_text())
+    about = read_json(folder / "study.json")
     page = Page(*headline(folder))
     fill(page, folder)
     path = folder / "report.html"

@@ -1,0 +1,145 @@
+"""Runs of `aimle train`: read from their folders, and grouped by their settings."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import statistics
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aimle.report.files import UnreadableError, read_json, read_json_lines
+
+# What the runs of a group may differ in.
+_FREE = {"seed", "checkpoint_seconds", "checkpoint_steps"}
+
+
+@dataclass
+class Run:
+    folder: Path
+    config: dict[str, Any]
+    metrics: list[dict[str, Any]]
+
+    def best(self) -> dict[str, Any]:
+        """The epoch that the run's own metric chooses."""
+        metric = self.config.get("select", "val_loss")
+        if metric not in self.metrics[0]:
+            metric = "train_loss"
+        sign = -1 if metric in self.config.get("maximised", []) else 1
+        known = [line for line in self.metrics if isinstance(line.get(metric), int | float)]
+        return min(known, key=lambda line: sign * line[metric]) if known else self.metrics[-1]
+
+
+@dataclass
+class Group:
+    """Runs that differ in their seeds only."""
+
+    label: str
+    runs: list[Run] = field(default_factory=list)
+
+    def curve(self, metric: str) -> tuple[list[int], list[float], list[float]]:
+        """Epochs, means over seeds, standard deviations."""
+        values: dict[int, list[float]] = defaultdict(list)
+        for run in self.runs:
+            for line in run.metrics:
+                if isinstance(line.get(metric), int | float):
+                    values[line["epoch"]].append(float(line[metric]))
+        epochs = sorted(values)
+        return epochs, [mean(values[e]) for e in epochs], [deviation(values[e]) for e in epochs]
+
+
+def mean(values: Sequence[float]) -> float:
+    return statistics.fmean(values) if values else math.nan
+
+
+def deviation(values: Sequence[float]) -> float:
+    return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+# What a run writes into its config.json, as far as reports use it.
+_TYPES: dict[str, type] = {
+    "experiment": str,
+    "settings": dict,
+    "select": str,
+    "maximised": list,
+    "command": str,
+    "commit": str,
+    "versions": dict,
+}
+_NAMES = {str: "text", dict: "an object", list: "a list"}
+
+
+def _read_run(folder: Path) -> Run | None:
+    """None if the config.json is another program's; an UnreadableError if a file is damaged."""
+    file = folder / "config.json"
+    config = read_json(file)
+    if not isinstance(config, dict) or "experiment" not in config:
+        return None
+    if "settings" not in config:
+        raise UnreadableError(file, "it is damaged: there are no settings")
+    for name, kind in _TYPES.items():
+        if not isinstance(config.get(name, kind()), kind):
+            raise UnreadableError(file, f"it is damaged: {name} is not {_NAMES[kind]}")
+    lines = folder / "metrics.jsonl"
+    metrics = read_json_lines(lines) if lines.exists() else []
+    if not metrics:
+        remedy = "train it further with --resume, or wait for its first epoch"
+        raise UnreadableError(lines, "no epoch is complete yet", remedy)
+    for number, line in enumerate(metrics, 1):
+        if type(line.get("epoch")) is not int:
+            raise UnreadableError(lines, f"it is damaged: line {number} names no epoch")
+    return Run(folder, config, metrics)
+
+
+def find_runs(folder: Path) -> tuple[list[Run], list[UnreadableError]]:
+    """Every run in the folder and below, and what could not be read."""
+    runs, unreadable = [], []
+
+    def add_closed(error: OSError) -> None:
+        wrong = f"the folder cannot be read: {error.strerror}"
+        unreadable.append(UnreadableError(Path(error.filename), wrong, "make it readable"))
+
+    for place, below, files in os.walk(folder, onerror=add_closed):
+        below.sort()
+        if "config.json" not in files and "config.json" not in below:
+            continue
+        try:
+            run = _read_run(Path(place))
+        except UnreadableError as error:
+            unreadable.append(error)
+            continue
+        if run is not None:
+            runs.append(run)
+    return runs, unreadable
+
+
+def settings_of(run: Run) -> dict[str, Any]:
+    return {k: v for k, v in run.config["settings"].items() if k not in _FREE}
+
+
+def differing_settings(runs: Sequence[Run]) -> list[str]:
+    """The settings that tell the runs apart."""
+    names = list(dict.fromkeys(name for run in runs for name in settings_of(run)))
+    return [n for n in names if len({str(settings_of(run).get(n)) for run in runs}) > 1]
+
+
+def group_runs(runs: Sequence[Run]) -> list[Group]:
+    """One group for each combination of settings.
+
+    Named by the method and what tells them apart, or by the folder where that is too much.
+    """
+    differing = [name for name in differing_settings(runs) if name != "method"]
+    groups: dict[str, Group] = {}
+    for run in runs:
+        settings = settings_of(run)
+        method = str(settings.get("method", ""))
+        parts = [f"{n}={settings[n]}" for n in differing if settings.get(n, "") != ""]
+        key = json.dumps(settings, sort_keys=True)
+        folder = run.folder.parent if run.folder.name.startswith("seed-") else run.folder
+        label = ", ".join([method, *parts]) if len(parts) <= 2 else f"{method}, {folder}"
+        groups.setdefault(key, Group(label)).runs.append(run)
+    return list(groups.values())
