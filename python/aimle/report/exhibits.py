@@ -57,14 +57,14 @@ def draw_graphs(page: Page, graphs: list[dict[str, Any]], label: str) -> None:
 
 def show_reviews(page: Page, reviews: list[dict[str, Any]], label: str) -> None:
     """Reviews with the chosen words on a ground and the annotated ones underlined."""
-    page.paragraph(f"Annotated reviews, {label}.")
-    for review in reviews:
-        chosen, annotated = set(review["chosen"]), set(review["annotated"])
-        page.words(
-            [(w, i in chosen, i in annotated) for i, w in enumerate(review["words"])],
-            f"Rating {review['rating']:.2f}, predicted {review['predicted']:.2f}; "
-            f"{len(chosen & annotated)} of {len(chosen)} chosen words are annotated.",
-        )
+    with page.folded(f"Annotated reviews, {label}"):
+        for review in reviews:
+            chosen, annotated = set(review["chosen"]), set(review["annotated"])
+            page.words(
+                [(w, i in chosen, i in annotated) for i, w in enumerate(review["words"])],
+                f"Rating {review['rating']:.2f}, predicted {review['predicted']:.2f}; "
+                f"{len(chosen & annotated)} of {len(chosen)} chosen words are annotated.",
+            )
 
 
 _DRAW: dict[str, Callable[[Page, list[dict[str, Any]], str], None]] = {

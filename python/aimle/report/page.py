@@ -14,46 +14,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from aimle.report.files import UnreadableError, naming_damage, write_atomically
+from aimle.report.stylesheet import CSS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_CSS = """
-:root { --ink: #1d2733; --soft: #5b6b7b; --line: #e3e8ee; --accent: #1f6fb2; --best: #e8f5ee; }
-* { box-sizing: border-box; }
-body { margin: 0; background: #f6f8fa; color: var(--ink);
-  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; }
-main { max-width: 1120px; margin: 0 auto; padding: 40px 28px 72px; background: #fff;
-  min-height: 100vh; box-shadow: 0 0 24px rgba(20, 40, 60, .06); }
-header { border-bottom: 3px solid var(--accent); margin-bottom: 24px; padding-bottom: 12px; }
-h1 { font-size: 30px; line-height: 1.2; margin: 0 0 6px; letter-spacing: -.01em; }
-header p { margin: 0; color: var(--soft); }
-h2 { font-size: 21px; margin: 40px 0 10px; }
-p { margin: 10px 0; max-width: 84ch; }
-code { font: .9em ui-monospace, SFMono-Regular, Menlo, Consolas, monospace;
-  background: #f0f3f7; padding: 1px 5px; border-radius: 4px; }
-figure { margin: 22px 0; }
-figure svg, figure img { max-width: 100%; height: auto; display: block; }
-figcaption, caption { color: var(--soft); font-size: 14px; text-align: left; }
-figcaption { margin-top: 8px; max-width: 96ch; }
-caption { caption-side: top; padding: 0 0 8px; }
-.table { overflow-x: auto; margin: 18px 0; }
-table { border-collapse: collapse; font-size: 14px; font-variant-numeric: tabular-nums; }
-th, td { padding: 5px 12px; border-bottom: 1px solid var(--line); text-align: right;
-  white-space: nowrap; }
-th { border-bottom: 2px solid #c4ced8; font-weight: 600; vertical-align: bottom; }
-th:first-child, td:first-child, td.text, th.text { text-align: left; }
-td.best { background: var(--best); font-weight: 600; }
-td.note { color: var(--soft); }
-td.text:last-child { white-space: normal; }
-.words { font-size: 15px; line-height: 1.8; margin: 18px 0; max-width: 96ch; }
-.words .chosen { background: #ffe9a8; border-radius: 4px; padding: 1px 3px; }
-.words .annotated { border-bottom: 2px solid #188a4b; }
-.words p { color: var(--soft); font-size: 14px; margin: 4px 0 0; }
-tbody tr:hover { background: #f7fafc; }
-footer { margin-top: 48px; border-top: 1px solid var(--line); padding-top: 12px;
-  color: var(--soft); font-size: 13px; }
-"""
+_LONG = 32  # characters of a cell that may take several lines
+_PLAIN = re.compile(r"[-+−]?\d+(\.\d+)?|–?")
+# A value as tables spell it: a number, mean ± deviation, with a unit, or a dash.
+_NUMBER = re.compile(r"[-+−]?\d[\d ,.]*(e[-+]?\d+)?( ± [\d.]+(e[-+]?\d+)?)?( (s|ms|µs|%))?|–?")
+
+
+def count_of(number: int, noun: str, plural: str = "") -> str:
+    """1 run, 2 runs."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def _marked(text: str) -> str:
@@ -80,6 +54,30 @@ def _cell(value: object) -> str:
     return _marked(str(value))
 
 
+def _header(name: str) -> str:
+    """Short names stay on one line."""
+    return _marked(name if len(name) > 12 else name.replace(" ", "\u00a0"))
+
+
+def _is_text(values: Sequence[object]) -> bool:
+    """Whether a column is of words, which are aligned to the left."""
+    texts = [value for value in values if isinstance(value, str)]
+    return bool(texts) and not all(_NUMBER.fullmatch(text) for text in texts)
+
+
+def _aligned(cells: Sequence[str]) -> list[str]:
+    """Numbers with invisible digits at their end, so that decimal points stand below each other."""
+    if not all(_PLAIN.fullmatch(cell) for cell in cells):
+        return list(cells)
+    decimals = [len(cell.partition(".")[2]) for cell in cells]
+    filled = []
+    for cell, own in zip(cells, decimals, strict=True):
+        pad = ("" if own else ".") + "0" * (max(decimals) - own) if own < max(decimals) else ""
+        hidden = f'<span class="pad" aria-hidden="true">{pad}</span>'
+        filled.append(cell + hidden if pad and cell[-1:].isdecimal() else cell)
+    return filled
+
+
 def _best_rows(
     rows: Sequence[Sequence[object]], column: int, wanted: Literal["min", "max"]
 ) -> set[int]:
@@ -94,6 +92,13 @@ def _best_rows(
     return {i for i, value in values.items() if value == best}
 
 
+def _spell(value: object) -> str:
+    """A setting as it is given on the command line."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ", ".join(map(_spell, value)) if isinstance(value, list) else str(value)
+
+
 class Page:
     """A report; see the package for an example."""
 
@@ -104,6 +109,7 @@ class Page:
         self._parts: list[str] = []
         self._left_out: list[UnreadableError] = []
         self._figures = 0
+        self._level = 2
         self._save_figures = save_figures
 
     def leave_out(self, what: UnreadableError) -> None:
@@ -123,7 +129,24 @@ class Page:
             self.leave_out(error)
 
     def heading(self, text: str) -> None:
-        self._parts.append(f"<h2>{_marked(text)}</h2>")
+        self._parts.append(f"<h{self._level}>{_marked(text)}</h{self._level}>")
+
+    @contextmanager
+    def section(self, text: str) -> Iterator[None]:
+        """A heading; headings within are of the next level."""
+        self.heading(text)
+        self._level += 1
+        try:
+            yield
+        finally:
+            self._level -= 1
+
+    @contextmanager
+    def folded(self, summary: str) -> Iterator[None]:
+        """What is added within is hidden until the reader opens it."""
+        self._parts.append(f"<details><summary>{_marked(summary)}</summary>")
+        yield
+        self._parts.append("</details>")
 
     def paragraph(self, text: str) -> None:
         self._parts.append(f"<p>{_marked(text)}</p>")
@@ -134,7 +157,7 @@ class Page:
 
         self._figures += 1
         stream = io.StringIO()
-        figure.savefig(stream, format="svg")
+        figure.savefig(stream, format="svg", transparent=True)
         if path is not None and self._save_figures:
             path.parent.mkdir(exist_ok=True)
             for suffix in (".png", ".svg"):
@@ -153,7 +176,8 @@ class Page:
         svg = re.sub(r'href="#', f'href="#{prefix}', svg)
         label = html.escape(caption, quote=True)
         svg = svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
-        self._parts.append(f"<figure>{svg}{self._caption(caption)}</figure>")
+        drawing = f'<div class="scroll">{svg}</div>'
+        self._parts.append(f'<figure class="drawing">{drawing}{self._caption(caption)}</figure>')
 
     def image(self, image: Path | bytes, caption: str = "") -> None:
         """Shows a PNG, from a file or from memory."""
@@ -171,35 +195,50 @@ class Page:
         rows: Sequence[Sequence[object]],
         caption: str = "",
         best: Mapping[str, Literal["min", "max"]] | None = None,
+        note: str = "",
     ) -> None:
-        """Numbers to three digits, None as a dash; the best of the columns in `best` stand out."""
+        """Numbers to three digits, None as a dash; the best of the columns in `best` stand out.
+
+        A `note` is the first row, across all columns.
+        """
         marks = {
             columns.index(name): _best_rows(rows, columns.index(name), wanted)
             for name, wanted in (best or {}).items()
         }
-        is_text = [
-            bool(rows) and all(isinstance(row[j], str) for row in rows) for j in range(len(columns))
-        ]
+        by_column = [[row[j] for row in rows] for j in range(len(columns))]
+        is_text = [_is_text(values) for values in by_column]
+        is_long = [any(len(str(value)) > _LONG for value in values) for values in by_column]
         head = "".join(
-            f'<th class="text">{_marked(name)}</th>' if text else f"<th>{_marked(name)}</th>"
+            f'<th class="text">{_header(name)}</th>' if text else f"<th>{_header(name)}</th>"
             for name, text in zip(columns, is_text, strict=True)
         )
         body = []
-        for i, row in enumerate(rows):
+        if note:
+            across = f'<td colspan="{len(columns)}"><div>{_marked(note)}</div></td>'
+            body.append(f'<tr class="note">{across}</tr>')
+        shown = [_aligned([_cell(value) for value in values]) for values in by_column]
+        for i in range(len(rows)):
             cells = []
-            for j, value in enumerate(row):
+            for j in range(len(columns)):
                 classes = [
                     *(["text"] if is_text[j] else []),
+                    *(["long"] if is_long[j] else []),
                     *(["best"] if i in marks.get(j, ()) else []),
                 ]
                 attribute = f' class="{" ".join(classes)}"' if classes else ""
-                cells.append(f"<td{attribute}>{_cell(value)}</td>")
+                cells.append(f"<td{attribute}>{shown[j][i]}</td>")
             body.append(f"<tr>{''.join(cells)}</tr>")
-        shown = f"<caption>{_marked(caption)}</caption>" if caption else ""
         self._parts.append(
-            f'<div class="table"><table>{shown}<thead><tr>{head}</tr></thead>'
-            f"<tbody>{''.join(body)}</tbody></table></div>"
+            f'<figure class="table">{self._caption(caption)}<div class="scroll" tabindex="0">'
+            f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+            "</div></figure>"
         )
+
+    def settings(self, settings: Mapping[str, object], summary: str = "Settings") -> None:
+        """A folded table of names and values; those that are empty are left out."""
+        rows = [[name, _spell(value)] for name, value in settings.items() if value not in ("", [])]
+        with self.folded(summary):
+            self.table(["setting", "value"], rows)
 
     def words(self, words: Sequence[tuple[str, bool, bool]], caption: str = "") -> None:
         """A text as (word, chosen, annotated): chosen on a ground, annotated underlined."""
@@ -217,7 +256,7 @@ class Page:
         return (
             '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>{html.escape(self.title)}</title><style>{_CSS}</style></head>\n<body><main>"
+            f"<title>{html.escape(self.title)}</title><style>{CSS}</style></head>\n<body><main>"
             f"<header><h1>{_marked(self.title)}</h1>{subtitle}</header>\n"
             + self._missing()
             + "\n".join(self._parts)

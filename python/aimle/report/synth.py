@@ -5,7 +5,6 @@ Reads results.jsonl, summary.csv and study.json; writes figures as PNG and SVG, 
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from matplotlib.axes import Axes
 from aimle.report import Page, descent, figures, run
 from aimle.report.files import read_json
 from aimle.report.gradient_study import Cell, Key, Study, deviation
+from aimle.report.page import count_of
 
 _PAPERS = ("aimle", "aimle_forward", "imle", "imle_central", "ste", "sfe")
 _SAMPLES_LABEL = "samples S"
@@ -160,7 +160,13 @@ def _expected_table(page: Page, study: Study, cells: list[Cell]) -> None:
         f"{len(rows)} numbers, {far} of them more than three standard errors away, where both the "
         f"expectation and ours are taken to have the error shown. {study.expected['source']}"
     )
-    page.table(["estimator", "n", "S", "cosine", "± s.e.", "expected", "difference / s.e."], rows)
+    with page.folded(count_of(len(rows), "expected number")):
+        page.table(
+            ["estimator", "n", "S", "cosine", "± s.e.", "expected", "difference / s.e."],
+            rows,
+            note=f"Other random numbers: ours are of {count_of(study.settings['seeds'], 'seed')}, "
+            "the expected ones of the simulation named above.",
+        )
 
 
 def fill_samples(page: Page, folder: Path) -> None:
@@ -373,6 +379,7 @@ def fill(page: Page, folder: Path) -> None:
         page.paragraph("**The study was stopped before its end: some seeds are missing.**")
     with figures.style():
         _STUDIES[about["study"]][1](page, folder)
+    page.settings(about["settings"], "Settings of the study")
 
 
 def draw(folder: Path) -> Path:
@@ -382,9 +389,7 @@ def draw(folder: Path) -> Path:
     fill(page, folder)
     path = folder / "report.html"
     took = f"computed in {about['seconds']:.0f} s"
-    page.write(
-        path, f"aimle {about['version']}, {took}. Settings: `{json.dumps(about['settings'])}`"
-    )
+    page.write(path, f"aimle {about['version']}, {took}.")
     return path
 
 
