@@ -155,9 +155,9 @@ int run(int threads, int rounds) {
     const at::Tensor key = noise_keys(0, Purpose::kTrain, round, 1, at::kCPU)[0];
     for (auto& [name, contestant] : all) contestant->step(images, rows, key);
   }
-  std::printf("one step, batch %lld, S = %lld, k = %lld, %d thread(s), medians of %d\n",
+  std::printf("one step, batch %lld, S = %lld, k = %lld, %d thread%s, medians of %d\n",
               static_cast<long long>(kBatch), static_cast<long long>(kSamples),
-              static_cast<long long>(kChosen), threads, rounds);
+              static_cast<long long>(kChosen), threads, threads == 1 ? "" : "s", rounds);
   const auto table = [&](const char* clock, std::vector<double> Contestant::*times) {
     const auto median = [&](size_t i) { return Contestant::median(all[i].second.get()->*times); };
     std::printf("%s\n", clock);

@@ -272,9 +272,6 @@ Experiment dvae() {
                                                     {"nb_samples", "10"},
                                                     {"validation", 0}})}},
       .defaults = {{"nb_samples", "10"}},
-      .published = {{.metric = "test_loss",
-                     .value = 60.210,
-                     .what = "authors' log, k = 10, S = 10, 100 epochs"}},
       .load = [](const Settings& settings) -> Start {
         const auto data = std::make_shared<const DvaeData>(load_dvae_data(settings));
         return [data](const Settings& run) { return begin(run, data); };

@@ -63,13 +63,6 @@ struct Training {
 /// A new model on data that is there already; several may train side by side.
 using Start = std::function<Training(const Settings&)>;
 
-/// A published value to show beside ours in reports.
-struct Published {
-  std::string metric;
-  double value = 0;
-  std::string what;
-};
-
 struct Experiment {
   std::string name;
   std::string summary;
@@ -79,7 +72,6 @@ struct Experiment {
   std::vector<std::pair<std::string, Json>> defaults;
   std::string select = "val_loss";     // the metric that chooses best.pt and a grid's winner
   std::vector<std::string> maximised;  // metrics of which more is better
-  std::vector<Published> published;
   /// Reads or makes the data, once for all runs of a command. Settings of options with `of_data`
   /// are the same for all of them.
   std::function<Start(const Settings&)> load;

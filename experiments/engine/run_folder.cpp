@@ -61,11 +61,6 @@ void write_config(const RunFolder& folder, const Experiment& experiment, const S
   config["settings"] = settings.to_json();
   config["select"] = experiment.select;
   config["maximised"] = experiment.maximised;
-  Json published = Json::array();
-  for (const Published& entry : experiment.published) {
-    published.push_back({{"metric", entry.metric}, {"value", entry.value}, {"what", entry.what}});
-  }
-  config["published"] = published;
   config["versions"] = {{"aimle", AIMLE_VERSION}, {"torch", TORCH_VERSION}};
   config["commit"] = AIMLE_COMMIT;
   config["threads"] = threads;

@@ -227,9 +227,6 @@ Experiment experiment() {
                                                     {"lambda", "1000"}})}},
       .defaults = {{"epochs", 20}, {"batch", 40}, {"lambda", "1000"}},
       .maximised = {"precision"},
-      .published =
-          {{.metric = "test_loss", .value = 2.111, .what = "BeerAdvocate, taste, k = 10, AIMLE"},
-           {.metric = "precision", .value = 45.593, .what = "BeerAdvocate, taste, k = 10, AIMLE"}},
       .load = [](const Settings& settings) -> Start {
         const auto data = std::make_shared<const Data>(load_data(settings));
         return [data](const Settings& run) { return begin(run, data); };

@@ -324,13 +324,6 @@ Experiment experiment() {
       .select = "val_elbo",
       .maximised = {"val_elbo", "test_elbo", "val_tree_elbo", "test_tree_elbo", "val_precision",
                     "test_precision", "val_recall", "test_recall", "val_accuracy", "test_accuracy"},
-      .published = {{.metric = "test_elbo", .value = -1877.90, .what = "AIMLE forward, T = 10"},
-                    {.metric = "test_elbo", .value = -2018.39, .what = "AIMLE central, T = 10"},
-                    {.metric = "test_elbo", .value = -2289.94, .what = "IMLE forward, T = 10"},
-                    {.metric = "test_elbo", .value = -2341.71, .what = "IMLE central, T = 10"},
-                    {.metric = "test_elbo", .value = -2301.47, .what = "SST, T = 10"},
-                    {.metric = "test_precision", .value = 55.23, .what = "AIMLE forward, T = 10"},
-                    {.metric = "test_precision", .value = 29.32, .what = "AIMLE central, T = 10"}},
       .load = [](const Settings& settings) -> Start {
         const auto data = std::make_shared<const Data>(load_data(settings));
         return [data](const Settings& run) { return begin(run, data); };

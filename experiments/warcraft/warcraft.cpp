@@ -242,9 +242,6 @@ Experiment warcraft_experiment() {
       .select = "val_optimal",
       .maximised = {"test_optimal", "test_perfect_match", "test_valid", "val_optimal",
                     "val_perfect_match", "val_valid"},
-      .published = {{.metric = "test_optimal",
-                     .value = 0.951,
-                     .what = "IMLE, real 12 x 12 maps, lambda 20, 50 epochs (TF-IMLE's log)"}},
       .load = [](const Settings& settings) -> Start {
         const auto data = std::make_shared<const warcraft::Data>(warcraft::load_data(settings));
         return [data](const Settings& run) { return warcraft::begin(run, data); };

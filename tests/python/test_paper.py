@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from program import PROGRAM, aimle, fails, need_program
 
-from aimle.report import paper, runs
+from aimle.report import paper, published, runs
 
 TINY = [
     *("paper", "--quick", "--entries", "dvae-k10", "--threads", "1"),
@@ -51,10 +51,14 @@ def test_end_to_end_and_resume(tmp_path: Path) -> None:
     assert done.stdout.strip() == str(out / "report.html")
     assert "aimle train" not in done.stderr  # all was complete
     page = (out / "report.html").read_text()
-    for shown in ("79.856", "81.119 ± 2.345", "-1877.9 ± 277.53", "0.951", "not run"):
+    for shown in ("79.856", "81.119 ± 2.345", "-1877.90 ± 277.53", "0.951", "not run"):
         assert shown in page, shown
     assert "Changed by the user: <code>dvae.examples=60</code>" in page
     assert "Differs: Drawn digits instead of MNIST" in page
+    assert "<summary>5 published rows without a run of the same settings</summary>" in page
+    folded = page[page.index("<summary>Not run: 13 tables and figures of the paper</summary>") :]
+    assert "1. Gradients against the number of samples" in folded
+    assert "81.119 ± 2.345" in folded
     assert not re.search(r'(src|href)="(?!data:|#)', page)
 
     other = aimle(*TINY, "--set", "dvae.epochs=1", "--out", out, "--resume")
@@ -92,9 +96,9 @@ def test_the_paper_in_portions(tmp_path: Path) -> None:
         "Changed by the user: <code>dvae.examples=60</code>",
         "Changed by the user: <code>synth.seeds=2</code>",
         '<td class="text">3 of 4 commands</td><td class="text">quick</td>',
-        '<td class="text">1 of 1 commands</td><td class="text">full</td>',
+        '<td class="text">1 of 1 command</td><td class="text">full</td>',
         "Not complete: <code>dvae-k10/others</code>.",
-        "full and quick form",
+        "Full and quick form",
     ):
         assert shown in page, shown
     ours = runs.find_runs(out / "dvae-k10/aimle")[0][0].best()["test_loss"]
@@ -128,15 +132,20 @@ def test_every_command_of_the_full_form_runs(
     tmp_path: Path, kind: str, names: tuple[str, ...]
 ) -> None:
     page = run_full_form(tmp_path / "paper", kind, *names)
-    assert "1 seed(s)" in page
+    assert "1 seed" in page
 
 
 def test_the_full_form_of_latent_trees(tmp_path: Path) -> None:
     page = run_full_form(tmp_path / "paper", "nri", "nri-t10", "nri-t20")
     rows = [row for row in page.split("<tr>") if "frames=10, method=aimle_forward" in row]
     assert len(rows) == 1
-    assert "-1877.9 ± 277.53" in rows[0]
-    assert "1 seed(s)" in rows[0]  # ours beside theirs
+    assert "-1877.90 ± 277.53" in rows[0]
+    assert "1 seed" in rows[0]  # ours beside theirs
+    table = next(t for t in page.split("<table>") if "-1877.90 ± 277.53" in t)
+    says = (
+        "data: 40 examples of our own from the same generator instead of the authors&#x27; 50 000"
+    )
+    assert f"All of our runs differ: {says}; epochs=1 instead of 100; " in table
 
 
 def test_the_full_form_of_explanations(tmp_path: Path) -> None:
@@ -250,18 +259,39 @@ def test_ours_stand_beside_the_row_they_fit() -> None:
         [{"epoch": e, "val_loss": 9 - e, "test_loss": e + seed} for e in (1, 2)] for seed in (0, 2)
     ]
     group = runs.Group("aimle", [runs.Run(Path(), config, metrics) for metrics in lines])
-    published = [
+    rows = [
         {"settings": {"k": 10, "method": "aimle"}, "metrics": {"test_loss": [60.2, 1.5]}},
         {"settings": {"k": 10, "method": "aimle"}, "epoch": 1, "metrics": {"test_loss": [70.0]}},
         {"settings": {"k": 10, "method": "aimle"}, "epoch": 9, "metrics": {"test_loss": [50.0]}},
         {"settings": {"k": 5, "method": "aimle"}, "metrics": {"test_loss": [40.0]}},
     ]
-    assert [line[1:3] for line in paper.compare(published, [group])] == [
-        ["60.2 ± 1.5", "3 ± 1.4"],
-        ["70", "2 ± 1.4"],
-        ["50", "–"],
-        ["40", "–"],
+    for row in rows:
+        row["experiment"] = "x"
+    assert [line.cells()[2] for line in published.compare(rows, [group])] == [
+        "3 ± 1.4",
+        "2 ± 1.4",
+        "–",
+        "–",
     ]
+    setup = {
+        "data": "theirs (9)",
+        "generated": "{examples} of ours",
+        "settings": {"epochs": 5, "batch": 7, "schedule": True},
+        "seeds": 10,
+    }
+    config["settings"] |= {"examples": 4, "batch": "7.0", "schedule": False, "data": ""}
+    assert published.differences(rows[0], group, setup) == [
+        "data: 4 of ours instead of theirs (9)",
+        "epochs=2 instead of 5",
+        "schedule=false instead of true",
+        "2 seeds instead of 10",
+    ]
+    config["settings"] |= {"schedule": True, "data": "here"}
+    assert published.differences(rows[2], group, setup | {"seeds": 2}) == [
+        "data: the files in `here`, which may not be theirs (9)",
+        "epoch 9 was not reached (last: 2)",
+    ]
+    assert published.nearest(rows, group) == rows[1]
 
 
 def test_published_numbers_are_whole() -> None:
@@ -278,3 +308,7 @@ def test_published_numbers_are_whole() -> None:
             found = (row["metrics"]["precision"][0], row["settings"]["method"])
             cells.setdefault(where, []).append(found)
     assert {max(found)[1] for found in cells.values()} == {"aimle"}  # the paper's claim
+    for kind in counts:
+        setup = published.setup_of(kind)
+        for name in ("source", "data", "generated", "settings"):
+            assert setup[name], (kind, name)

@@ -17,16 +17,13 @@ from aimle.report.runs import find_runs, group_runs
 
 def write_run(folder: Path, method: str, seed: int, losses: list[float]) -> None:
     folder.mkdir(parents=True)
-    settings = {"method": method, "seed": seed, "epochs": len(losses), "k": 10}
+    settings = {"method": method, "seed": seed, "epochs": len(losses), "k": 10, "data": ""}
+    settings |= {"nb_samples": "10", "batch": 50, "validation": 0, "examples": 1500}
     config = {
         "experiment": "dvae",
         "seed": seed,
         "settings": settings,
         "select": "val_loss",
-        "published": [
-            {"metric": "test_loss", "value": 60.21, "what": "the authors' log"},
-            {"metric": "test_loss", "value": 77.77, "what": "another's"},
-        ],
         "command": f"aimle train dvae --method {method}",
     }
     (folder / "config.json").write_text(json.dumps(config))
@@ -68,11 +65,56 @@ def test_program_writes_one_page(program: Path, runs: Path, tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     page = out.read_text()
     assert "7 ± 1.4" in page  # test_loss of aimle at its best epochs, 6 and 8
-    assert "60.21" in page
-    assert "77.77" in page
-    assert page.count("; 2 epoch(s), 1 seed(s)") == 1  # once for both published numbers
+    assert "run(s)" not in page
+    assert "seed(s)" not in page
     assert "aimle train dvae --method ste" in page
     assert not re.search(r'(src|href)="(?!data:|#)', page)  # nothing is loaded from elsewhere
+
+
+def test_published_numbers_stand_with_what_differs(runs: Path, tmp_path: Path) -> None:
+    """In the table itself: what all runs differ in across it, the rest in their rows."""
+    pytest.importorskip("matplotlib")
+    from aimle.report import collection
+
+    out = tmp_path / "page.html"
+    collection.draw([runs], out)
+    table = next(t for t in out.read_text().split("<table>") if "published settings" in t)
+    table = table[: table.index("</table>")]
+    assert (
+        "All of our runs differ: data: 1500 drawn digits instead of MNIST (60 000 images); "
+        "batch=50 instead of 100.</div>" in table
+    )
+    aimle, ste = [row for row in table.split("<tr>") if "nb_samples=10, epoch" in row]
+    assert "epoch 3</td><td>70.799</td>" in aimle  # the last epoch of the log that both have
+    assert "2 seeds instead of 1" in aimle
+    assert "epoch 2</td><td>72.885</td>" in ste
+    assert "method=ste instead of aimle" in ste
+
+
+def test_settings_are_a_table(runs: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from aimle.report import collection
+
+    for folder, versions in (("ste", "0.1"), ("aimle/seed-0", "0.2")):
+        file = runs / folder / "config.json"
+        config = json.loads(file.read_text()) | {"versions": {"aimle": versions}}
+        file.write_text(json.dumps(config | {"commit": "0123456789abcdef"}))
+    out = tmp_path / "page.html"
+    collection.draw([runs], out)
+    page = out.read_text()
+    assert "<details><summary>Settings of all these runs</summary>" in page
+    assert '<td class="text">batch</td><td>50</td>' in page
+    assert '<td class="text">data</td>' not in page  # empty
+    assert "<footer>aimle 0.2, commit 0123456789ab; aimle 0.1, commit 0123456789ab</footer>" in page
+    assert "{&quot;" not in page
+
+
+def test_labels_name_what_tells_runs_apart(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "aimle", 0, [1.0])
+    write_run(tmp_path / "b", "ste", 0, [1.0])
+    write_run(tmp_path / "c", "ste", 0, [1.0, 2.0])
+    labels = [group.label for group in group_runs(find_runs(tmp_path)[0])]
+    assert labels == ["aimle", "ste, epochs=1", "ste, epochs=2"]
 
 
 def test_program_lists_runs(program: Path, runs: Path, tmp_path: Path) -> None:
@@ -156,7 +198,7 @@ def test_a_page_names_what_it_left_out(program: Path, damaged, tmp_path: Path) -
     for line, (file, wrong) in zip(lines, WRONG, strict=True):
         assert line.startswith(f"left out: {runs / file}: {wrong}; ")
         assert f"<li><code>{runs / file}</code>: {wrong}; " in page
-    assert "3 run" in page
+    assert "<p>3 runs</p>" in page
     assert "aimle train dvae --method ste" in page
 
 
@@ -205,7 +247,7 @@ def test_a_damaged_study_or_picture_leaves_the_rest(
     assert f"left out: {torn}/results.jsonl: {wrong}; " in done.stderr
     page = out.read_text()
     assert f"<code>{torn}/results.jsonl</code>: {wrong}" in page
-    assert "1 folder" in page
+    assert "3 runs, 1 study" in page
     assert f"Which estimator? <code>{studies}/diagnose</code>" in page
     assert "How close are the gradients?" not in page
 
@@ -302,7 +344,7 @@ def test_runs_and_studies_share_a_page(program: Path, runs: Path, studies: Path,
     ]
     assert [heading for heading in headings if heading in order] == order
     assert "Training runs: dvae; gradient studies" in page
-    assert "3 run(s), 3 folder(s) of studies" in page  # ste was given twice
+    assert "3 runs, 3 studies" in page  # ste was given twice
     assert "7 ± 1.4" in page
     assert sorted(studies.rglob("*")) == before
 

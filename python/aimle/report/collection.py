@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from types import ModuleType
 from aimle._program import EXPLAINED
 from aimle.report import Page, training
 from aimle.report.files import UnreadableError, explain
+from aimle.report.page import count_of
 from aimle.report.runs import Run
 from aimle.report.runs import find_runs as runs_below
 
@@ -59,11 +59,21 @@ def _add_study(page: Page, folder: Path, module: ModuleType) -> bool:
     """False if it is damaged."""
     with page.part_of(folder):
         title, about = module.headline(folder)
-        page.heading(f"{title} `{folder}`")
-        page.paragraph(about)
-        module.fill(page, folder)
+        with page.section(f"{title} `{folder}`"):
+            page.paragraph(about)
+            module.fill(page, folder)
         return True
     return False
+
+
+def _footer(runs: Sequence[Run]) -> str:
+    """The versions and commits that the runs were made with."""
+    made_with: dict[str, None] = {}
+    for run in runs:
+        versions = [f"{name} {value}" for name, value in run.config.get("versions", {}).items()]
+        commit = run.config.get("commit", "")
+        made_with[", ".join([*versions, *([f"commit {commit[:12]}"] if commit else [])])] = None
+    return "; ".join(filter(None, made_with))
 
 
 def draw(folders: Sequence[Path], out: Path) -> bool:
@@ -80,12 +90,10 @@ def draw(folders: Sequence[Path], out: Path) -> bool:
     if not runs and not drawn:
         return False
     experiments = list(dict.fromkeys(run.config["experiment"] for run in runs))
-    counts = [f"{len(runs)} run(s)"] if runs else []
-    counts += [f"{drawn} folder(s) of studies"] if drawn else []
+    counts = [count_of(len(runs), "run")] if runs else []
+    counts += [count_of(drawn, "study", "studies")] if drawn else []
     page.title, page.subtitle = _title(experiments, drawn), ", ".join(counts)
-    versions = {json.dumps(run.config.get("versions", {})) for run in runs}
-    commits = {run.config.get("commit", "") for run in runs}
-    page.write(out, f"{', '.join(sorted(versions))} {', '.join(sorted(commits))}".strip())
+    page.write(out, _footer(runs))
     return True
 
 

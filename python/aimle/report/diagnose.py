@@ -11,6 +11,7 @@ from typing import Any
 
 from aimle.report import Page, figures, run
 from aimle.report.files import read_json
+from aimle.report.page import count_of
 
 Row = dict[str, Any]
 
@@ -156,7 +157,8 @@ def draw(folder: Path) -> Path:
     page = Page(*headline(folder))
     fill(page, folder)
     path = folder / "report.html"
-    page.write(path, f"aimle {found['version']}, {found['repeats']} estimates of each kind")
+    estimates = count_of(found["repeats"], "estimate")
+    page.write(path, f"aimle {found['version']}, {estimates} of each kind")
     return path
 
 

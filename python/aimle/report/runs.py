@@ -70,7 +70,7 @@ _TYPES: dict[str, type] = {
     "commit": str,
     "versions": dict,
 }
-_NAMES = {str: "text", dict: "an object", list: "a list"}
+_NAMES: dict[type, str] = {str: "text", dict: "an object", list: "a list"}
 
 
 def _read_run(folder: Path) -> Run | None:
@@ -127,19 +127,31 @@ def differing_settings(runs: Sequence[Run]) -> list[str]:
     return [n for n in names if len({str(settings_of(run).get(n)) for run in runs}) > 1]
 
 
+def _label(run: Run, others: Sequence[Run]) -> str:
+    """The method, and what tells the run from others with that method."""
+    settings = settings_of(run)
+    method = str(settings.get("method", ""))
+    alike = [other for other in others if settings_of(other).get("method", "") == method]
+    differing = [name for name in differing_settings(alike) if settings.get(name, "") != ""]
+    if len(differing) <= 2:
+        return ", ".join([method, *(f"{name}={settings[name]}" for name in differing)])
+    folder = run.folder.parent if run.folder.name.startswith("seed-") else run.folder
+    return f"{method}, {folder}"
+
+
 def group_runs(runs: Sequence[Run]) -> list[Group]:
     """One group for each combination of settings.
 
-    Named by the method and what tells them apart, or by the folder where that is too much.
+    Named by the method and what tells it apart, or by the folder where that is too much.
     """
-    differing = [name for name in differing_settings(runs) if name != "method"]
     groups: dict[str, Group] = {}
+    firsts: list[Run] = []
     for run in runs:
-        settings = settings_of(run)
-        method = str(settings.get("method", ""))
-        parts = [f"{n}={settings[n]}" for n in differing if settings.get(n, "") != ""]
-        key = json.dumps(settings, sort_keys=True)
-        folder = run.folder.parent if run.folder.name.startswith("seed-") else run.folder
-        label = ", ".join([method, *parts]) if len(parts) <= 2 else f"{method}, {folder}"
-        groups.setdefault(key, Group(label)).runs.append(run)
+        key = json.dumps(settings_of(run), sort_keys=True)
+        if key not in groups:
+            groups[key] = Group("")
+            firsts.append(run)
+        groups[key].runs.append(run)
+    for group in groups.values():
+        group.label = _label(group.runs[0], firsts)
     return list(groups.values())

@@ -52,6 +52,7 @@ td.best { background: var(--best); }
 details { margin: 18px 0; border: 1px solid var(--line); border-radius: 6px; padding: 0 16px; }
 details + details { margin-top: -8px; }
 details[open] { padding-bottom: 8px; }
+details > figure:first-of-type { margin-top: 4px; }
 summary { cursor: pointer; font-weight: 600; padding: 10px 0; }
 .missing { background: var(--warn); border-left: 3px solid var(--warn-line); margin: 18px 0;
   padding: 10px 16px; font-size: 15px; }

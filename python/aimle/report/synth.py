@@ -157,8 +157,9 @@ def _expected_table(page: Page, study: Study, cells: list[Cell]) -> None:
         )
         return
     page.paragraph(
-        f"{len(rows)} numbers, {far} of them more than three standard errors away, where both the "
-        f"expectation and ours are taken to have the error shown. {study.expected['source']}"
+        f"{count_of(len(rows), 'number')}, {far} of them more than three standard errors away, "
+        "where both the expectation and ours are taken to have the error shown. "
+        + study.expected["source"]
     )
     with page.folded(count_of(len(rows), "expected number")):
         page.table(
@@ -351,13 +352,11 @@ def _subtitle(about: dict[str, Any]) -> str:
     settings = about["settings"]
     target = "b ~ N(0, I)" if settings["signed"] else "b = |N(0, I)|, as in the authors' code"
     sizes = ", ".join(str(n) for n in settings["n"])
-    text = (
-        f"θ ~ N(0, I), {target}; f(z) = ‖z − b‖², {settings['k']} of n = {sizes}; "
-        f"{settings['seeds']} seeds"
-    )
+    text = f"θ ~ N(0, I), {target}; f(z) = ‖z − b‖², {settings['k']} of n = {sizes}"
+    text += f"; {count_of(settings['seeds'], 'seed')}"
     if about["study"] == "optimise":
-        return text + f"; {settings['steps']} steps, momentum {settings['momentum']:g}."
-    return text + f"; adaptive estimators warmed up for {settings['warmup']} steps."
+        return text + f"; {count_of(settings['steps'], 'step')}, momentum {settings['momentum']:g}."
+    return text + f"; adaptive estimators warmed up for {count_of(settings['warmup'], 'step')}."
 
 
 def headline(folder: Path) -> tuple[str, str]:

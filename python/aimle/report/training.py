@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from aimle.report import Page
+from aimle.report import Page, published
 from aimle.report.exhibits import draw_exhibits
 from aimle.report.files import UnreadableError
 from aimle.report.runs import (
@@ -33,8 +33,8 @@ def _is_wide(groups: list[Group], metric: str) -> bool:
 def _plot(page: Page, groups: list[Group], metrics: Sequence[str], caption: str) -> None:
     from aimle.report import figures
 
-    shown = [m for m in metrics if any(group.curve(m)[0] for group in groups)]
-    if not shown:
+    shown = [m for m in metrics if any(len(group.curve(m)[0]) > 1 for group in groups)]
+    if not shown:  # one epoch is no curve: the table has it all
         return
     with figures.style():
         below = 0.25 * len(groups) if len(groups) > 1 else 0.0
@@ -81,48 +81,34 @@ def _table(page: Page, groups: list[Group]) -> None:
                 row.append(f"{values[0]:.4g}")
         rows.append(row)
     page.table(
-        ["settings", "seeds", "epoch", *metrics],
+        ["runs", "seeds", "epoch", *metrics],
         rows,
         "At the epoch that the selected metric chooses: mean ± standard deviation over seeds.",
     )
 
 
-def _settings_table(page: Page, groups: list[Group]) -> None:
-    differing = differing_settings([group.runs[0] for group in groups])
-    if not differing:
-        return
-    rows = [
-        [group.label, *(str(settings_of(group.runs[0]).get(name, "")) or "–" for name in differing)]
-        for group in groups
-    ]
-    page.table(["runs", *differing], rows, "What tells the runs apart.")
-
-
-def _last(run: Run, metric: str) -> float | None:
-    """Its last value; some are measured in some epochs only."""
-    known = [line[metric] for line in run.metrics if isinstance(line.get(metric), int | float)]
-    return float(known[-1]) if known else None
+def _settings_tables(page: Page, groups: list[Group]) -> None:
+    """What tells the groups apart; folded, what they share."""
+    firsts = [group.runs[0] for group in groups]
+    apart = differing_settings(firsts)
+    differing = [name for name in apart if name != "method"]  # which the label names
+    if differing:
+        rows = [
+            [group.label, *(str(settings_of(first).get(name, "")) or "–" for name in differing)]
+            for group, first in zip(groups, firsts, strict=True)
+        ]
+        page.table(["runs", *differing], rows, "What tells the runs apart.")
+    shared = {n: value for n, value in settings_of(firsts[0]).items() if n not in apart}
+    page.settings(shared, "Settings of all these runs" if len(groups) > 1 else "Settings")
 
 
 def _published(page: Page, groups: list[Group]) -> None:
-    published = groups[0].runs[0].config.get("published", [])
-    rows: list[list[object]] = []
-    for metric in dict.fromkeys(entry["metric"] for entry in published):
-        rows += [
-            [metric, "published", entry["what"], float(entry["value"])]
-            for entry in published
-            if entry["metric"] == metric
-        ]
-        for group in groups:
-            lasts = [_last(run, metric) for run in group.runs]
-            values = [value for value in lasts if value is not None]
-            if values:
-                epochs = max(run.metrics[-1]["epoch"] for run in group.runs)
-                what = f"{group.label}; {epochs} epoch(s), {len(values)} seed(s)"
-                rows.append([metric, "measured", what, mean(values)])
+    experiment = groups[0].runs[0].config["experiment"]
+    rows = published.rows_of(experiment)
     if rows:
         page.heading("Beside published numbers")
-        page.table(["metric", "", "settings", "value"], rows)
+        found = [published.Comparison(published.nearest(rows, group), group) for group in groups]
+        published.show(page, experiment, found)
 
 
 def _read_picture(file: Path) -> bytes:
@@ -156,18 +142,19 @@ def show_curves(page: Page, groups: list[Group]) -> None:
     _plot(page, groups, others[:4], "Other metrics.")
     _plot(page, groups, ["alpha", "lambda", "count"], "The step size of the estimator.")
     _table(page, groups)
-    _settings_table(page, groups)
+    _settings_tables(page, groups)
 
 
 def fill(page: Page, runs: Sequence[Run]) -> None:
     """A section for each experiment, and the commands of all."""
     for name in dict.fromkeys(run.config["experiment"] for run in runs):
         groups = group_runs([run for run in runs if run.config["experiment"] == name])
-        page.heading(name)
-        show_curves(page, groups)
-        _published(page, groups)
-        show_pictures(page, groups)
-    if runs:
-        page.heading("Commands")
-    for command in dict.fromkeys(run.config.get("command", "") for run in runs):
-        page.paragraph(f"`{command}`")
+        with page.section(name):
+            show_curves(page, groups)
+            _published(page, groups)
+            show_pictures(page, groups)
+    commands = list(dict.fromkeys(run.config["command"] for run in runs if "command" in run.config))
+    if commands:
+        with page.folded("Commands"):
+            for command in commands:
+                page.paragraph(f"`{command}`")
