@@ -103,7 +103,7 @@ struct Contestant {
     const at::Tensor x = to_unit(images.index_select(0, rows));
     const at::Tensor theta = model->encode(x);
     const at::Tensor bce = reconstruction_loss(model->decode(layer(theta, key)), x);
-    const at::Tensor objective = (bce.sum(1) + code_kl(theta)).mean();
+    const at::Tensor objective = (bce.sum(1) + softmax_kl(theta)).mean();
     adam->zero_grad();
     objective.backward();
     adam->step();
