@@ -14,7 +14,7 @@ export PATH := $(dir $(PYTHON)):$(PATH)
 export PYTHON JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python build demo test test-gpu bench bench-gpu lint format sanitize sanitize-gpu wheel versions clean
+.PHONY: help setup check-python build demo test test-repeatedly test-gpu bench bench-gpu lint format sanitize sanitize-gpu wheel versions clean
 
 help:  ## Lists these targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ demo: build  ## Solves, learns, measures gradients; draws it all on one page (ou
 
 test: build  ## Runs every C++ and Python test and prints the counts
 	@scripts/test.sh
+
+test-repeatedly: build  ## Runs every test RUNS=10 times under load in random orders (SEED=1)
+	@scripts/test_repeatedly.sh
 
 FOR_THIS_GPU := -DAIMLE_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES=native
 

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Hunts for tests that fail now and then: runs all of them RUNS times in random orders, with as many
+# copies of the suite side by side as there are cores, so that each runs under load. SEED is that of
+# the first order. Stops at nothing; ends with the names of what failed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+RUNS=${RUNS:-10} SEED=${SEED:-1}
+results=$PWD/build/release/repeated
+rm -rf "$results" && mkdir -p "$results"
+export results
+
+run_once() {
+  ctest --preset release -j 2 --schedule-random --output-junit "$results/ctest_$1.xml" \
+    > "$results/ctest_$1.txt" 2>&1
+  "$PYTHON" -m pytest tests -q --shuffle "$1" -p no:cacheprovider \
+    --junitxml "$results/pytest_$1.xml" > "$results/pytest_$1.txt" 2>&1
+  echo "order $1: $("$PYTHON" scripts/count_tests.py "$results"/{ctest,pytest}_"$1".xml)"
+}
+export -f run_once
+seq "$SEED" $((SEED + RUNS - 1)) | xargs -P "$(nproc)" -I{} bash -c 'run_once {}'
+
+! grep -hE '^(FAILED|ERROR) |\(Failed\)|\(Timeout\)' "$results"/*.txt
