@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <limits>
 #include <mutex>
-#include <set>
 #include <sstream>
 #include <thread>
 
@@ -42,10 +41,6 @@ void keep_freed_memory() {
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 #endif
 }
-
-// What may differ between the parts of a run that was resumed.
-const std::set<std::string> kMayChange = {"epochs", "checkpoint_seconds", "checkpoint_steps",
-                                          "graph", "data"};
 
 std::vector<std::string> split(const std::string& text, char at) {
   std::vector<std::string> parts;
@@ -91,7 +86,7 @@ Settings resumed(const Settings& wanted, const Run& run) {
     if (wanted.origin(option.name) != Origin::kUser) continue;
     const Json before = settings.get<Json>(option.name), now = wanted.get<Json>(option.name);
     if (before == now) continue;
-    if (!kMayChange.contains(option.name)) {
+    if (!may_change(option.name)) {
       throw Failure("--resume: " + option.name + " is " + before.dump() + " in " +
                     run.folder.path.string() + " and cannot become " + now.dump());
     }

@@ -7,16 +7,65 @@
 #include <torch/csrc/jit/serialization/pickle.h>
 #include <torch/csrc/jit/serialization/pickler.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "experiments/run/atomic_file.h"
+#include "experiments/run/digest.h"
 #include "experiments/run/failure.h"
 
 namespace aimle::experiments {
 namespace {
+
+// Under this name the checksum of the contents is in the archive.
+constexpr const char* kContents = "contents_xxh64";
+// The archive's comment: this, and the checksum of all bytes before it.
+constexpr std::string_view kWholeFile = "aimle-xxh64:";
+constexpr size_t kDigits = 16;
+
+template <class T>
+std::string spell(const T& value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+/// Copies on the CPU, so that no view drags a larger storage into the file.
+Checkpoint on_cpu(const Checkpoint& checkpoint) {
+  Checkpoint result = checkpoint;
+  for (auto& [name, tensors] : result.groups) {
+    for (auto& [key, tensor] : tensors) {
+      tensor = tensor.detach().to(at::kCPU, false, /*copy=*/true).contiguous();
+    }
+  }
+  return result;
+}
+
+/// Of names, types, shapes and values, whatever the file looks like. Tensors are on the CPU.
+std::string digest_of_contents(const Checkpoint& checkpoint) {
+  std::ostringstream text;
+  text << std::hexfloat;
+  for (const auto& [name, tensors] : checkpoint.groups) {
+    for (const auto& [key, tensor] : tensors) {
+      const at::Tensor values = tensor.contiguous();
+      const std::string_view bytes(static_cast<const char*>(values.data_ptr()), values.nbytes());
+      text << name << '\n'
+           << key << '\n'
+           << values.scalar_type() << values.sizes() << xxh64_hex(bytes) << '\n';
+    }
+  }
+  for (const auto& [name, value] : checkpoint.integers) text << name << '\n' << value << '\n';
+  for (const auto& [name, value] : checkpoint.numbers) text << name << '\n' << value << '\n';
+  for (const auto& [name, value] : checkpoint.texts) {
+    text << name << '\n' << value.size() << '\n' << value << '\n';
+  }
+  return xxh64_hex(text.str());
+}
 
 c10::impl::GenericDict make_dict() {
   return c10::impl::GenericDict(c10::StringType::get(), c10::AnyType::get());
@@ -26,10 +75,7 @@ c10::impl::GenericDict to_dict(const Checkpoint& checkpoint) {
   c10::impl::GenericDict result = make_dict();
   for (const auto& [name, tensors] : checkpoint.groups) {
     c10::impl::GenericDict group = make_dict();
-    // A copy, so that no view drags a larger storage into the file.
-    for (const auto& [key, tensor] : tensors) {
-      group.insert(key, tensor.detach().to(at::kCPU, false, /*copy=*/true).contiguous());
-    }
+    for (const auto& [key, tensor] : tensors) group.insert(key, tensor);
     result.insert(name, group);
   }
   for (const auto& [name, value] : checkpoint.integers) result.insert(name, value);
@@ -73,26 +119,43 @@ void take(Checkpoint& checkpoint, const std::string& name, const c10::IValue& va
   }
 }
 
-template <class T>
-std::string spell(const T& value) {
-  std::ostringstream text;
-  text << value;
-  return text.str();
+// A ZIP archive may end with a comment, whose length is in its last two bytes if there is none yet.
+// Every reader of ZIP files skips it, so `torch.load` and `unzip` read checkpoints as before.
+std::string sealed(std::string archive) {
+  archive[archive.size() - 2] = static_cast<char>(kWholeFile.size() + kDigits);
+  archive += kWholeFile;
+  return archive + xxh64_hex(archive);
 }
 
-}  // namespace
-
-void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint) {
-  write_atomically(path, serialise(to_dict(checkpoint)));
+/// Throws Failure unless every byte is as it was written.
+void check_seal(const std::filesystem::path& path, std::string_view bytes) {
+  const size_t end = bytes.size() - std::min(bytes.size(), kDigits);
+  if (!bytes.substr(0, end).ends_with(kWholeFile)) {
+    throw Failure(path.string() +
+                  " has no checksum: it is damaged, or no checkpoint of this version");
+  }
+  if (bytes.substr(end) != xxh64_hex(bytes.substr(0, end))) {
+    throw Failure(path.string() + " is damaged: its checksum is not that of its contents");
+  }
 }
 
-Checkpoint load_checkpoint(const std::filesystem::path& path) {
+std::string read_file(const std::filesystem::path& path) {
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw Failure("cannot read " + path.string());
-  const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
+  std::ostringstream bytes;
+  if (file) bytes << file.rdbuf();
+  if (!file || file.bad()) {
+    throw Failure("cannot read " + path.string() + ": " +
+                  (errno == 0 ? "reading failed" : std::strerror(errno)));
+  }
+  return std::move(bytes).str();
+}
+
+Checkpoint parse(const std::filesystem::path& path, const std::string& bytes) {
   Checkpoint checkpoint;
   try {
-    for (const auto& entry : torch::jit::pickle_load(bytes).toGenericDict()) {
+    const std::vector<char> archive(bytes.begin(), bytes.end());
+    for (const auto& entry : torch::jit::pickle_load(archive).toGenericDict()) {
       take(checkpoint, entry.key().toStringRef(), entry.value());
     }
   } catch (const c10::Error& error) {
@@ -100,6 +163,54 @@ Checkpoint load_checkpoint(const std::filesystem::path& path) {
                   " is no checkpoint of this program: " + error.what_without_backtrace());
   }
   return checkpoint;
+}
+
+/// What is wrong with the file; empty if it was read.
+std::string try_to_load(const std::filesystem::path& path, Checkpoint& checkpoint) {
+  try {
+    checkpoint = load_checkpoint(path);
+    return "";
+  } catch (const Failure& failure) {
+    return failure.what();
+  }
+}
+
+}  // namespace
+
+void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint,
+                     const std::filesystem::path& previous) {
+  Checkpoint saved = on_cpu(checkpoint);
+  saved.texts[kContents] = digest_of_contents(saved);
+  write_atomically(path, sealed(serialise(to_dict(saved))), previous);
+}
+
+Checkpoint load_checkpoint(const std::filesystem::path& path) {
+  const std::string bytes = read_file(path);
+  check_seal(path, bytes);
+  Checkpoint checkpoint = parse(path, bytes);
+  const auto digest = checkpoint.texts.extract(kContents);
+  if (digest.empty() || digest.mapped() != digest_of_contents(checkpoint)) {
+    throw Failure(path.string() + " is damaged: its contents are not those that were saved");
+  }
+  return checkpoint;
+}
+
+std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& newest,
+                                               const std::filesystem::path& previous) {
+  const bool is_there = std::filesystem::exists(newest);
+  const bool has_previous = std::filesystem::exists(previous);
+  if (!is_there && !has_previous) return {};
+  FoundCheckpoint found;
+  const std::string fault =
+      is_there ? try_to_load(newest, found.checkpoint) : "there is no " + newest.string();
+  if (fault.empty()) return found;
+  found.fault = fault;
+  const std::string fault_of_previous =
+      has_previous ? try_to_load(previous, found.checkpoint) : "there is no " + previous.string();
+  if (fault_of_previous.empty()) return found;
+  throw Failure(fault + "; " + fault_of_previous +
+                ": the run cannot continue; begin anew with --force, or in another folder with "
+                "--out");
 }
 
 void restore(const std::map<std::string, at::Tensor>& into, const Checkpoint& from,

@@ -2,6 +2,9 @@
 // of torch.save, so that `torch.load(path, weights_only=True)` reads them:
 //
 //   {"model": {"encoder.0.weight": tensor, ...}, "optimizer": {...}, "epoch": 3, "config": "{...}"}
+//
+// Two checksums are in every file: one of the contents, and one of all bytes, in the comment of the
+// ZIP archive. A file in which any bit has changed is refused.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,6 +12,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace aimle::experiments {
@@ -20,11 +24,23 @@ struct Checkpoint {
   std::map<std::string, std::string> texts;
 };
 
-/// Written atomically; a Failure leaves the file that was there.
-void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint);
+/// Written atomically; a Failure leaves the file that was there. With `previous`, that file is kept
+/// under this name.
+void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint,
+                     const std::filesystem::path& previous = {});
 
-/// Tensors come back on the CPU. A Failure says what is wrong with the file.
+/// Tensors come back on the CPU. A Failure names the file and says what is wrong with it: damaged
+/// in any bit, or without checksums, as those of versions up to 0.2.0.
 Checkpoint load_checkpoint(const std::filesystem::path& path);
+
+struct FoundCheckpoint {
+  Checkpoint checkpoint;
+  std::string fault;  // of the newest, if this is the previous one
+};
+/// The newest checkpoint, or the previous one if the newest is damaged or missing; nothing if there
+/// is neither. A Failure if none of those that are there can be read.
+std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& newest,
+                                               const std::filesystem::path& previous);
 
 /// Copies the group's tensors into these, in place. A Failure names a tensor that is missing, is
 /// not known, or has another shape or type.

@@ -6,6 +6,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <optional>
+#include <set>
+#include <stdexcept>
 
 #include "aimle/base/nearest.h"
 #include "experiments/engine/batches.h"
@@ -44,6 +47,17 @@ struct Position {
   double engine_seconds = 0;  // of these: order, keys, sums, checkpoints
 };
 
+Position position_in(const Checkpoint& checkpoint, const std::filesystem::path& file) {
+  try {
+    return {.epoch = checkpoint.integers.at("epoch"),
+            .step = checkpoint.integers.at("step"),
+            .seconds = checkpoint.numbers.at("seconds"),
+            .engine_seconds = checkpoint.numbers.at("engine_seconds")};
+  } catch (const std::out_of_range&) {
+    throw Failure(file.string() + " does not say where to continue from; begin anew with --force");
+  }
+}
+
 class Trainer {
  public:
   Trainer(const Run& run, Training training, Progress& progress)
@@ -71,22 +85,60 @@ class Trainer {
  private:
   void resume() {
     saved_ = Clock::now();
-    if (!std::filesystem::exists(run_.folder.checkpoint())) return;
-    const Checkpoint checkpoint = load_checkpoint(run_.folder.checkpoint());
+    const std::optional<FoundCheckpoint> found =
+        find_checkpoint(run_.folder.checkpoint(), run_.folder.previous_checkpoint());
+    if (!found) return;
+    const Checkpoint& checkpoint = found->checkpoint;
+    check_settings(checkpoint);
     restore(training_.model, checkpoint, "model");
     restore(training_.state, checkpoint, "state");
-    position_ = {.epoch = checkpoint.integers.at("epoch"),
-                 .step = checkpoint.integers.at("step"),
-                 .seconds = checkpoint.numbers.at("seconds"),
-                 .engine_seconds = checkpoint.numbers.at("engine_seconds")};
+    position_ = position_in(checkpoint, run_.folder.checkpoint());
     if (position_.step > 0) {
       totals_ = checkpoint.groups.at("totals").at("sums").to(device_);
       names_ = Json::parse(checkpoint.texts.at("totals_names")).get<std::vector<std::string>>();
     }
-    // What was written after the checkpoint will be computed again.
-    for (const Json& line : read_metrics(run_.folder)) {
-      if (line.at("epoch").get<int64_t>() <= position_.epoch) metrics_.push_back(line);
+    if (!found->fault.empty()) use_previous_checkpoint(found->fault);
+    restore_metrics(checkpoint.texts.at("metrics"));
+  }
+
+  /// A run goes on with the settings it was begun with.
+  void check_settings(const Checkpoint& checkpoint) const {
+    const auto found = checkpoint.texts.find("settings");
+    if (found == checkpoint.texts.end()) return;
+    const Json now = run_.settings.to_json();
+    const Json before = Json::parse(found->second);
+    for (const auto& [name, value] : before.items()) {
+      if (may_change(name) || !now.contains(name) || now[name] == value) continue;
+      throw Failure(run_.folder.config().string() + ": " + name + " is " + now[name].dump() +
+                    ", but the checkpoint is of a run with " + value.dump() +
+                    ": the file is damaged or was changed; put the value back, or begin anew with "
+                    "--force");
     }
+  }
+
+  /// In place of the newest one, which would otherwise be kept as the previous one of the next.
+  void use_previous_checkpoint(const std::string& fault) const {
+    warn(fault + ": continuing from " + run_.folder.previous_checkpoint().string() + " at epoch " +
+         std::to_string(position_.epoch + 1) + ", step " + std::to_string(position_.step) +
+         "; the steps after it are computed again");
+    std::filesystem::rename(run_.folder.previous_checkpoint(), run_.folder.checkpoint());
+  }
+
+  /// Lines that were written after the checkpoint will be computed again.
+  void restore_metrics(const std::string& saved) {
+    metrics_ = parse_metrics(run_.folder.checkpoint(), saved);
+    std::vector<Json> there;
+    try {
+      there = read_metrics(run_.folder);
+      std::erase_if(there, [&](const Json& line) {
+        return line.value("epoch", int64_t{0}) > position_.epoch;
+      });
+    } catch (const std::exception&) {  // no metrics
+    }
+    if (there == metrics_) return;
+    warn(run_.folder.metrics().string() + " is damaged: its lines are restored from " +
+         run_.folder.checkpoint().string());
+    write_metrics(run_.folder, metrics_);
   }
 
   void train_epoch() {
@@ -203,8 +255,9 @@ class Trainer {
     checkpoint.numbers = {{"seconds", position_.seconds},
                           {"engine_seconds", position_.engine_seconds}};
     checkpoint.texts = {{"settings", run_.settings.to_json().dump()},
-                        {"totals_names", Json(names_).dump()}};
-    save_checkpoint(run_.folder.checkpoint(), checkpoint);
+                        {"totals_names", Json(names_).dump()},
+                        {"metrics", spell_metrics(metrics_)}};
+    save_checkpoint(run_.folder.checkpoint(), checkpoint, run_.folder.previous_checkpoint());
     saved_ = Clock::now();
   }
 
@@ -330,6 +383,12 @@ class Trainer {
 
 }  // namespace
 
+bool may_change(const std::string& setting) {
+  static const std::set<std::string> kNames = {"epochs", "checkpoint_seconds", "checkpoint_steps",
+                                               "graph", "data"};
+  return kNames.contains(setting);
+}
+
 double direction(const Experiment& experiment, const std::string& metric) {
   for (const std::string& name : experiment.maximised) {
     if (name == metric) return -1.0;
@@ -357,9 +416,10 @@ int64_t steps_left(const Run& run, const Training& training) {
               run.settings.get<int64_t>("batch"), training.shuffle, training.epoch_steps, at::kCPU)
           .epoch_steps();
   int64_t done = 0;
-  if (std::filesystem::exists(run.folder.checkpoint())) {
-    const Checkpoint checkpoint = load_checkpoint(run.folder.checkpoint());
-    done = checkpoint.integers.at("epoch") * steps + checkpoint.integers.at("step");
+  if (const auto found =
+          find_checkpoint(run.folder.checkpoint(), run.folder.previous_checkpoint())) {
+    const Position position = position_in(found->checkpoint, run.folder.checkpoint());
+    done = position.epoch * steps + position.step;
   }
   return std::max<int64_t>(0, run.settings.get<int64_t>("epochs") * steps - done);
 }

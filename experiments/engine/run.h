@@ -22,6 +22,9 @@ struct Run {
   bool must_select = false;  // it may not be missing: the user named it, or a grid depends on it
 };
 
+/// Whether the parts of a run that was resumed may differ in this setting.
+bool may_change(const std::string& setting);
+
 /// 1 if less is better, -1 if more is.
 double direction(const Experiment& experiment, const std::string& metric);
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <ctime>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 
 #include "experiments/engine/png.h"
 #include "experiments/run/atomic_file.h"
@@ -46,8 +48,8 @@ void prepare_run_folder(const RunFolder& folder, bool force) {
                   " is not empty: give another folder with --out, --resume to continue the run in "
                   "it, or --force to begin anew");
   }
-  for (const fs::path& file :
-       {folder.config(), folder.metrics(), folder.checkpoint(), folder.best(), folder.exhibits()}) {
+  for (const fs::path& file : {folder.config(), folder.metrics(), folder.checkpoint(),
+                               folder.previous_checkpoint(), folder.best(), folder.exhibits()}) {
     fs::remove(file);
   }
   fs::remove_all(folder.path / "pictures");
@@ -93,23 +95,31 @@ Json read_config(const fs::path& path) {
   return *std::move(config);
 }
 
-std::vector<Json> read_metrics(const RunFolder& folder) {
-  std::ifstream file(folder.metrics(), std::ios::binary);
+std::vector<Json> parse_metrics(const fs::path& file, const std::string& lines) {
+  std::istringstream text(lines);
   std::vector<Json> metrics;
-  for (std::string line; std::getline(file, line);) {
-    metrics.push_back(parse(folder.metrics(), line));
+  for (std::string line; std::getline(text, line);) {
+    metrics.push_back(parse(file, line));
     if (!metrics.back().is_object()) {
-      throw Failure("expected an object in every line of " + folder.metrics().string() +
-                    " but got " + line);
+      throw Failure("expected an object in every line of " + file.string() + " but got " + line);
     }
   }
   return metrics;
 }
 
-void write_metrics(const RunFolder& folder, const std::vector<Json>& metrics) {
+std::string spell_metrics(const std::vector<Json>& metrics) {
   std::string text;
   for (const Json& line : metrics) text += line.dump() + "\n";
-  write_atomically(folder.metrics(), text);
+  return text;
+}
+
+std::vector<Json> read_metrics(const RunFolder& folder) {
+  std::ifstream file(folder.metrics(), std::ios::binary);
+  return parse_metrics(folder.metrics(), {std::istreambuf_iterator<char>(file), {}});
+}
+
+void write_metrics(const RunFolder& folder, const std::vector<Json>& metrics) {
+  write_atomically(folder.metrics(), spell_metrics(metrics));
 }
 
 void write_picture(const RunFolder& folder, const Picture& picture) {

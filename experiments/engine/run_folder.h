@@ -1,11 +1,12 @@
 // What a run leaves behind:
 //
-//   config.json     all settings, versions, commit, seed, command
-//   metrics.jsonl   an object for every epoch
-//   checkpoint.pt   where to continue from
-//   best.pt         the model of the best epoch
-//   pictures/       PNG files
-//   exhibits.json   a few examples with what the model makes of them, for reports
+//   config.json              all settings, versions, commit, seed, command
+//   metrics.jsonl            an object for every epoch
+//   checkpoint.pt            where to continue from
+//   checkpoint.previous.pt   the one before it, in case that one is damaged
+//   best.pt                  the model of the best epoch
+//   pictures/                PNG files
+//   exhibits.json            a few examples with what the model makes of them, for reports
 //
 // Every file is written atomically: a reader, or `--resume` after a crash, never sees half of one.
 #pragma once
@@ -25,6 +26,7 @@ struct RunFolder {
   std::filesystem::path config() const { return path / "config.json"; }
   std::filesystem::path metrics() const { return path / "metrics.jsonl"; }
   std::filesystem::path checkpoint() const { return path / "checkpoint.pt"; }
+  std::filesystem::path previous_checkpoint() const { return path / "checkpoint.previous.pt"; }
   std::filesystem::path best() const { return path / "best.pt"; }
   std::filesystem::path exhibits() const { return path / "exhibits.json"; }
   std::filesystem::path picture(const std::string& name) const {
@@ -46,6 +48,9 @@ std::optional<Json> find_config(const std::filesystem::path& file);
 /// Empty if there is no file.
 std::vector<Json> read_metrics(const RunFolder& folder);
 void write_metrics(const RunFolder& folder, const std::vector<Json>& metrics);
+/// The lines of such a file; a Failure that names it if one is no object.
+std::vector<Json> parse_metrics(const std::filesystem::path& file, const std::string& lines);
+std::string spell_metrics(const std::vector<Json>& metrics);
 
 void write_picture(const RunFolder& folder, const Picture& picture);
 void write_exhibits(const RunFolder& folder, const Json& exhibits);

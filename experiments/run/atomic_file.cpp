@@ -44,16 +44,27 @@ class Temporary {
     }
   }
 
-  void commit() {
+  void commit(const fs::path& previous) {
     if (::fsync(file_) != 0) fail(target_, "write", errno);
     const int file = std::exchange(file_, -1);
     if (::close(file) != 0) fail(target_, "write", errno);
+    if (!previous.empty()) keep_target_as(previous);
     if (::rename(name_.c_str(), target_.c_str()) != 0) fail(target_, "replace", errno);
     name_.clear();
     sync_folder();
   }
 
  private:
+  // A second name, so that there is a file under the first one at any time; where the file system
+  // has no links, the file is missing for a moment.
+  void keep_target_as(const fs::path& previous) const {
+    std::error_code error;
+    if (!fs::exists(target_, error)) return;
+    fs::remove(previous, error);
+    fs::create_hard_link(target_, previous, error);
+    if (error && ::rename(target_.c_str(), previous.c_str()) != 0) fail(previous, "write", errno);
+  }
+
   // The new name is on the disk only when the folder is.
   void sync_folder() const {
     const fs::path folder = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
@@ -70,10 +81,10 @@ class Temporary {
 
 }  // namespace
 
-void write_atomically(const fs::path& path, std::string_view content) {
+void write_atomically(const fs::path& path, std::string_view content, const fs::path& previous) {
   Temporary file(path);
   file.write(content);
-  file.commit();
+  file.commit(previous);
 }
 
 void write_atomically(const fs::path& path, const std::function<void(std::ostream&)>& write) {

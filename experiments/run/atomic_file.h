@@ -10,8 +10,10 @@
 namespace aimle::experiments {
 
 /// Throws Failure naming the path and the reason (disk full, no permission); the old file, if
-/// there was one, is then untouched and the temporary one is removed.
-void write_atomically(const std::filesystem::path& path, std::string_view content);
+/// there was one, is then untouched and the temporary one is removed. With `previous`, the old file
+/// is kept under this name.
+void write_atomically(const std::filesystem::path& path, std::string_view content,
+                      const std::filesystem::path& previous = {});
 
 /// The same for what writes to a stream itself, such as torch::save.
 void write_atomically(const std::filesystem::path& path,

@@ -19,7 +19,10 @@ void set_quiet(bool quiet) { quiet_now = quiet; }
 bool is_quiet() { return quiet_now; }
 
 void say(std::string_view line) {
-  if (is_quiet()) return;
+  if (!is_quiet()) warn(line);
+}
+
+void warn(std::string_view line) {
   if (::isatty(STDERR_FILENO) == 1) std::fputs("\r\033[K", stderr);  // over a bar
   std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
 }

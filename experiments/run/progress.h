@@ -22,6 +22,9 @@ bool is_quiet();
 /// A line for the reader on standard error, unless quiet.
 void say(std::string_view line);
 
+/// The same even if quiet: for what did not happen although it was asked for.
+void warn(std::string_view line);
+
 class Progress {
  public:
   Progress(std::string title, int64_t total);

@@ -3,18 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "experiments/data/digits.h"
 #include "experiments/engine/adam.h"
 #include "experiments/engine/campaign.h"
-#include "experiments/engine/checkpoint.h"
 #include "experiments/engine/experiment.h"
 #include "experiments/engine/randomness.h"
 #include "experiments/run/failure.h"
-#include "tests/experiments/data/files.h"
 
 namespace aimle::experiments {
 namespace {
@@ -173,53 +169,6 @@ TEST(AdamTest, IsTheFormulaOfItsPaper) {
   }
   EXPECT_LT((parameter.detach() - expected).abs().max().item<double>(), 1e-5);
   EXPECT_EQ(adam.state().at("steps").item<float>(), 20.0F);
-}
-
-TEST(CheckpointTest, ComesBackAndRestoresInPlace) {
-  const TemporaryFolder folder;
-  const std::filesystem::path file = folder.path() / "checkpoint.pt";
-  const at::Tensor base = at::arange(12, at::kFloat).view({3, 4});
-  save_checkpoint(file, {.groups = {{"model", {{"w", base.t()}, {"n", at::tensor(7)}}}},
-                         .integers = {{"epoch", 3}},
-                         .numbers = {{"seconds", 0.25}},
-                         .texts = {{"settings", "{}"}}});
-  const Checkpoint back = load_checkpoint(file);
-  EXPECT_EQ(back.integers.at("epoch"), 3);
-  EXPECT_EQ(back.numbers.at("seconds"), 0.25);
-  EXPECT_EQ(back.texts.at("settings"), "{}");
-  at::Tensor w = at::zeros({4, 3}), n = at::tensor(0);
-  const void* place = w.data_ptr();
-  restore({{"w", w}, {"n", n}}, back, "model");
-  EXPECT_TRUE(w.equal(base.t()));
-  EXPECT_EQ(w.data_ptr(), place);
-  EXPECT_EQ(n.item<int64_t>(), 7);
-
-  EXPECT_NE(complaint([&] {
-              restore({{"w", w}}, back, "model");
-            }).find("has no tensor n"),
-            std::string::npos);
-  EXPECT_NE(complaint([&] {
-              restore({{"w", w}, {"n", n}, {"b", n}}, back, "model");
-            }).find("lacks the tensor b"),
-            std::string::npos);
-  EXPECT_NE(complaint([&] {
-              restore({{"w", at::zeros({3, 4})}, {"n", n}}, back, "model");
-            }).find("model.w is [4, 3] Float, expected [3, 4] Float"),
-            std::string::npos);
-}
-
-TEST(CheckpointTest, ADamagedFileIsAFailure) {
-  const TemporaryFolder folder;
-  const std::filesystem::path file = folder.path() / "checkpoint.pt";
-  save_checkpoint(file, {.groups = {{"model", {{"w", at::ones({100})}}}}});
-  const auto size = std::filesystem::file_size(file);
-  for (const uintmax_t kept : {uintmax_t{0}, size / 2, size - 10}) {
-    std::filesystem::resize_file(file, kept);
-    EXPECT_NE(complaint([&] { load_checkpoint(file); }).find("is no checkpoint"),
-              std::string::npos);
-    save_checkpoint(file, {.groups = {{"model", {{"w", at::ones({100})}}}}});
-  }
-  EXPECT_NE(complaint([&] { load_checkpoint(folder.path() / "none"); }), "");
 }
 
 TEST(Digits, AreAFunctionOfSeedAndNumber) {

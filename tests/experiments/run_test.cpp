@@ -6,10 +6,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <thread>
 
 #include "experiments/run/atomic_file.h"
+#include "experiments/run/digest.h"
 #include "experiments/run/failure.h"
 #include "experiments/run/interrupt.h"
 #include "experiments/run/output_folder.h"
@@ -134,6 +136,21 @@ TEST(SpellSeconds, InTheUnitsOfAReader) {
   EXPECT_EQ(spell_seconds(0.4), "0 s");
   EXPECT_EQ(spell_seconds(75), "1 min 15 s");
   EXPECT_EQ(spell_seconds(7260), "2 h 1 min");
+}
+
+// Golden values of the package xxhash 3.
+TEST(Digest, IsXxh64) {
+  const std::map<size_t, std::string> expected = {
+      {0, "ef46db3751d8e999"},   {1, "f592c0c7639c4cb6"},  {3, "22c08528601d4f27"},
+      {4, "fb1e5cf2f1ae4d95"},   {8, "57cb2b7521f3e21a"},  {31, "e4a0e629e519a4ae"},
+      {32, "cc6b8aaada790b2d"},  {63, "bf9f0ba3cf95b28a"}, {100, "4826e367566ea023"},
+      {199, "c2f64bc669817a94"},
+  };
+  std::string bytes;
+  for (int i = 0; i < 199; ++i) bytes.push_back(static_cast<char>(37 * i + 11));
+  for (const auto& [size, digest] : expected) {
+    EXPECT_EQ(xxh64_hex(std::string_view(bytes).substr(0, size)), digest) << size;
+  }
 }
 
 // Golden values printed by NumPy 2.4.
