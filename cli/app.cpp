@@ -147,16 +147,17 @@ void add_resume_option(CLI::App& command, CommonOptions& options, const std::str
   command.add_flag("--resume", options.resume, help);
 }
 
-int64_t apply(const CommonOptions& options) {
+Prepared apply(const CommonOptions& options) {
   using experiments::IfNotEmpty;
   experiments::set_quiet(options.quiet);
+  experiments::FolderLock lock(options.out);
   const IfNotEmpty refuse = options.can_resume ? IfNotEmpty::kResumeOrRefuse : IfNotEmpty::kRefuse;
   experiments::prepare_output_folder(
       options.out, options.force || options.resume ? IfNotEmpty::kKeepFiles : refuse);
   const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
   const int64_t threads = std::max<int64_t>(1, options.threads > 0 ? options.threads : cores);
   at::set_num_threads(static_cast<int>(threads));
-  return threads;
+  return {threads, std::move(lock)};
 }
 
 CLI::Validator taken_by(std::function<void(const std::string&)> parse) {

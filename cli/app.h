@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "experiments/run/folder_lock.h"
+
 namespace aimle::cli {
 
 void set_up(CLI::App& app);
@@ -35,9 +37,13 @@ struct CommonOptions {
 void add_common_options(CLI::App& command, CommonOptions& options, const std::string& default_out);
 /// `--resume`, for commands that can go on where they were stopped.
 void add_resume_option(CLI::App& command, CommonOptions& options, const std::string& help);
-/// Obeys --quiet, --threads, --out, --force and --resume; called by a command before it
-/// works. The number of threads.
-int64_t apply(const CommonOptions& options);
+/// What a command has while it works.
+struct Prepared {
+  int64_t threads;
+  experiments::FolderLock lock;  // of --out
+};
+/// Obeys --quiet, --threads, --out, --force and --resume; called by a command before it works.
+[[nodiscard]] Prepared apply(const CommonOptions& options);
 
 /// For `option->check(...)`: a value that this function takes; what it throws is said of the
 /// option, and is wrong usage.

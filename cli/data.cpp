@@ -41,7 +41,7 @@ void add_make(CLI::App& parent) {
       ->check(integer_between(0, int64_t{1} << 40))
       ->capture_default_str();
   command->callback([request] {
-    apply(request->common);
+    const Prepared prepared = apply(request->common);
     write_image_sets(
         {.train = draw_digits(request->seed, 0, request->examples),
          .test = draw_digits(request->seed, request->examples, request->test_examples)},

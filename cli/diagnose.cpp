@@ -177,7 +177,7 @@ void run_diagnosis(DiagnoseOptions& options) {
       options.settings.contestants.push_back(contestant);
     }
   }
-  const int64_t threads = apply(options.common);
+  const auto [threads, lock] = apply(options.common);
   const InterruptHandler handler;
   const Truth truth = find_truth(problem, options.long_run, options.settings.seed);
   std::vector<Diagnosis> found;

@@ -255,11 +255,11 @@ int64_t count(const Json& state, const Request& request, bool complete) {
 }
 
 void reproduce(Request request) {
+  const Prepared prepared = apply(request.common);
   Json state = plan(request);
   const fs::path file = request.common.out / "paper.json";
   if (request.common.resume) take_over(state, file, request);
   check_commands(state, request);
-  apply(request.common);
   const auto save = [&] { experiments::write_atomically(file, state.dump(2) + "\n"); };
   save();
 

@@ -231,7 +231,7 @@ void run_and_report(const std::string& name, const SynthOptions& options, const 
   if (study.cells.empty()) {
     throw Failure("nothing to measure: every estimator needs more samples than given");
   }
-  const int64_t threads = apply(options.common);
+  const auto [threads, lock] = apply(options.common);
   StudyFolder folder(options.common.out, name, settings_of(options));
   const std::vector<Row> earlier = earlier_rows(folder, options.common.resume, &read_row);
   const int64_t total = count_measurements(study);
@@ -266,7 +266,7 @@ void optimise(const SynthOptions& options, const OptimiseOptions& own) {
                             .learning_rates = own.learning_rates,
                             .samples = options.samples,
                             .contestants = contestants(options, structure(options), {})};
-  const int64_t threads = apply(options.common);
+  const auto [threads, lock] = apply(options.common);
   nlohmann::ordered_json settings = settings_of(options);
   settings["steps"] = own.steps;
   settings["momentum"] = own.momentum;

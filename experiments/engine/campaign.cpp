@@ -20,6 +20,7 @@
 #include "experiments/engine/run.h"
 #include "experiments/engine/summary.h"
 #include "experiments/run/failure.h"
+#include "experiments/run/folder_lock.h"
 #include "experiments/run/interrupt.h"
 #include "experiments/run/output_folder.h"
 #include "experiments/run/progress.h"
@@ -154,24 +155,24 @@ int64_t threads_in_all(const Campaign& campaign, const std::vector<Run>& runs) {
 /// Before anything is computed; nothing is written yet.
 void refuse_occupied(const Campaign& campaign) {
   if (campaign.resume || campaign.force) return;
-  if (fs::is_directory(campaign.out) && !fs::is_empty(campaign.out)) {
-    prepare_run_folder({campaign.out}, false);
-  }
+  if (!is_unused(campaign.out)) prepare_run_folder({campaign.out}, false);
 }
 
-void prepare_folders(const Campaign& campaign, const std::vector<Run>& runs, int64_t threads) {
-  prepare_output_folder(campaign.out, IfNotEmpty::kKeepFiles);
+/// The locks of the runs' own folders: another process may have been started in one of them.
+std::vector<FolderLock> prepare_folders(const Campaign& campaign, const std::vector<Run>& runs,
+                                        int64_t threads) {
+  std::vector<FolderLock> locks;
   for (const Run& run : runs) {
-    if (campaign.resume) {
-      prepare_output_folder(run.folder.path, IfNotEmpty::kKeepFiles);
-    } else {
-      prepare_run_folder(run.folder, campaign.force);
-    }
+    if (run.folder.path != campaign.out) locks.emplace_back(run.folder.path);
+  }
+  for (const Run& run : runs) {
+    if (!campaign.resume) prepare_run_folder(run.folder, campaign.force);
     write_config(run.folder, *run.experiment, run.settings, threads, campaign.command);
   }
+  return locks;
 }
 
-/// Folders are made when the data are there and every cell of the grid could begin, so that what
+/// Files are written when the data are there and every cell of the grid could begin, so that what
 /// cannot start leaves nothing behind.
 std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::vector<Run>& runs,
                                          int64_t threads) {
@@ -186,7 +187,8 @@ std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::ve
   const Training first = begin(runs.front());
   const size_t seeds = std::max<size_t>(1, campaign.seeds.size());
   for (size_t cell = seeds; cell < runs.size(); cell += seeds) begin(runs[cell]);
-  prepare_folders(campaign, runs, runs.size() == 1 ? threads : 1);
+  const std::vector<FolderLock> locks =
+      prepare_folders(campaign, runs, runs.size() == 1 ? threads : 1);
   int64_t steps = 0;
   for (const Run& run : runs) steps += steps_left(run, first);
   if (campaign.resume && steps == 0) {
@@ -258,6 +260,7 @@ GridAxis parse_grid_axis(const std::string& text, const Settings& settings) {
 void conduct(const Campaign& campaign) {
   const InterruptHandler handler;
   keep_freed_memory();
+  const FolderLock lock(campaign.out);
   const std::vector<Run> runs = plan(campaign);
   check_device(runs.front().settings);
   refuse_occupied(campaign);

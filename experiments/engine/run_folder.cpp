@@ -43,7 +43,7 @@ Failure no_run(const fs::path& config) {
 
 void prepare_run_folder(const RunFolder& folder, bool force) {
   prepare_output_folder(folder.path, IfNotEmpty::kKeepFiles);
-  if (!force && !fs::is_empty(folder.path)) {
+  if (!force && !is_unused(folder.path)) {
     throw Failure(folder.path.string() +
                   " is not empty: give another folder with --out, --resume to continue the run in "
                   "it, or --force to begin anew");

@@ -5,6 +5,12 @@
 
 namespace aimle::experiments {
 
+/// The file of a FolderLock.
+inline constexpr const char* kLockFile = ".aimle.lock";
+
+/// The folder holds nothing, or only the file of a lock.
+bool is_unused(const std::filesystem::path& folder);
+
 /// kResumeOrRefuse refuses as well, and names --resume among the ways out.
 enum class IfNotEmpty { kRefuse, kResumeOrRefuse, kKeepFiles };
 

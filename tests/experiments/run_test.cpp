@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -13,6 +15,7 @@
 #include "experiments/run/atomic_file.h"
 #include "experiments/run/digest.h"
 #include "experiments/run/failure.h"
+#include "experiments/run/folder_lock.h"
 #include "experiments/run/interrupt.h"
 #include "experiments/run/output_folder.h"
 #include "experiments/run/progress.h"
@@ -53,6 +56,7 @@ class Folder : public testing::Test {
 
 using AtomicFile = Folder;
 using OutputFolder = Folder;
+using LockedFolder = Folder;
 
 TEST_F(AtomicFile, ReplacesTheWholeFileAndLeavesNothingElse) {
   const fs::path file = path_ / "results.jsonl";
@@ -88,6 +92,57 @@ TEST_F(OutputFolder, IsMadeAndIsRefusedIfItHoldsAnything) {
               prepare_output_folder(folder / "file", IfNotEmpty::kRefuse);
             }).find("it is a file"),
             std::string::npos);
+}
+
+TEST_F(LockedFolder, HasOneOwnerWhoIsNamed) {
+  const fs::path folder = path_ / "a" / "b";
+  {
+    const FolderLock lock(folder);
+    EXPECT_TRUE(is_unused(folder));
+    const std::string message = failure([&] { const FolderLock second(folder); });
+    EXPECT_NE(message.find(folder.string() + " is in use by process " + std::to_string(getpid())),
+              std::string::npos)
+        << message;
+    write_atomically(folder / "file", "x");
+  }
+  EXPECT_FALSE(fs::exists(folder / kLockFile));
+  EXPECT_FALSE(is_unused(folder));
+  // What a killed process leaves behind locks nothing.
+  write_atomically(folder / kLockFile, "process 1 on nowhere\n");
+  const FolderLock again(folder);
+  EXPECT_NE(failure([&] { const FolderLock second(folder); }).find(std::to_string(getpid())),
+            std::string::npos);
+}
+
+TEST_F(LockedFolder, AFolderThatWasMadeForNothingIsRemoved) {
+  { const FolderLock lock(path_ / "a" / "b"); }
+  EXPECT_FALSE(fs::exists(path_ / "a"));
+  fs::create_directory(path_ / "a");
+  { const FolderLock lock(path_ / "a" / "b" / "c"); }
+  EXPECT_TRUE(fs::is_empty(path_ / "a"));
+  { const FolderLock lock(path_ / "a"); }
+  EXPECT_TRUE(fs::exists(path_ / "a"));
+}
+
+TEST_F(LockedFolder, AProcessThatWasStartedDoesNotKeepTheLock) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  pid_t child = 0;
+  {
+    const FolderLock lock(path_);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
+    posix_spawn_file_actions_addclose(&actions, ends[1]);
+    std::string name = "cat";  // until its input ends
+    char* arguments[] = {name.data(), nullptr};
+    ASSERT_EQ(posix_spawnp(&child, "cat", &actions, nullptr, arguments, nullptr), 0);
+    posix_spawn_file_actions_destroy(&actions);
+  }
+  EXPECT_EQ(failure([&] { const FolderLock again(path_); }), "");
+  ::close(ends[0]);
+  ::close(ends[1]);
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
 }
 
 TEST(Interrupt, IsAFlagWhileTheHandlerLives) {

@@ -1,0 +1,124 @@
+#include "experiments/run/folder_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "experiments/run/failure.h"
+#include "experiments/run/output_folder.h"
+#include "experiments/run/progress.h"
+
+namespace aimle::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path topmost_missing(const fs::path& folder) {
+  fs::path missing;
+  std::error_code error;
+  for (fs::path place = fs::absolute(folder, error); !place.empty() && !fs::exists(place, error);
+       place = place.parent_path()) {
+    missing = place;
+  }
+  return missing;
+}
+
+/// A campaign holds a lock for every run: there may be more of them than the usual limit of files.
+bool raise_limit_of_files() {
+  struct rlimit limit = {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return false;
+  limit.rlim_cur = limit.rlim_max;
+  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+int open_file(const fs::path& file) {
+  constexpr int kHow = O_RDWR | O_CREAT | O_CLOEXEC;
+  const int handle = ::open(file.c_str(), kHow, 0666);
+  if (handle >= 0 || errno != EMFILE || !raise_limit_of_files()) return handle;
+  return ::open(file.c_str(), kHow, 0666);
+}
+
+std::string host() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown host";
+}
+
+/// For the message of another process.
+void write_owner(int handle) {
+  const std::string text = "process " + std::to_string(::getpid()) + " on " + host() + "\n";
+  if (::ftruncate(handle, 0) != 0 || ::pwrite(handle, text.data(), text.size(), 0) < 0) return;
+}
+
+std::string owner(const fs::path& file) {
+  std::string text;
+  std::getline(std::ifstream(file), text);
+  return text.starts_with("process ") ? text : "another process";
+}
+
+/// The process that had the lock may have removed the file before this one locked it.
+bool is_still_there(int handle, const fs::path& file) {
+  struct stat opened = {}, named = {};
+  return ::fstat(handle, &opened) == 0 && ::stat(file.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+}  // namespace
+
+FolderLock::FolderLock(const fs::path& folder)
+    : folder_(folder), made_(topmost_missing(folder)), file_(folder / kLockFile) {
+  while (!try_to_lock()) {
+  }
+}
+
+/// False if the file or the folder has vanished meanwhile.
+bool FolderLock::try_to_lock() {
+  prepare_output_folder(folder_, IfNotEmpty::kKeepFiles);
+  const int handle = open_file(file_);
+  if (handle < 0 && errno == ENOENT) return false;
+  if (handle < 0) throw Failure("cannot write " + file_.string() + ": " + std::strerror(errno));
+  int result = 0;
+  do {
+    result = ::flock(handle, LOCK_EX | LOCK_NB);
+  } while (result != 0 && errno == EINTR);
+  const int error = result == 0 ? 0 : errno;
+  if (error == EWOULDBLOCK) {
+    const std::string who = owner(file_);
+    ::close(handle);
+    throw Failure(folder_.string() + " is in use by " + who +
+                  ": wait until it ends, or give another folder with --out");
+  }
+  if (error != 0) {
+    warn(folder_.string() + " cannot be locked (" + std::strerror(error) +
+         "): start no second process in it");
+  } else if (!is_still_there(handle, file_)) {
+    ::close(handle);
+    return false;
+  }
+  write_owner(handle);
+  handle_ = handle;
+  return true;
+}
+
+FolderLock::~FolderLock() {
+  if (handle_ < 0) return;
+  std::error_code error;
+  fs::remove(file_, error);  // while it is locked: see is_still_there
+  fs::path empty = made_.empty() ? fs::path() : fs::absolute(folder_, error);
+  while (!empty.empty() && fs::remove(empty, error) && empty != made_) empty = empty.parent_path();
+  ::close(handle_);
+}
+
+FolderLock::FolderLock(FolderLock&& other) noexcept
+    : folder_(std::move(other.folder_)),
+      made_(std::move(other.made_)),
+      file_(std::move(other.file_)),
+      handle_(std::exchange(other.handle_, -1)) {}
+
+}  // namespace aimle::experiments
