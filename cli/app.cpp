@@ -12,6 +12,7 @@
 
 #include "aimle/base/nearest.h"
 #include "aimle/base/numbers.h"
+#include "experiments/run/atomic_file.h"
 #include "experiments/run/failure.h"
 #include "experiments/run/output_folder.h"
 #include "experiments/run/progress.h"
@@ -154,6 +155,7 @@ Prepared apply(const CommonOptions& options) {
   const IfNotEmpty refuse = options.can_resume ? IfNotEmpty::kResumeOrRefuse : IfNotEmpty::kRefuse;
   experiments::prepare_output_folder(
       options.out, options.force || options.resume ? IfNotEmpty::kKeepFiles : refuse);
+  experiments::remove_temporaries(options.out);
   const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
   const int64_t threads = std::max<int64_t>(1, options.threads > 0 ? options.threads : cores);
   at::set_num_threads(static_cast<int>(threads));

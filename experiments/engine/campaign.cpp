@@ -19,6 +19,7 @@
 #include "experiments/engine/own_stream.h"
 #include "experiments/engine/run.h"
 #include "experiments/engine/summary.h"
+#include "experiments/run/atomic_file.h"
 #include "experiments/run/failure.h"
 #include "experiments/run/folder_lock.h"
 #include "experiments/run/interrupt.h"
@@ -165,7 +166,10 @@ std::vector<FolderLock> prepare_folders(const Campaign& campaign, const std::vec
   for (const Run& run : runs) {
     if (run.folder.path != campaign.out) locks.emplace_back(run.folder.path);
   }
+  remove_temporaries(campaign.out);
   for (const Run& run : runs) {
+    remove_temporaries(run.folder.path);
+    remove_temporaries(run.folder.pictures());
     if (!campaign.resume) prepare_run_folder(run.folder, campaign.force);
     write_config(run.folder, *run.experiment, run.settings, threads, campaign.command);
   }

@@ -52,7 +52,7 @@ void prepare_run_folder(const RunFolder& folder, bool force) {
                                folder.previous_checkpoint(), folder.best(), folder.exhibits()}) {
     fs::remove(file);
   }
-  fs::remove_all(folder.path / "pictures");
+  fs::remove_all(folder.pictures());
 }
 
 void write_config(const RunFolder& folder, const Experiment& experiment, const Settings& settings,

@@ -29,8 +29,9 @@ struct RunFolder {
   std::filesystem::path previous_checkpoint() const { return path / "checkpoint.previous.pt"; }
   std::filesystem::path best() const { return path / "best.pt"; }
   std::filesystem::path exhibits() const { return path / "exhibits.json"; }
+  std::filesystem::path pictures() const { return path / "pictures"; }
   std::filesystem::path picture(const std::string& name) const {
-    return path / "pictures" / (name + ".png");
+    return pictures() / (name + ".png");
   }
 };
 

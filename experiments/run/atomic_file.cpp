@@ -3,11 +3,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "experiments/run/failure.h"
 
@@ -20,11 +26,32 @@ namespace fs = std::filesystem;
   throw Failure("cannot " + std::string(doing) + " " + path.string() + ": " + std::strerror(error));
 }
 
+constexpr std::string_view kSuffix = ".tmp";  // and the number of the process
+
+/// Of the files that the program writes; others are not its own, whatever their names are.
+constexpr std::string_view kExtensions[] = {".csv", ".gz",  ".json", ".jsonl",
+                                            ".npy", ".png", ".pt",   ".txt"};
+
+bool is_temporary(const fs::path& file) {
+  const std::string suffix = file.extension().string();
+  const std::string extension = file.stem().extension().string();
+  return suffix.size() > kSuffix.size() && suffix.starts_with(kSuffix) &&
+         suffix.find_first_not_of("0123456789", kSuffix.size()) == std::string::npos &&
+         std::find(std::begin(kExtensions), std::end(kExtensions), extension) !=
+             std::end(kExtensions);
+}
+
+void pass_moment() {
+  static const char* const kChosen = std::getenv("AIMLE_TEST_KILL_AT_WRITE");
+  static std::atomic<long> passed = 0;
+  if (kChosen != nullptr && ++passed == std::atol(kChosen)) ::kill(::getpid(), SIGKILL);
+}
+
 /// A file descriptor that is closed, and a name that is removed, unless all went well.
 class Temporary {
  public:
   explicit Temporary(const fs::path& target) : target_(target) {
-    name_ = target.string() + ".tmp" + std::to_string(getpid());
+    name_ = target.string() + std::string(kSuffix) + std::to_string(getpid());
     file_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file_ < 0) fail(target_, "write", errno);
   }
@@ -48,9 +75,12 @@ class Temporary {
     if (::fsync(file_) != 0) fail(target_, "write", errno);
     const int file = std::exchange(file_, -1);
     if (::close(file) != 0) fail(target_, "write", errno);
+    pass_moment();
     if (!previous.empty()) keep_target_as(previous);
+    pass_moment();
     if (::rename(name_.c_str(), target_.c_str()) != 0) fail(target_, "replace", errno);
     name_.clear();
+    pass_moment();
     sync_folder();
   }
 
@@ -83,8 +113,19 @@ class Temporary {
 
 void write_atomically(const fs::path& path, std::string_view content, const fs::path& previous) {
   Temporary file(path);
-  file.write(content);
+  file.write(content.substr(0, content.size() / 2));
+  pass_moment();
+  file.write(content.substr(content.size() / 2));
   file.commit(previous);
+}
+
+void remove_temporaries(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.is_regular_file(error) && is_temporary(entry.path())) found.push_back(entry.path());
+  }
+  for (const fs::path& file : found) fs::remove(file, error);
 }
 
 void write_atomically(const fs::path& path, const std::function<void(std::ostream&)>& write) {

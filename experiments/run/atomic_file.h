@@ -1,5 +1,9 @@
 // Files that are either as they were or complete, whatever happens in between: written under a
 // temporary name in the same folder, flushed to the disk (fsync), then renamed.
+//
+// For tests of what a killed process leaves behind, AIMLE_TEST_KILL_AT_WRITE=n in the environment
+// kills the process at the n-th of the moments that matter, four for every file: half written,
+// written, the old file kept under another name, renamed.
 #pragma once
 
 #include <filesystem>
@@ -14,6 +18,10 @@ namespace aimle::experiments {
 /// is kept under this name.
 void write_atomically(const std::filesystem::path& path, std::string_view content,
                       const std::filesystem::path& previous = {});
+
+/// Removes the temporary files in this folder (not below it) that processes left behind when they
+/// were killed. No other process may be writing there: hold a FolderLock.
+void remove_temporaries(const std::filesystem::path& folder);
 
 /// The same for what writes to a stream itself, such as torch::save.
 void write_atomically(const std::filesystem::path& path,

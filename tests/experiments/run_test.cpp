@@ -78,6 +78,23 @@ TEST_F(AtomicFile, AFailureKeepsTheOldFileAndNamesPathAndReason) {
   EXPECT_EQ(read(file), "old");
 }
 
+TEST_F(AtomicFile, TemporariesOfKilledProcessesAreRemovedAndNothingElse) {
+  const std::vector<std::string> abandoned = {"checkpoint.pt.tmp18079", "a.b.json.tmp1",
+                                              "metrics.jsonl.tmp2"};
+  const std::vector<std::string> kept = {"checkpoint.pt", "notes.tmp7",     "notes.tmp",
+                                         "a.json.tmp",    "a.json.tmp12.x", "a.json.tmp1a",
+                                         ".json.tmp3"};
+  for (const auto& names : {abandoned, kept}) {
+    for (const std::string& name : names) std::ofstream(path_ / name) << "x";
+  }
+  fs::create_directory(path_ / "folder.json.tmp5");
+  remove_temporaries(path_);
+  for (const std::string& name : abandoned) EXPECT_FALSE(fs::exists(path_ / name)) << name;
+  for (const std::string& name : kept) EXPECT_TRUE(fs::exists(path_ / name)) << name;
+  EXPECT_TRUE(fs::exists(path_ / "folder.json.tmp5"));
+  remove_temporaries(path_ / "none");
+}
+
 TEST_F(OutputFolder, IsMadeAndIsRefusedIfItHoldsAnything) {
   const fs::path folder = path_ / "a" / "b";
   prepare_output_folder(folder, IfNotEmpty::kRefuse);

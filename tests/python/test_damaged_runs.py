@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from program import aimle, metrics, need_program
+from program import aimle, metrics, names, need_program
 
 TINY = [
     *("train", "dvae", "--examples", 80, "--test_examples", 20, "--validation", 20),
@@ -86,3 +86,29 @@ def test_a_run_does_not_continue_with_other_settings(run: Path) -> None:
     done = aimle(*TINY, "--out", run, "--resume")
     assert done.returncode == 1
     assert f"{run / 'config.json'}: lr is 0.003, but the checkpoint is of a run with" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--resume", "--force"])
+def test_temporaries_of_killed_processes_are_removed(tmp_path: Path, option: str) -> None:
+    need_program()
+    campaign = [*TINY, "--seeds", "0-1", "--out", tmp_path]
+    left = [tmp_path / "summary.json.tmp3", tmp_path / "seed-1" / "checkpoint.pt.tmp18079"]
+    left += [tmp_path / "seed-0" / "pictures" / "samples.png.tmp1"]
+    mine = tmp_path / "seed-0" / "notes.tmp1"
+    for file in (*left, mine):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    done = aimle(*campaign, option)
+    assert done.returncode == 0, done.stderr
+    assert not any(file.exists() for file in left)
+    assert mine.exists()
+
+
+def test_a_study_removes_temporaries(tmp_path: Path) -> None:
+    need_program()
+    (tmp_path / "results.jsonl.tmp12").touch()
+    study = ["synth", "samples", "--n", 5, "--seeds", 1, "--samples", 1, "--estimators", "ste"]
+    assert aimle(*study, "--out", tmp_path).returncode == 1  # not empty: nothing is touched
+    assert (tmp_path / "results.jsonl.tmp12").exists()
+    assert aimle(*study, "--out", tmp_path, "--resume").returncode == 0
+    assert names(tmp_path) == {"results.jsonl", "summary.csv", "study.json"}
