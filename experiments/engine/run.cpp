@@ -39,6 +39,10 @@ double peak_memory_mib() {
   return static_cast<double>(usage.ru_maxrss) / 1024.0;
 }
 
+/// Numbers that are not finite are null there. With them as numbers, a run that was resumed could
+/// choose another epoch.
+Json as_in_the_file(const Json& line) { return Json::parse(line.dump()); }
+
 /// Where a run is. All of it goes into the checkpoint.
 struct Position {
   int64_t epoch = 0;          // complete ones
@@ -291,7 +295,7 @@ class Trainer {
     line["seconds_engine"] = position_.engine_seconds;
     line["seconds_evaluate"] = evaluated;
     line["peak_memory_mib"] = peak_memory_mib();
-    metrics_.push_back(line);
+    metrics_.push_back(as_in_the_file(line));
     position_ = {.epoch = position_.epoch + 1};
     totals_.zero_();
 
@@ -310,7 +314,7 @@ class Trainer {
     Json line = {{"epoch", 0}, {"train_loss", nullptr}};
     const at::Tensor key = noise_keys(seed_, Purpose::kEvaluate, -1, 1, device_)[0];
     for (const auto& [name, value] : training_.evaluate(key)) line[name] = value;
-    metrics_.push_back(line);
+    metrics_.push_back(as_in_the_file(line));
     write_metrics(run_.folder, metrics_);
     tell(line);
   }

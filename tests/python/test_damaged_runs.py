@@ -112,3 +112,13 @@ def test_a_study_removes_temporaries(tmp_path: Path) -> None:
     assert (tmp_path / "results.jsonl.tmp12").exists()
     assert aimle(*study, "--out", tmp_path, "--resume").returncode == 0
     assert names(tmp_path) == {"results.jsonl", "summary.csv", "study.json"}
+
+
+def test_the_summary_of_finished_runs_is_that_of_runs_just_trained(tmp_path: Path) -> None:
+    """ste has no lambda: its metric is null in the file, and must not be a NaN before that."""
+    need_program()
+    campaign = [*TINY, "--method", "ste", "--seeds", "0-1", "--out", tmp_path]
+    assert aimle(*campaign).returncode == 0
+    summary = (tmp_path / "summary.json").read_text()
+    assert aimle(*campaign, "--resume").returncode == 0
+    assert (tmp_path / "summary.json").read_text() == summary
