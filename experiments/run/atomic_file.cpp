@@ -58,6 +58,7 @@ class Temporary {
   ~Temporary() {
     if (file_ >= 0) ::close(file_);
     if (!name_.empty()) ::unlink(name_.c_str());
+    if (!old_.empty()) ::unlink(old_.c_str());
   }
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
@@ -76,23 +77,31 @@ class Temporary {
     const int file = std::exchange(file_, -1);
     if (::close(file) != 0) fail(target_, "write", errno);
     pass_moment();
-    if (!previous.empty()) keep_target_as(previous);
+    if (!previous.empty()) link_old(previous);
     pass_moment();
     if (::rename(name_.c_str(), target_.c_str()) != 0) fail(target_, "replace", errno);
     name_.clear();
     pass_moment();
+    if (!old_.empty() && ::rename(old_.c_str(), previous.c_str()) != 0) {
+      fail(previous, "replace", errno);
+    }
+    old_.clear();
     sync_folder();
   }
 
  private:
-  // A second name, so that there is a file under the first one at any time; where the file system
-  // has no links, the file is missing for a moment.
-  void keep_target_as(const fs::path& previous) const {
+  // Gives the old file a second name, under which it waits until the new one is there: two whole
+  // files exist at any time, the newest and the one before it. Where the file system has no links,
+  // the old file is renamed at once.
+  void link_old(const fs::path& previous) {
     std::error_code error;
     if (!fs::exists(target_, error)) return;
-    fs::remove(previous, error);
-    fs::create_hard_link(target_, previous, error);
-    if (error && ::rename(target_.c_str(), previous.c_str()) != 0) fail(previous, "write", errno);
+    old_ = previous.string() + std::string(kSuffix) + std::to_string(getpid());
+    fs::remove(old_, error);
+    fs::create_hard_link(target_, old_, error);
+    if (!error) return;
+    old_.clear();
+    if (::rename(target_.c_str(), previous.c_str()) != 0) fail(previous, "replace", errno);
   }
 
   // The new name is on the disk only when the folder is.
@@ -106,6 +115,7 @@ class Temporary {
 
   fs::path target_;
   std::string name_;
+  std::string old_;  // the second name of the old file
   int file_ = -1;
 };
 

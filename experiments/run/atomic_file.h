@@ -3,7 +3,7 @@
 //
 // For tests of what a killed process leaves behind, AIMLE_TEST_KILL_AT_WRITE=n in the environment
 // kills the process at the n-th of the moments that matter, four for every file: half written,
-// written, the old file kept under another name, renamed.
+// written, the old file linked, the new one renamed.
 #pragma once
 
 #include <filesystem>
