@@ -48,11 +48,12 @@ void prepare_run_folder(const RunFolder& folder, bool force) {
                   " is not empty: give another folder with --out, --resume to continue the run in "
                   "it, or --force to begin anew");
   }
-  for (const fs::path& file : {folder.config(), folder.metrics(), folder.checkpoint(),
-                               folder.previous_checkpoint(), folder.best(), folder.exhibits()}) {
+  // The config last: whatever is left belongs to it if the process is killed in between.
+  fs::remove_all(folder.pictures());
+  for (const fs::path& file : {folder.previous_checkpoint(), folder.checkpoint(), folder.best(),
+                               folder.metrics(), folder.exhibits(), folder.config()}) {
     fs::remove(file);
   }
-  fs::remove_all(folder.pictures());
 }
 
 void write_config(const RunFolder& folder, const Experiment& experiment, const Settings& settings,
