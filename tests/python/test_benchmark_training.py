@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import math
 import subprocess
@@ -359,6 +360,19 @@ class TestProgramTasks:
         assert [row.method for row in results.read()] == ["default"]
         assert run(*arguments, "default,paper", out=tmp_path) == 0
         assert [row.method for row in results.read()] == ["default", "paper"]
+
+    def test_a_task_of_a_running_process_is_refused(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture
+    ) -> None:
+        need_program()
+        kept = tmp_path / "dvae-k1-s1" / "kept"
+        kept.parent.mkdir()
+        kept.touch()
+        with (tmp_path / "dvae-k1-s1.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            assert run("--quick", "--tasks", "dvae-k1-s1", "--seeds", "0", out=tmp_path) == 3
+        assert "dvae-k1-s1 is in use by another process" in capsys.readouterr().err
+        assert kept.exists()
 
     def test_a_run_that_diverges_has_a_row(self, tmp_path: Path) -> None:
         need_program()

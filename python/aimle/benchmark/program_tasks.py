@@ -7,13 +7,15 @@ same.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import re
 import shutil
 import subprocess
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -61,6 +63,10 @@ class ProgramTask(Task):
 
     def run(self, jobs: list[Job], context: Context) -> None:
         out = context.work / self.name
+        with _only_process_in(out):
+            self._run(jobs, out, context)
+
+    def _run(self, jobs: list[Job], out: Path, context: Context) -> None:
         _begin(out, [*self._arguments(context), context.commit])
         left = {self._folder_of(job, out): job for job in jobs}
         while left:
@@ -212,6 +218,22 @@ class ProgramTask(Task):
         """Solves of one sample in a step."""
         layer = aimle.estimator(estimator, self.solver)
         return _SOLVES.get(getattr(layer, "difference", ""), 0)
+
+
+@contextmanager
+def _only_process_in(folder: Path) -> Iterator[None]:
+    """Locks the folder by a file beside it: the program locks the folder itself."""
+    file = folder.with_name(f"{folder.name}.lock")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise TaskError(
+                f"{folder} is in use by another process: wait until it ends, or give another "
+                "folder with --work"
+            ) from None
+        yield
 
 
 def _begin(out: Path, stamp: list[str]) -> None:
