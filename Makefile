@@ -2,6 +2,7 @@
 #
 # PYTHON=…  builds for and runs with your own Python (torch >= 2.11; nothing is installed into it)
 # JOBS=…    files compiled at once
+# COUNT=…, SECONDS=…, SEED=…  with soak: trials, at most so long, and which
 # REFERENCE=…  with bench: a checkout of the authors' code to compare with
 
 VENV_PYTHON := .venv/bin/python
@@ -14,7 +15,7 @@ export PATH := $(dir $(PYTHON)):$(PATH)
 export PYTHON JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python build demo test test-repeatedly test-gpu bench bench-gpu lint format sanitize sanitize-gpu wheel versions clean
+.PHONY: help setup check-python build demo test test-repeatedly test-gpu bench bench-gpu lint format sanitize sanitize-gpu soak wheel versions clean
 
 help:  ## Lists these targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -97,6 +98,10 @@ sanitize-gpu: setup  ## Runs every layer under compute-sanitizer's memcheck and 
 	@cmake --build --preset release -j $(JOBS)
 	@for tool in memcheck racecheck; do PYTHONPATH=python compute-sanitizer --tool $$tool --error-exitcode 1 \
 	  --kernel-name kns=aimle "$(PYTHON)" tests/cuda/every_layer.py || exit 1; done
+
+soak: build  ## Kills commands at random moments and continues them: COUNT=100 SECONDS=600 SEED=…
+	@PYTHONPATH=python "$(PYTHON)" tests/python/soak.py --count $(or $(COUNT),100) \
+	  --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
 versions: setup  ## Shows the version of everything in use
 	@scripts/versions.sh
