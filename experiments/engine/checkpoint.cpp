@@ -132,7 +132,7 @@ void check_seal(const std::filesystem::path& path, std::string_view bytes) {
   const size_t end = bytes.size() - std::min(bytes.size(), kDigits);
   if (!bytes.substr(0, end).ends_with(kWholeFile)) {
     throw Failure(path.string() +
-                  " has no checksum: it is damaged, or no checkpoint of this version");
+                  " has no checksum: it is damaged, or was written by an earlier version");
   }
   if (bytes.substr(end) != xxh64_hex(bytes.substr(0, end))) {
     throw Failure(path.string() + " is damaged: its checksum is not that of its contents");

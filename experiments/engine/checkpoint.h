@@ -30,7 +30,7 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
                      const std::filesystem::path& previous = {});
 
 /// Tensors come back on the CPU. A Failure names the file and says what is wrong with it: damaged
-/// in any bit, or without checksums, as those of versions up to 0.2.0.
+/// in any bit, or without checksums, as those of earlier versions.
 Checkpoint load_checkpoint(const std::filesystem::path& path);
 
 struct FoundCheckpoint {

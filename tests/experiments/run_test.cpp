@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -139,6 +140,20 @@ TEST_F(LockedFolder, AFolderThatWasMadeForNothingIsRemoved) {
   EXPECT_TRUE(fs::is_empty(path_ / "a"));
   { const FolderLock lock(path_ / "a"); }
   EXPECT_TRUE(fs::exists(path_ / "a"));
+}
+
+TEST_F(LockedFolder, ThereMayBeMoreThanTheUsualLimitOfFiles) {
+  struct rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const struct rlimit few = {.rlim_cur = 64, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  EXPECT_EQ(failure([&] {
+              std::vector<FolderLock> locks;
+              for (int i = 0; i < 100; ++i) locks.emplace_back(path_ / std::to_string(i));
+            }),
+            "");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(fs::is_empty(path_));
 }
 
 TEST_F(LockedFolder, AProcessThatWasStartedDoesNotKeepTheLock) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -96,3 +97,23 @@ def test_a_folder_with_a_lock_left_behind_is_empty(tmp_path: Path) -> None:
     done = aimle(*SYNTH, "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     assert names(tmp_path) == {"results.jsonl", "summary.csv", "study.json"}
+
+
+@pytest.mark.parametrize("command", [SYNTH, TRAIN, [*TRAIN, "--seeds", "0-1"]])
+def test_of_several_that_start_at_once_one_has_the_folder(command: list, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "out"
+    started = [
+        subprocess.Popen(
+            [PROGRAM, *map(str, command), "--quiet", "--out", out],
+            env={**os.environ, "AIMLE_PYTHON": "/no/python"},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(4)
+    ]
+    said = [process.communicate()[1] for process in started]
+    assert sorted(process.returncode for process in started) == [0, 1, 1, 1], said
+    refused = [text for text in said if "is in use by " in text or "is not empty" in text]
+    assert len(refused) == 3, said
+    assert not list(out.rglob(LOCK))
