@@ -1,9 +1,13 @@
 #include "cli/study_folder.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 
 #include "experiments/run/atomic_file.h"
+#include "experiments/run/digest.h"
 #include "experiments/run/failure.h"
 #include "experiments/run/interrupt.h"
 #include "experiments/run/progress.h"
@@ -34,8 +38,11 @@ std::vector<nlohmann::json> StudyFolder::resume() {
                                  folder_.string() + ", not " + wanted.dump());
     }
     seconds_before_ = before.at("seconds").get<double>();
+    std::ifstream file_of_results(folder_ / "results.jsonl", std::ios::binary);
+    const std::string text((std::istreambuf_iterator<char>(file_of_results)), {});
+    check_results(before, text);
     std::vector<nlohmann::json> lines;
-    std::ifstream results(folder_ / "results.jsonl");
+    std::istringstream results(text);
     for (std::string line; std::getline(results, line);) {
       lines.push_back(nlohmann::json::parse(line));
     }
@@ -46,14 +53,37 @@ std::vector<nlohmann::json> StudyFolder::resume() {
   }
 }
 
+void StudyFolder::check_results(const nlohmann::ordered_json& before, const std::string& text) {
+  digest_ = experiments::xxh64_hex(text);
+  is_resumed_ = true;
+  const auto known = before.value("results_xxh64", nlohmann::ordered_json::array({digest_}));
+  if (std::find(known.begin(), known.end(), digest_) != known.end()) return;
+  throw experiments::Failure("--resume: " + (folder_ / "results.jsonl").string() +
+                             " is damaged: its checksum is not in study.json; begin anew with "
+                             "--force, or in another folder with --out");
+}
+
+void StudyFolder::write_about(bool complete, std::vector<std::string> digests) {
+  about_["complete"] = complete;
+  about_["results_xxh64"] = std::move(digests);
+  experiments::write_atomically(folder_ / "study.json", about_.dump(2) + "\n");
+}
+
 void StudyFolder::save(const std::map<std::string, std::string>& files, bool complete) {
   const Clock::time_point now = Clock::now();
+  if (!saved_ && !is_resumed_) {  // with --force, of another study
+    std::filesystem::remove(folder_ / "study.json");
+    std::filesystem::remove(folder_ / "results.jsonl");
+  }
+  about_["seconds"] = seconds_before_ + std::chrono::duration<double>(now - start_).count();
+  const std::string digest = experiments::xxh64_hex(files.at("results.jsonl"));
+  const bool is_first = !std::filesystem::exists(folder_ / "study.json");
+  if (!is_first) write_about(false, {digest_, digest});
   for (const auto& [name, content] : files) {
     experiments::write_atomically(folder_ / name, content);
   }
-  about_["complete"] = complete;
-  about_["seconds"] = seconds_before_ + std::chrono::duration<double>(now - start_).count();
-  experiments::write_atomically(folder_ / "study.json", about_.dump(2) + "\n");
+  digest_ = digest;
+  if (is_first || complete) write_about(complete, {digest_});
   saved_ = now;
 }
 

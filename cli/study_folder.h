@@ -21,7 +21,7 @@ class StudyFolder {
               nlohmann::ordered_json settings);
 
   /// The lines of results.jsonl that an earlier call has left; none if there is no such file.
-  /// Throws Failure if it was asked something else.
+  /// Throws Failure if it was asked something else, or if the file is damaged.
   std::vector<nlohmann::json> resume();
 
   /// Writes every file whole, whatever happens meanwhile.
@@ -36,8 +36,14 @@ class StudyFolder {
 
  private:
   using Clock = std::chrono::steady_clock;
+  void check_results(const nlohmann::ordered_json& before, const std::string& text);
+  /// While results are being replaced, the checksums are those of the old file and of the new one.
+  void write_about(bool complete, std::vector<std::string> digests);
+
   std::filesystem::path folder_;
   nlohmann::ordered_json about_;
+  bool is_resumed_ = false;
+  std::string digest_;           // of the results in the folder
   double seconds_before_ = 0.0;  // of the call that is resumed
   Clock::time_point start_;
   std::optional<Clock::time_point> saved_;

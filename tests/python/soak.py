@@ -68,12 +68,12 @@ CASES = {
     "samples": Case(
         "synth samples --threads 1 --n 5,6 --seeds 2 --samples 1,10 --warmup 10 "
         "--estimators aimle,imle,ste,sfe",
-        24,
+        28,
     ),
     "optimise": Case(
         "synth optimise --threads 1 --n 6 --k 2 --seeds 2 --samples 2 --steps 10 "
         "--learning_rates 0.3",
-        32,
+        36,
     ),
     "paper": Case(
         "paper --threads 1 --quick --entries dvae-k10 --set dvae.epochs=1 "

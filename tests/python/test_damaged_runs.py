@@ -122,3 +122,37 @@ def test_the_summary_of_finished_runs_is_that_of_runs_just_trained(tmp_path: Pat
     summary = (tmp_path / "summary.json").read_text()
     assert aimle(*campaign, "--resume").returncode == 0
     assert (tmp_path / "summary.json").read_text() == summary
+
+
+def test_a_study_does_not_continue_with_damaged_results(tmp_path: Path) -> None:
+    need_program()
+    study = ["synth", "samples", "--n", 5, "--seeds", 2, "--samples", 1, "--estimators", "ste,imle"]
+    assert aimle(*study, "--out", tmp_path).returncode == 0
+    file = tmp_path / "results.jsonl"
+    whole = file.read_text()
+    cosine = whole.index('"cosine":') + 12
+    for text in (
+        whole[:cosine] + str((int(whole[cosine]) + 1) % 10) + whole[cosine + 1 :],
+        whole[: whole.index("\n") + 1],
+        "",
+    ):
+        file.write_text(text)
+        done = aimle(*study, "--out", tmp_path, "--resume")
+        assert done.returncode == 1
+        assert f"{file} is damaged" in done.stderr
+        assert "--force" in done.stderr
+    assert aimle(*study, "--out", tmp_path, "--force").returncode == 0
+    assert file.read_text() == whole
+
+
+def test_a_study_stopped_before_its_first_result_continues(tmp_path: Path) -> None:
+    need_program()
+    study = ["synth", "samples", "--n", 5, "--seeds", 1, "--samples", 1, "--estimators", "ste"]
+    assert aimle(*study, "--out", tmp_path).returncode == 0
+    whole = (tmp_path / "results.jsonl").read_text()
+    about = json.loads((tmp_path / "study.json").read_text())
+    about |= {"complete": False, "results_xxh64": ["ef46db3751d8e999"]}  # of nothing
+    (tmp_path / "study.json").write_text(json.dumps(about))
+    (tmp_path / "results.jsonl").write_text("")
+    assert aimle(*study, "--out", tmp_path, "--resume").returncode == 0
+    assert (tmp_path / "results.jsonl").read_text() == whole
