@@ -5,6 +5,7 @@
 
 #include "cli/app.h"
 #include "cli/commands.h"
+#include "experiments/data/number_table.h"
 #include "experiments/gradient/diagnose.h"
 #include "experiments/gradient/fields.h"
 #include "experiments/run/atomic_file.h"
@@ -13,7 +14,6 @@
 #include "experiments/run/progress.h"
 #include "experiments/run/python.h"
 #include "experiments/run/random_state.h"
-#include "experiments/run/read_array.h"
 
 namespace aimle::cli {
 namespace {
@@ -42,7 +42,7 @@ int64_t vertices_of(int64_t edges) {
                 std::to_string(edges));
 }
 
-at::Tensor as_tensor(const Array& array) {
+at::Tensor as_tensor(const data::NumberTable& array) {
   return at::tensor(array.values, at::kDouble).to(at::kFloat).view({array.rows, array.columns});
 }
 
@@ -58,7 +58,7 @@ at::Tensor theta_of(const DiagnoseOptions& options, RandomState& random) {
     at::Tensor theta = at::tensor(random.randn(count), at::kDouble).to(at::kFloat);
     return is_grid ? theta.abs().view({n, n}) : theta;
   }
-  at::Tensor theta = as_tensor(read_array(options.theta));
+  at::Tensor theta = as_tensor(data::read_number_table(options.theta, "theta"));
   if (is_grid) return theta;
   if (theta.size(0) != 1 && theta.size(1) != 1) {
     throw Failure("expected one row of numbers in " + options.theta.string() + " but it has " +
@@ -94,13 +94,13 @@ Problem problem_of(const DiagnoseOptions& options) {
     }
   };
   if (!options.gradients.empty()) {
-    const at::Tensor rows = as_tensor(read_array(options.gradients));
+    const at::Tensor rows = as_tensor(data::read_number_table(options.gradients, "dy"));
     if (rows.size(1) != theta.numel()) fits(rows.select(0, 0), options.gradients);
     std::vector<int64_t> sizes = theta.sizes().vec();
     sizes.insert(sizes.begin(), rows.size(0));
     problem.coefficients = rows.view(sizes);
   } else if (!options.target.empty()) {
-    const at::Tensor b = as_tensor(read_array(options.target));
+    const at::Tensor b = as_tensor(data::read_number_table(options.target, "b"));
     fits(b, options.target);
     if (b.numel() != theta.numel()) throw Failure("expected one b in " + options.target.string());
     problem.target = b.reshape(theta.sizes());
@@ -221,8 +221,9 @@ void add_diagnose(CLI::App& app) {
   command->add_option("--structure", options->structure, "What is chosen")
       ->check(one_of("structure", {"argmax", "topk", "spanning_tree", "grid_path"}))
       ->capture_default_str();
-  command->add_option("--theta", options->theta,
-                      "Scores, .npy or .csv (a grid: costs, two-dimensional); random if not given");
+  command->add_option(
+      "--theta", options->theta,
+      "Scores, .npy, .npz or .csv (a grid: costs, two-dimensional); random if not given");
   command
       ->add_option("--n", options->n, "Random theta: entries, vertices of a tree, side of a grid")
       ->check(integer_between(2, 100'000))
@@ -231,10 +232,11 @@ void add_diagnose(CLI::App& app) {
       ->check(integer_between(1, 100'000))
       ->capture_default_str();
   CLI::Option* b = command->add_option(
-      "--b", options->target, "Target b of the loss |z - b|^2, .npy or .csv; random if not given");
+      "--b", options->target,
+      "Target b of the loss |z - b|^2, .npy, .npz or .csv; random if not given");
   command
       ->add_option("--dy", options->gradients,
-                   "Instead of b: recorded gradients of a loss, a row each, .npy or .csv")
+                   "Instead of b: recorded gradients of a loss, a row each, .npy, .npz or .csv")
       ->excludes(b);
   command
       ->add_option("--temperature", options->settings.temperature,

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -9,6 +8,8 @@
 #include "cli/app.h"
 #include "cli/commands.h"
 #include "cli/paper_entries.h"
+#include "experiments/data/input_file.h"
+#include "experiments/data/json_text.h"
 #include "experiments/engine/campaign.h"
 #include "experiments/engine/experiment.h"
 #include "experiments/run/atomic_file.h"
@@ -163,11 +164,7 @@ Json plan(const Request& request) {
 }
 
 Json read(const fs::path& file) {
-  try {
-    return Json::parse(std::ifstream(file));
-  } catch (const Json::exception& error) {
-    throw Failure("cannot read " + file.string() + ": " + error.what());
-  }
+  return experiments::data::parse_json<Json>(file, experiments::data::read_input_file(file));
 }
 
 /// Takes over what earlier calls have finished, and entries that are not asked for now as they are.

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
-#include <sstream>
 
+#include "experiments/data/input_file.h"
+#include "experiments/data/json_text.h"
 #include "experiments/run/atomic_file.h"
 #include "experiments/run/digest.h"
 #include "experiments/run/failure.h"
@@ -24,33 +23,42 @@ StudyFolder::StudyFolder(std::filesystem::path folder, const std::string& study,
 std::vector<nlohmann::json> StudyFolder::resume() {
   const std::filesystem::path file = folder_ / "study.json";
   if (!std::filesystem::exists(file)) return {};
-  try {
-    const auto before = nlohmann::ordered_json::parse(std::ifstream(file));
-    if (before.at("study") != about_["study"]) {
-      throw experiments::Failure("--resume: " + folder_.string() + " holds the study " +
-                                 before.at("study").dump() + ", not " + about_["study"].dump());
-    }
-    for (const auto& [name, wanted] : about_["settings"].items()) {
-      // Settings that came later are empty in earlier folders.
-      const auto had = before.at("settings").value(name, nlohmann::ordered_json(""));
-      if (had == wanted) continue;
-      throw experiments::Failure("--resume: " + name + " is " + had.dump() + " in " +
-                                 folder_.string() + ", not " + wanted.dump());
-    }
-    seconds_before_ = before.at("seconds").get<double>();
-    std::ifstream file_of_results(folder_ / "results.jsonl", std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(file_of_results)), {});
-    check_results(before, text);
-    std::vector<nlohmann::json> lines;
-    std::istringstream results(text);
-    for (std::string line; std::getline(results, line);) {
-      lines.push_back(nlohmann::json::parse(line));
-    }
-    return lines;
-  } catch (const nlohmann::json::exception& error) {
-    throw experiments::Failure("--resume: " + folder_.string() +
-                               " does not hold a study: " + error.what());
+  const auto before = experiments::data::parse_json<nlohmann::ordered_json>(
+      file, experiments::data::read_input_file(file));
+  check_settings(before);
+  const std::string text = std::filesystem::exists(results())
+                               ? experiments::data::read_input_file(results())
+                               : std::string();
+  auto [lines, is_torn] = experiments::data::parse_json_lines(results(), text);
+  if (is_torn) {
+    experiments::data::fail_line(results(), std::ssize(lines) + 1,
+                                 "the line breaks off: begin anew with --force, or in another "
+                                 "folder with --out");
   }
+  check_results(before, text);
+  return std::move(lines);
+}
+
+void StudyFolder::check_settings(const nlohmann::ordered_json& before) {
+  if (!before.is_object() || !before.contains("study") || !before.contains("settings") ||
+      !before["settings"].is_object() || !before.contains("seconds") ||
+      !before["seconds"].is_number()) {
+    throw experiments::Failure("--resume: " + (folder_ / "study.json").string() +
+                               " does not describe a study: give another folder with --out, or "
+                               "begin anew with --force");
+  }
+  if (before["study"] != about_["study"]) {
+    throw experiments::Failure("--resume: " + folder_.string() + " holds the study " +
+                               before["study"].dump() + ", not " + about_["study"].dump());
+  }
+  for (const auto& [name, wanted] : about_["settings"].items()) {
+    // Settings that came later are empty in earlier folders.
+    const auto had = before["settings"].value(name, nlohmann::ordered_json(""));
+    if (had == wanted) continue;
+    throw experiments::Failure("--resume: " + name + " is " + had.dump() + " in " +
+                               folder_.string() + ", not " + wanted.dump());
+  }
+  seconds_before_ = before["seconds"].get<double>();
 }
 
 void StudyFolder::check_results(const nlohmann::ordered_json& before, const std::string& text) {

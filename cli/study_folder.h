@@ -24,6 +24,8 @@ class StudyFolder {
   /// Throws Failure if it was asked something else, or if the file is damaged.
   std::vector<nlohmann::json> resume();
 
+  std::filesystem::path results() const { return folder_ / "results.jsonl"; }
+
   /// Writes every file whole, whatever happens meanwhile.
   void save(const std::map<std::string, std::string>& files, bool complete);
 
@@ -35,6 +37,8 @@ class StudyFolder {
   void finish(int64_t done, int64_t total) const;
 
  private:
+  void check_settings(const nlohmann::ordered_json& before);
+
   using Clock = std::chrono::steady_clock;
   void check_results(const nlohmann::ordered_json& before, const std::string& text);
   /// While results are being replaced, the checksums are those of the old file and of the new one.

@@ -5,6 +5,7 @@
 #include "cli/app.h"
 #include "cli/commands.h"
 #include "cli/study_folder.h"
+#include "experiments/data/file_error.h"
 #include "experiments/engine/estimator_settings.h"
 #include "experiments/gradient/study.h"
 #include "experiments/gradient/training.h"
@@ -223,7 +224,14 @@ std::vector<Row> earlier_rows(StudyFolder& folder, bool resume,
                               Row (*read)(const nlohmann::json&)) {
   std::vector<Row> rows;
   if (!resume) return rows;
-  for (const nlohmann::json& line : folder.resume()) rows.push_back(read(line));
+  for (const nlohmann::json& line : folder.resume()) {
+    try {
+      rows.push_back(read(line));
+    } catch (const std::exception&) {
+      data::fail_line(folder.results(), std::ssize(rows) + 1,
+                      "expected a measurement of this study: remove the line to make it again");
+    }
+  }
   return rows;
 }
 

@@ -1,43 +1,39 @@
 #include "experiments/data/gzip.h"
 
-#include <zlib.h>
-
-#include <cerrno>
 #include <cstring>
+#include <sstream>
 
 #include "experiments/data/file_error.h"
+#include "experiments/data/input_file.h"
 
 namespace aimle::experiments::data {
+namespace {
 
-struct LineReader::Stream {
-  gzFile file = nullptr;
-  ~Stream() {
-    if (file) gzclose(file);
-  }
-};
+constexpr size_t kBufferBytes = size_t{1} << 16;
+
+}  // namespace
 
 LineReader::LineReader(const std::filesystem::path& path, size_t max_line)
-    : path_(path), max_line_(max_line), stream_(std::make_unique<Stream>()), buffer_(1 << 18) {
-  if (std::filesystem::is_directory(path)) fail(path, "expected a file but it is a folder");
-  stream_->file = gzopen(path.c_str(), "rb");
-  if (!stream_->file) fail(path, "cannot open: ", std::strerror(errno));
-  gzbuffer(stream_->file, 1 << 18);
-}
+    : path_(path),
+      max_line_(max_line),
+      stream_(std::make_unique<std::ifstream>(open_input_file(path))),
+      buffer_(kBufferBytes) {}
 
-LineReader::~LineReader() = default;
-LineReader::LineReader(LineReader&&) noexcept = default;
+LineReader::LineReader(std::filesystem::path path, std::string bytes, size_t max_line)
+    : path_(std::move(path)),
+      max_line_(max_line),
+      stream_(std::make_unique<std::istringstream>(std::move(bytes))),
+      buffer_(kBufferBytes) {}
 
 bool LineReader::fill() {
   begin_ = 0;
-  const int got = gzread(stream_->file, buffer_.data(), static_cast<unsigned>(buffer_.size()));
-  int code = Z_OK;
-  const char* message = gzerror(stream_->file, &code);
-  // A stream that breaks off is reported as Z_BUF_ERROR, also with its last bytes.
-  if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
-    fail_line(path_, number_ + 1, "the gzip stream is damaged or breaks off (", message, ")");
+  try {
+    end_ = stream_.read(buffer_.data(), buffer_.size());
+  } catch (const GzipStream::Damaged& damaged) {
+    fail_line(path_, number_ + 1, "the gzip stream is damaged or breaks off (", damaged.why,
+              "): get the file again");
   }
-  end_ = static_cast<size_t>(got);
-  return got > 0;
+  return end_ > 0;
 }
 
 bool LineReader::next(std::string& line) {

@@ -10,17 +10,20 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <vector>
+
+#include "experiments/data/gzip_stream.h"
 
 namespace aimle::experiments::data {
 
 class LineReader {
  public:
-  explicit LineReader(const std::filesystem::path& path, size_t max_line = size_t{1} << 24);
-  ~LineReader();
-  LineReader(LineReader&&) noexcept;
+  static constexpr size_t kMaxLine = size_t{1} << 24;
+
+  explicit LineReader(const std::filesystem::path& path, size_t max_line = kMaxLine);
+  /// Of bytes in memory; `path` is for messages.
+  LineReader(std::filesystem::path path, std::string bytes, size_t max_line = kMaxLine);
 
   bool next(std::string& line);
   int64_t number() const { return number_; }
@@ -29,10 +32,9 @@ class LineReader {
  private:
   bool fill();
 
-  struct Stream;
   std::filesystem::path path_;
   size_t max_line_;
-  std::unique_ptr<Stream> stream_;
+  GzipStream stream_;
   std::vector<char> buffer_;
   size_t begin_ = 0;
   size_t end_ = 0;

@@ -2,10 +2,10 @@
 
 #include <zlib.h>
 
-#include <fstream>
-#include <iterator>
+#include <cstdio>
 
-#include "experiments/run/failure.h"
+#include "experiments/data/file_error.h"
+#include "experiments/data/input_file.h"
 
 namespace aimle::experiments {
 namespace {
@@ -14,7 +14,7 @@ constexpr uint8_t kUnsignedByte = 0x08;
 constexpr size_t kMaxDimensions = 4;
 
 [[noreturn]] void refuse(const std::string& name, const std::string& why) {
-  throw Failure(name + " is no IDX file of bytes: " + why);
+  data::fail(name, "is no IDX file of bytes: ", why);
 }
 
 bool is_gzip(std::span<const uint8_t> bytes) {
@@ -26,7 +26,7 @@ std::vector<uint8_t> gunzip(std::span<const uint8_t> packed, const std::string& 
                             size_t limit) {
   z_stream stream = {};
   constexpr int kGzipOnly = 16 + MAX_WBITS;
-  if (inflateInit2(&stream, kGzipOnly) != Z_OK) throw Failure("zlib does not start");
+  if (inflateInit2(&stream, kGzipOnly) != Z_OK) refuse(name, "zlib does not start");
   stream.next_in = const_cast<Bytef*>(packed.data());
   stream.avail_in = static_cast<uInt>(packed.size());
   std::vector<uint8_t> result;
@@ -98,18 +98,9 @@ Idx parse_idx(std::span<const uint8_t> bytes, const std::string& name, int64_t l
 }
 
 Idx read_idx(const std::filesystem::path& path, int64_t limit) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) throw Failure("cannot read " + path.string());
-  const auto size = static_cast<int64_t>(file.tellg());
-  if (size < 0 || size > limit + 1024) {
-    refuse(path.string(), "it is larger than " + std::to_string(limit) + " bytes");
-  }
-  std::vector<uint8_t> bytes(static_cast<size_t>(size));
-  file.seekg(0);
-  if (!file.read(reinterpret_cast<char*>(bytes.data()), size)) {
-    throw Failure("cannot read " + path.string());
-  }
-  return parse_idx(bytes, path.string(), limit);
+  const std::string bytes = data::read_input_file(path, static_cast<size_t>(limit) + 1024);
+  return parse_idx({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, path.string(),
+                   limit);
 }
 
 std::string encode_idx(const Idx& idx) {

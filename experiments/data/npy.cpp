@@ -4,11 +4,11 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <type_traits>
 
 #include "experiments/data/file_error.h"
+#include "experiments/data/input_file.h"
 #include "experiments/data/npy_header.h"
 #include "experiments/data/zip.h"
 #include "experiments/run/atomic_file.h"
@@ -68,9 +68,33 @@ void convert(const Path& path, const char* bytes, size_t first, size_t count, To
   }
 }
 
+/// From Fortran order, the first index running fastest, to C order.
+template <class T>
+std::vector<T> to_c_order(std::span<const int64_t> shape, const std::vector<T>& values) {
+  std::vector<size_t> strides;
+  size_t stride = 1;
+  for (const int64_t extent : shape) {
+    strides.push_back(stride);
+    stride *= static_cast<size_t>(extent);
+  }
+  std::vector<T> out(values.size());
+  std::vector<int64_t> index(shape.size());
+  size_t at = 0;
+  for (T& value : out) {
+    value = values[at];
+    for (size_t d = shape.size(); d-- > 0;) {
+      at += strides[d];
+      if (++index[d] < shape[d]) break;
+      at -= strides[d] * static_cast<size_t>(shape[d]);
+      index[d] = 0;
+    }
+  }
+  return out;
+}
+
 /// `read(out, n)` gives the next n bytes of an array of `size` bytes in all.
 template <class T, class Read>
-Array<T> read_array(const Path& path, size_t size, const Read& read) {
+Array<T> read_values(const Path& path, size_t size, const Read& read) {
   const NpyHeader header = read_npy_header(path, size, read);
   Array<T> array{.shape = header.shape, .values = {}};
   array.values.resize(header.count);
@@ -88,7 +112,14 @@ Array<T> read_array(const Path& path, size_t size, const Read& read) {
       }
     }
   });
+  if (header.fortran_order) array.values = to_c_order(header.shape, array.values);
   return array;
+}
+
+template <class T>
+Array<T> parse_member(const ZipArchive& archive, const std::string& member) {
+  const std::vector<char> bytes = archive.read(member);
+  return parse_npy<T>(archive.path() / member, {bytes.data(), bytes.size()});
 }
 
 }  // namespace
@@ -101,13 +132,20 @@ std::string to_string(std::span<const int64_t> shape) {
 
 template <class T>
 Array<T> read_npy(const Path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || !std::filesystem::is_regular_file(path)) fail(path, "cannot open, or not a file");
+  std::ifstream file = open_input_file(path);
   const size_t size = std::filesystem::file_size(path);
-  return read_array<T>(path, size, [&](char* out, size_t count) {
+  return read_values<T>(path, size, [&](char* out, size_t count) {
     if (!file.read(out, static_cast<std::streamsize>(count))) {
       fail(path, "breaks off: expected ", count, " more bytes but got ", file.gcount());
     }
+  });
+}
+
+template <class T>
+Array<T> parse_npy(const Path& path, std::string_view bytes) {
+  return read_values<T>(path, bytes.size(), [&](char* out, size_t count) {
+    if (count > 0) std::memcpy(out, bytes.data(), count);
+    bytes.remove_prefix(count);
   });
 }
 
@@ -119,6 +157,11 @@ Array<T> read_npy_parts(const Path& name) {
     return path;
   };
   if (std::filesystem::exists(with(""))) return read_npy<T>(with(""));
+  Path archive = name;
+  archive += ".npz";
+  if (std::filesystem::exists(archive)) {
+    return read_npz_only<T>(archive, name.filename().string());
+  }
   if (!std::filesystem::exists(with("_part0"))) {
     fail(with(""), "not there, and neither is ", with("_part0").filename().string());
   }
@@ -145,12 +188,13 @@ Array<T> read_npy_parts(const Path& name) {
 
 template <class T>
 Array<T> read_npz(const Path& archive, const std::string& name) {
-  const std::vector<char> bytes = read_zip_member(archive, name + ".npy");
-  size_t at = 0;
-  return read_array<T>(archive / (name + ".npy"), bytes.size(), [&](char* out, size_t count) {
-    if (count > 0) std::memcpy(out, bytes.data() + at, count);
-    at += count;
-  });
+  return parse_member<T>(ZipArchive(archive), name + ".npy");
+}
+
+template <class T>
+Array<T> read_npz_only(const Path& archive, const std::string& name) {
+  const ZipArchive zip(archive);
+  return parse_member<T>(zip, zip.names().size() == 1 ? zip.names()[0] : name + ".npy");
 }
 
 template <class T>
@@ -170,14 +214,20 @@ void write_npy(const Path& path, std::span<const int64_t> shape, std::span<const
 }
 
 template Array<uint8_t> read_npy(const Path&);
+template Array<uint8_t> parse_npy(const Path&, std::string_view);
 template Array<float> read_npy(const Path&);
+template Array<float> parse_npy(const Path&, std::string_view);
 template Array<double> read_npy(const Path&);
+template Array<double> parse_npy(const Path&, std::string_view);
 template Array<uint8_t> read_npy_parts(const Path&);
 template Array<float> read_npy_parts(const Path&);
 template Array<double> read_npy_parts(const Path&);
 template Array<uint8_t> read_npz(const Path&, const std::string&);
+template Array<uint8_t> read_npz_only(const Path&, const std::string&);
 template Array<float> read_npz(const Path&, const std::string&);
+template Array<float> read_npz_only(const Path&, const std::string&);
 template Array<double> read_npz(const Path&, const std::string&);
+template Array<double> read_npz_only(const Path&, const std::string&);
 template void write_npy(const Path&, std::span<const int64_t>, std::span<const uint8_t>);
 template void write_npy(const Path&, std::span<const int64_t>, std::span<const float>);
 template void write_npy(const Path&, std::span<const int64_t>, std::span<const double>);

@@ -1,10 +1,10 @@
 // NumPy's .npy files, and .npz archives of them.
 //
 // A .npy file is the magic "\x93NUMPY", a version (1.0, 2.0 or 3.0), the length of a header, the
-// header (a Python dictionary: descr, fortran_order, shape) and the values in C order. Read here:
-// little-endian b1, i1, u1, i2, u2, i4, u4, i8, u8, f2, f4, f8, converted to the type asked for; a
-// value that the type cannot hold (300 or 0.5 as a byte, NaN as an integer) is an error. Fortran
-// order is refused. See numpy.lib.format and PKZIP's APPNOTE.
+// header (a Python dictionary: descr, fortran_order, shape) and the values. Read here:
+// little-endian b1, i1, u1, i2, u2, i4, u4, i8, u8, f2, f4, f8, converted to the type asked for
+// and, from Fortran order, to C order; a value that the type cannot hold (300 or 0.5 as a byte, NaN
+// as an integer) is an error. See numpy.lib.format and PKZIP's APPNOTE.
 //
 // The file must be exactly as long as its header says, and nothing is allocated before that is
 // known, so a damaged shape cannot ask for more memory than there is file.
@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace aimle::experiments::data {
@@ -34,14 +35,22 @@ std::string to_string(std::span<const int64_t> shape);
 template <class T>
 Array<T> read_npy(const std::filesystem::path& path);
 
-/// Reads `NAME.npy`; if there is none, `NAME_part0.npy`, `NAME_part1.npy`, ... joined along the
-/// first dimension. `name` is the path without its ending.
+/// The same from bytes in memory; `path` is for messages.
+template <class T>
+Array<T> parse_npy(const std::filesystem::path& path, std::string_view bytes);
+
+/// Reads `NAME.npy`; if there is none, the only array of `NAME.npz`, or `NAME_part0.npy`,
+/// `NAME_part1.npy`, ... joined along the first dimension. `name` is the path without its ending.
 template <class T>
 Array<T> read_npy_parts(const std::filesystem::path& name);
 
 /// One array of a .npz archive (stored or deflated members; the checksum is compared).
 template <class T>
 Array<T> read_npz(const std::filesystem::path& archive, const std::string& name);
+
+/// The array of that name, or the only one of the archive, whatever it is called.
+template <class T>
+Array<T> read_npz_only(const std::filesystem::path& archive, const std::string& name);
 
 /// Writes version 1.0; the file is whole or as it was.
 template <class T>

@@ -45,9 +45,9 @@ class Dictionary {
         header.type = type(quoted());
         has_type = true;
       } else if (key == "fortran_order" && !has_order) {
-        if (!accept_word("False")) {
-          fail(path_, "expected values in C order (fortran_order False) but got ",
-               rest_.substr(0, 8));
+        header.fortran_order = accept_word("True");
+        if (!header.fortran_order && !accept_word("False")) {
+          fail(path_, "expected fortran_order False or True but got '", rest_.substr(0, 8), "'");
         }
         has_order = true;
       } else if (key == "shape" && !has_shape) {
@@ -103,7 +103,8 @@ class Dictionary {
     for (const auto& [name, type] : kTypes) {
       if (name == descr) return type;
     }
-    fail(path_, "expected little-endian numbers of 1 to 8 bytes but got descr '", descr, "'");
+    fail(path_, "expected little-endian numbers of 1 to 8 bytes but got descr '", descr,
+         "': save it with .astype(numpy.float32)");
   }
   int64_t number() {
     skip();

@@ -22,6 +22,7 @@ enum class NpyType { kB1, kI1, kU1, kI2, kU2, kI4, kU4, kI8, kU8, kF2, kF4, kF8 
 
 struct NpyHeader {
   NpyType type = NpyType::kF8;
+  bool fortran_order = false;
   std::vector<int64_t> shape;
   size_t count = 0;
 };

@@ -2,11 +2,10 @@
 
 #include <zlib.h>
 
-#include <cstdint>
-#include <fstream>
-#include <string_view>
+#include <algorithm>
 
 #include "experiments/data/file_error.h"
+#include "experiments/data/input_file.h"
 
 namespace aimle::experiments::data {
 namespace {
@@ -16,51 +15,6 @@ constexpr size_t kEndSize = 22, kEntrySize = 46, kMemberSize = 30, kMaxComment =
 constexpr uint32_t kZip64 = 0xffffffff;
 /// Deflate cannot pack better than about 1032 to 1.
 constexpr size_t kMaxRatio = 1032;
-
-class Bytes {
- public:
-  Bytes(const std::filesystem::path& path, const std::vector<char>& bytes)
-      : path_(path), bytes_(bytes) {}
-
-  std::string_view view(size_t at, size_t length) const {
-    if (at > bytes_.size() || length > bytes_.size() - at) {
-      fail(path_, "breaks off: expected ", length, " bytes at ", at, " but the archive has ",
-           bytes_.size());
-    }
-    return {bytes_.data() + at, length};
-  }
-  uint32_t number(size_t at, int width) const {
-    const std::string_view little = view(at, static_cast<size_t>(width));
-    uint32_t value = 0;
-    for (int i = width; i-- > 0;) value = value << 8 | static_cast<unsigned char>(little[i]);
-    return value;
-  }
-  size_t size() const { return bytes_.size(); }
-
- private:
-  const std::filesystem::path& path_;
-  const std::vector<char>& bytes_;
-};
-
-std::vector<char> slurp(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || !std::filesystem::is_regular_file(path)) fail(path, "cannot open, or not a file");
-  std::vector<char> bytes(std::filesystem::file_size(path));
-  if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) {
-    fail(path, "cannot be read to its end");
-  }
-  return bytes;
-}
-
-size_t find_end(const std::filesystem::path& path, const Bytes& bytes) {
-  if (bytes.size() >= kEndSize) {
-    const size_t last = bytes.size() - kEndSize;
-    for (size_t back = 0; back <= last && back <= kMaxComment; ++back) {
-      if (bytes.number(last - back, 4) == kEndOfDirectory) return last - back;
-    }
-  }
-  fail(path, "expected a ZIP archive but found no directory at its end");
-}
 
 std::vector<char> inflate_raw(const std::filesystem::path& path, std::string_view packed,
                               size_t size) {
@@ -84,52 +38,100 @@ std::vector<char> inflate_raw(const std::filesystem::path& path, std::string_vie
   return out;
 }
 
+std::string listed(const std::vector<std::string>& names) {
+  constexpr size_t kMostNames = 10;
+  if (names.empty()) return "none";
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kMostNames); ++i) {
+    text += (i > 0 ? ", " : "") + names[i].substr(0, 100);
+  }
+  if (names.size() > kMostNames) {
+    text += " and " + std::to_string(names.size() - kMostNames) + " more";
+  }
+  return text;
+}
+
 }  // namespace
 
-std::vector<char> read_zip_member(const std::filesystem::path& archive, const std::string& name) {
-  const std::vector<char> content = slurp(archive);
-  const Bytes bytes(archive, content);
-  const size_t end = find_end(archive, bytes);
-  const uint32_t entries = bytes.number(end + 10, 2);
-  size_t at = bytes.number(end + 16, 4);
-  for (uint32_t entry = 0; entry < entries; ++entry) {
-    if (bytes.number(at, 4) != kDirectoryEntry) fail(archive, "the directory is damaged");
-    const uint32_t flags = bytes.number(at + 8, 2);
-    const uint32_t method = bytes.number(at + 10, 2);
-    const uint32_t checksum = bytes.number(at + 16, 4);
-    const uint32_t packed_size = bytes.number(at + 20, 4);
-    const uint32_t size = bytes.number(at + 24, 4);
-    const uint32_t name_length = bytes.number(at + 28, 2);
-    const uint32_t skip = bytes.number(at + 30, 2) + bytes.number(at + 32, 2);
-    const uint32_t member = bytes.number(at + 42, 4);
-    if (bytes.view(at + kEntrySize, name_length) != name) {
-      at += kEntrySize + name_length + skip;
-      continue;
-    }
-    const std::filesystem::path path = archive / name;
-    if (flags & 1) fail(path, "expected a member without encryption");
-    if (packed_size == kZip64 || size == kZip64 || member == kZip64) {
-      fail(path, "expected a member below 4 GiB (no ZIP64)");
-    }
-    if (bytes.number(member, 4) != kMember) fail(path, "the member does not start where it should");
-    const size_t data =
-        size_t{member} + kMemberSize + bytes.number(member + 26, 2) + bytes.number(member + 28, 2);
-    const std::string_view packed = bytes.view(data, packed_size);
-    std::vector<char> out;
-    if (method == 0) {
-      if (packed_size != size) fail(path, "a stored member has two different lengths");
-      out.assign(packed.begin(), packed.end());
-    } else if (method == 8) {
-      out = inflate_raw(path, packed, size);
-    } else {
-      fail(path, "expected a stored or deflated member but got method ", method);
-    }
-    if (crc32_z(0, reinterpret_cast<const Bytef*>(out.data()), out.size()) != checksum) {
-      fail(path, "the checksum is wrong");
-    }
-    return out;
+ZipArchive::ZipArchive(const std::filesystem::path& path)
+    : ZipArchive(path, read_input_file(path)) {}
+
+ZipArchive::ZipArchive(std::filesystem::path path, std::string bytes)
+    : path_(std::move(path)), bytes_(std::move(bytes)) {
+  read_directory();
+}
+
+std::string_view ZipArchive::view(size_t at, size_t length) const {
+  if (at > bytes_.size() || length > bytes_.size() - at) {
+    fail(path_, "breaks off: expected ", length, " bytes at ", at, " but the archive has ",
+         bytes_.size());
   }
-  fail(archive, "expected a member ", name, " but there is none among ", entries);
+  return {bytes_.data() + at, length};
+}
+
+uint32_t ZipArchive::number(size_t at, int width) const {
+  const std::string_view little = view(at, static_cast<size_t>(width));
+  uint32_t value = 0;
+  for (int i = width; i-- > 0;) value = value << 8 | static_cast<unsigned char>(little[i]);
+  return value;
+}
+
+size_t ZipArchive::find_end() const {
+  if (bytes_.size() >= kEndSize) {
+    const size_t last = bytes_.size() - kEndSize;
+    for (size_t back = 0; back <= last && back <= kMaxComment; ++back) {
+      if (number(last - back, 4) == kEndOfDirectory) return last - back;
+    }
+  }
+  fail(path_, "expected a ZIP archive but found no directory at its end");
+}
+
+void ZipArchive::read_directory() {
+  const size_t end = find_end();
+  const uint32_t count = number(end + 10, 2);
+  size_t at = number(end + 16, 4);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (number(at, 4) != kDirectoryEntry) fail(path_, "the directory is damaged");
+    entries_.push_back({.flags = number(at + 8, 2),
+                        .method = number(at + 10, 2),
+                        .checksum = number(at + 16, 4),
+                        .packed_size = number(at + 20, 4),
+                        .size = number(at + 24, 4),
+                        .start = number(at + 42, 4)});
+    const uint32_t name_length = number(at + 28, 2);
+    names_.emplace_back(view(at + kEntrySize, name_length));
+    at += kEntrySize + name_length + number(at + 30, 2) + number(at + 32, 2);
+  }
+}
+
+std::vector<char> ZipArchive::read(const std::string& name) const {
+  const auto found = std::ranges::find(names_, name);
+  if (found == names_.end()) {
+    fail(path_, "expected a member ", name, " but the archive holds ", listed(names_));
+  }
+  const Entry& entry = entries_[static_cast<size_t>(found - names_.begin())];
+  const std::filesystem::path path = path_ / name;
+  if (entry.flags & 1) fail(path, "expected a member without encryption");
+  if (entry.packed_size == kZip64 || entry.size == kZip64 || entry.start == kZip64) {
+    fail(path, "expected a member below 4 GiB (no ZIP64): save it as a .npy file");
+  }
+  if (number(entry.start, 4) != kMember) fail(path, "the member does not start where it should");
+  const size_t data = size_t{entry.start} + kMemberSize + number(size_t{entry.start} + 26, 2) +
+                      number(size_t{entry.start} + 28, 2);
+  const std::string_view packed = view(data, entry.packed_size);
+  std::vector<char> out;
+  if (entry.method == 0) {
+    if (entry.packed_size != entry.size) fail(path, "a stored member has two different lengths");
+    out.assign(packed.begin(), packed.end());
+  } else if (entry.method == 8) {
+    out = inflate_raw(path, packed, entry.size);
+  } else {
+    fail(path, "expected a stored or deflated member but got method ", entry.method);
+  }
+  if (crc32_z(0, reinterpret_cast<const Bytef*>(out.data()), out.size()) != entry.checksum) {
+    fail(path, "the checksum is wrong: get the file again");
+  }
+  return out;
 }
 
 }  // namespace aimle::experiments::data

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <ctime>
-#include <fstream>
-#include <iterator>
-#include <sstream>
 
+#include "experiments/data/input_file.h"
+#include "experiments/data/json_text.h"
 #include "experiments/engine/png.h"
 #include "experiments/run/atomic_file.h"
 #include "experiments/run/failure.h"
@@ -25,14 +24,6 @@ std::string now() {
   char text[32];
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
   return text;
-}
-
-Json parse(const fs::path& file, const std::string& text) {
-  try {
-    return Json::parse(text);
-  } catch (const Json::exception& error) {
-    throw Failure("cannot read " + file.string() + ": " + error.what());
-  }
 }
 
 Failure no_run(const fs::path& config) {
@@ -73,10 +64,7 @@ void write_config(const RunFolder& folder, const Experiment& experiment, const S
 }
 
 std::optional<Json> find_config(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Failure("cannot read " + path.string());
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
-  Json config = parse(path, text);
+  Json config = data::parse_json<Json>(path, data::read_input_file_or_stdin(path));
   if (!config.is_object() || !config.contains("experiment")) return {};
   const auto is_texts = [](const Json& list) {
     return list.is_array() &&
@@ -97,15 +85,12 @@ Json read_config(const fs::path& path) {
 }
 
 std::vector<Json> parse_metrics(const fs::path& file, const std::string& lines) {
-  std::istringstream text(lines);
-  std::vector<Json> metrics;
-  for (std::string line; std::getline(text, line);) {
-    metrics.push_back(parse(file, line));
-    if (!metrics.back().is_object()) {
-      throw Failure("expected an object in every line of " + file.string() + " but got " + line);
-    }
+  auto [metrics, is_torn] = data::parse_json_lines<Json>(file, lines);
+  if (is_torn) {
+    data::fail_line(file, std::ssize(metrics) + 1,
+                    "the line breaks off: begin the run anew with --force");
   }
-  return metrics;
+  return std::move(metrics);
 }
 
 std::string spell_metrics(const std::vector<Json>& metrics) {
@@ -115,8 +100,8 @@ std::string spell_metrics(const std::vector<Json>& metrics) {
 }
 
 std::vector<Json> read_metrics(const RunFolder& folder) {
-  std::ifstream file(folder.metrics(), std::ios::binary);
-  return parse_metrics(folder.metrics(), {std::istreambuf_iterator<char>(file), {}});
+  if (!fs::exists(folder.metrics())) return {};
+  return parse_metrics(folder.metrics(), data::read_input_file(folder.metrics()));
 }
 
 void write_metrics(const RunFolder& folder, const std::vector<Json>& metrics) {

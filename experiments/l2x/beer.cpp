@@ -5,7 +5,7 @@
 
 #include "aimle/base/check.h"
 #include "experiments/data/file_error.h"
-#include "experiments/data/gzip.h"
+#include "experiments/data/json_text.h"
 
 namespace aimle::experiments::l2x {
 namespace {
@@ -35,8 +35,8 @@ float rating_of(const data::LineReader& reader, std::string_view ratings, int as
 }
 
 template <class Id>
-Reviews read_reviews(const Path& path, int aspect, Rules rules, const Id& id_of) {
-  data::LineReader reader(path);
+Reviews read_reviews(data::LineReader& reader, int aspect, Rules rules, const Id& id_of) {
+  const Path& path = reader.path();
   Reviews reviews;
   std::string line;
   std::vector<int32_t> ids;
@@ -82,15 +82,24 @@ std::vector<WordRange> ranges_of(const Path& path, int64_t line, const nlohmann:
   return ranges;
 }
 
-Reviews read_annotations(const Path& path, int aspect, Rules rules, const Vocabulary& vocabulary) {
+}  // namespace
+
+Reviews read_beer_training(data::LineReader& reader, int aspect, Rules rules,
+                           Vocabulary& vocabulary) {
+  return read_reviews(reader, aspect, rules,
+                      [&](std::string_view word) { return vocabulary.add(word); });
+}
+
+Reviews read_beer_annotations(data::LineReader& reader, int aspect, Rules rules,
+                              const Vocabulary& vocabulary) {
   const int32_t unknown = rules == Rules::kReference ? kPad : kUnknown;
   const std::string key = std::to_string(aspect);
-  data::LineReader reader(path);
+  const Path& path = reader.path();
   Reviews reviews;
   std::string line;
   std::vector<int32_t> ids;
   while (reader.next(line)) {
-    const auto json = nlohmann::json::parse(line, nullptr, false);
+    const auto json = data::parse_json(path, line, reader.number());
     if (!json.is_object()) data::fail_line(path, reader.number(), "expected a JSON object");
     const auto words = json.find("x");
     const auto ranges = json.find(key);
@@ -115,8 +124,6 @@ Reviews read_annotations(const Path& path, int aspect, Rules rules, const Vocabu
   return reviews;
 }
 
-}  // namespace
-
 Path beer_file(const Path& folder, int aspect, const std::string& part) {
   AIMLE_CHECK(aspect >= 0 && aspect < std::ssize(kAspects),
               "[aimle l2x] expected aspect 0 to 3 but got ", aspect);
@@ -127,13 +134,14 @@ Path beer_file(const Path& folder, int aspect, const std::string& part) {
 Corpus load_beer(const Path& folder, int aspect, Rules rules) {
   Corpus corpus;
   Vocabulary& vocabulary = corpus.vocabulary;
-  corpus.train = read_reviews(beer_file(folder, aspect, "train"), aspect, rules,
-                              [&](std::string_view word) { return vocabulary.add(word); });
+  data::LineReader train(beer_file(folder, aspect, "train"));
+  corpus.train = read_beer_training(train, aspect, rules, vocabulary);
   corpus.name = "BeerAdvocate, " + std::string(kAspects[aspect]);
-  corpus.heldout = read_reviews(beer_file(folder, aspect, "heldout"), aspect, rules,
+  data::LineReader heldout(beer_file(folder, aspect, "heldout"));
+  corpus.heldout = read_reviews(heldout, aspect, rules,
                                 [&](std::string_view word) { return vocabulary.find(word); });
-  corpus.annotated =
-      read_annotations(data::plain_or_gz(folder / "annotations.json"), aspect, rules, vocabulary);
+  data::LineReader annotations(data::plain_or_gz(folder / "annotations.json"));
+  corpus.annotated = read_beer_annotations(annotations, aspect, rules, vocabulary);
   return corpus;
 }
 

@@ -14,11 +14,18 @@
 
 #include <filesystem>
 
+#include "experiments/data/gzip.h"
 #include "experiments/l2x/reviews.h"
 
 namespace aimle::experiments::l2x {
 
 Corpus load_beer(const std::filesystem::path& folder, int aspect, Rules rules);
+
+/// One file each: rated reviews, whose words are added to the vocabulary, and annotated ones.
+Reviews read_beer_training(data::LineReader& reader, int aspect, Rules rules,
+                           Vocabulary& vocabulary);
+Reviews read_beer_annotations(data::LineReader& reader, int aspect, Rules rules,
+                              const Vocabulary& vocabulary);
 
 /// The path of `reviews.aspectA.PART.txt`, plain or gzipped.
 std::filesystem::path beer_file(const std::filesystem::path& folder, int aspect,

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "experiments/data/file_error.h"
-#include "experiments/data/gzip.h"
+#include "experiments/data/json_text.h"
 
 namespace aimle::experiments::l2x {
 namespace {
@@ -24,51 +24,20 @@ size_t ending_at(std::string_view word) {
   return apostrophe == std::string_view::npos || apostrophe == 0 ? word.size() : apostrophe;
 }
 
-struct RawReview {
-  float rating;
-  std::vector<std::string> words;
-};
-
-template <class Use>
-void read_imdb(const Path& path, const Use& use) {
-  data::LineReader reader(path);
-  std::string line;
-  while (reader.next(line)) {
-    const size_t first = line.find('\t');
-    const size_t second = first == std::string::npos ? first : line.find('\t', first + 1);
-    if (second == std::string::npos) {
-      data::fail_line(path, reader.number(), "expected rating, tab, name, tab, text");
-    }
-    const std::string_view digits = std::string_view(line).substr(0, first);
-    int rating = 0;
-    for (const char digit : digits.substr(0, 3)) {
-      rating = digit >= '0' && digit <= '9' ? rating * 10 + (digit - '0') : 999;
-    }
-    if (rating < 1 || rating > 10) {
-      data::fail_line(path, reader.number(), "expected a rating from 1 to 10 but got '", digits,
-                      "'");
-    }
-    RawReview review{.rating = static_cast<float>(rating - 1) / 9,
-                     .words = tokenise(std::string_view(line).substr(second + 1))};
-    if (review.words.empty()) data::fail_line(path, reader.number(), "expected words in the text");
-    use(std::move(review));
-  }
-}
-
 /// Which reviews to keep: all, or `most` of them evenly over the file (which is sorted by class).
-std::vector<RawReview> read_some(const Path& path, int64_t most) {
-  std::vector<RawReview> reviews;
-  read_imdb(path, [&](RawReview review) { reviews.push_back(std::move(review)); });
+std::vector<FilmReview> read_some(const Path& path, int64_t most) {
+  data::LineReader reader(path);
+  std::vector<FilmReview> reviews = read_film_reviews(reader);
   const auto count = static_cast<int64_t>(reviews.size());
   if (count == 0) data::fail(path, "expected at least one review");
   if (most == 0 || most >= count) return reviews;
-  std::vector<RawReview> some;
+  std::vector<FilmReview> some;
   for (int64_t i = 0; i < most; ++i) some.push_back(std::move(reviews[i * count / most]));
   return some;
 }
 
 json parse_object(const Path& path, const std::string& text, int64_t line) {
-  json object = json::parse(text, nullptr, false);
+  json object = data::parse_json(path, text, line);
   if (!object.is_object()) data::fail_line(path, line, "expected a JSON object");
   return object;
 }
@@ -106,8 +75,8 @@ struct Annotation {
   int64_t line;
 };
 
-std::vector<Annotation> read_lines(const Path& path) {
-  data::LineReader reader(path);
+std::vector<Annotation> read_lines(data::LineReader& reader) {
+  const Path& path = reader.path();
   std::vector<Annotation> out;
   std::string line;
   while (reader.next(line)) {
@@ -142,6 +111,10 @@ void add_annotations(const Path& path, const std::vector<Annotation>& annotation
       if (!group.is_array()) data::fail_line(path, line, "expected lists in \"evidences\"");
       for (const json& evidence : group) {
         if (!evidence.is_object()) data::fail_line(path, line, "expected objects as evidence");
+        if (const std::string& named = text_of(path, line, evidence, "docid"); named != name) {
+          data::fail_line(path, line, "expected evidence from the document '", name,
+                          "' but its docid is '", named, "'");
+        }
         const WordRange range{number_of(path, line, evidence, "start_token"),
                               number_of(path, line, evidence, "end_token")};
         if (range.begin < 0 || range.begin > range.end || range.end > size) {
@@ -154,6 +127,11 @@ void add_annotations(const Path& path, const std::vector<Annotation>& annotation
     reviews.add(ids, verdict == "POS" ? 1.0f : 0.0f);
     reviews.rationales.push_back(std::move(ranges));
   }
+}
+
+std::vector<Annotation> read_lines(const Path& path) {
+  data::LineReader reader(path);
+  return read_lines(reader);
 }
 
 Reviews read_rationales(const Path& folder, const Vocabulary& vocabulary) {
@@ -203,16 +181,50 @@ std::vector<std::string> tokenise(std::string_view text) {
   return words;
 }
 
+std::vector<FilmReview> read_film_reviews(data::LineReader& reader) {
+  const Path& path = reader.path();
+  std::vector<FilmReview> reviews;
+  std::string line;
+  while (reader.next(line)) {
+    const size_t first = line.find('\t');
+    const size_t second = first == std::string::npos ? first : line.find('\t', first + 1);
+    if (second == std::string::npos) {
+      data::fail_line(path, reader.number(), "expected rating, tab, name, tab, text");
+    }
+    const std::string_view digits = std::string_view(line).substr(0, first);
+    int rating = 0;
+    for (const char digit : digits.substr(0, 3)) {
+      rating = digit >= '0' && digit <= '9' ? rating * 10 + (digit - '0') : 999;
+    }
+    if (rating < 1 || rating > 10) {
+      data::fail_line(path, reader.number(), "expected a rating from 1 to 10 but got '", digits,
+                      "'");
+    }
+    FilmReview review{.rating = static_cast<float>(rating - 1) / 9,
+                      .words = tokenise(std::string_view(line).substr(second + 1))};
+    if (review.words.empty()) data::fail_line(path, reader.number(), "expected words in the text");
+    reviews.push_back(std::move(review));
+  }
+  return reviews;
+}
+
+Reviews read_film_annotations(data::LineReader& reader, const json& documents,
+                              const Vocabulary& vocabulary) {
+  Reviews reviews;
+  add_annotations(reader.path(), read_lines(reader), {}, documents, vocabulary, reviews);
+  return reviews;
+}
+
 Corpus load_films(const Films& settings) {
   Corpus corpus;
   corpus.name = "film reviews with ERASER's rationales (substitute for BeerAdvocate)";
   const auto train = read_some(data::plain_or_gz(settings.imdb / "train.tsv"), settings.max_train);
   std::unordered_map<std::string_view, int64_t> counts;
-  for (const RawReview& review : train) {
+  for (const FilmReview& review : train) {
     for (const std::string& word : review.words) ++counts[word];
   }
   std::vector<int32_t> ids;
-  for (const RawReview& review : train) {
+  for (const FilmReview& review : train) {
     ids.clear();
     for (const std::string& word : review.words) {
       ids.push_back(counts[word] >= settings.min_count ? corpus.vocabulary.add(word) : kUnknown);
@@ -221,7 +233,7 @@ Corpus load_films(const Films& settings) {
   }
   const auto heldout =
       read_some(data::plain_or_gz(settings.imdb / "test.tsv"), settings.max_heldout);
-  for (const RawReview& review : heldout) {
+  for (const FilmReview& review : heldout) {
     ids.clear();
     for (const std::string& word : review.words) ids.push_back(corpus.vocabulary.find(word));
     corpus.heldout.add(ids, review.rating);

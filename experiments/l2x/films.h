@@ -17,7 +17,9 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 
+#include "experiments/data/gzip.h"
 #include "experiments/l2x/reviews.h"
 
 namespace aimle::experiments::l2x {
@@ -32,6 +34,17 @@ struct Films {
 };
 
 Corpus load_films(const Films& settings);
+
+struct FilmReview {
+  float rating = 0;  // in [0, 1]
+  std::vector<std::string> words;
+};
+
+/// One file each: rated reviews, and annotations of `documents` (name -> text). Evidence that names
+/// another document than its annotation is an error.
+std::vector<FilmReview> read_film_reviews(data::LineReader& reader);
+Reviews read_film_annotations(data::LineReader& reader, const nlohmann::json& documents,
+                              const Vocabulary& vocabulary);
 
 /// The words of raw text.
 std::vector<std::string> tokenise(std::string_view text);

@@ -6,7 +6,6 @@
 #include "aimle/base/check.h"
 #include "aimle/base/numbers.h"
 #include "experiments/data/file_error.h"
-#include "experiments/data/gzip.h"
 #include "experiments/run/atomic_file.h"
 
 namespace aimle::experiments::l2x {
@@ -126,9 +125,13 @@ uint64_t checksum(const Reviews& reviews) {
 
 WordVectors read_word_vectors(const Path& path, const Vocabulary& vocabulary, Rules rules) {
   data::LineReader reader(path);
+  return read_word_vectors(reader, vocabulary, rules);
+}
+
+WordVectors read_word_vectors(data::LineReader& reader, const Vocabulary& vocabulary, Rules rules) {
   std::string line;
   if (!reader.next(line) || (line.starts_with('#') && !reader.next(line))) {
-    data::fail(path, "expected a word and its numbers on every line but there is none");
+    data::fail(reader.path(), "expected a word and its numbers on every line but there is none");
   }
   Parsed parsed = parse_vectors(reader, std::move(line), vocabulary);
   if (rules == Rules::kMended) fill_missing(parsed);

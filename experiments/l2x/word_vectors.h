@@ -20,6 +20,7 @@
 #include <filesystem>
 
 #include "aimle/base/parallel.h"
+#include "experiments/data/gzip.h"
 #include "experiments/l2x/reviews.h"
 
 namespace aimle::experiments::l2x {
@@ -43,6 +44,9 @@ WordVectors learn_word_vectors(const Reviews& train, const Vocabulary& vocabular
 /// Under kMended, <UNK> and words of the vocabulary that the file lacks get the mean of the others.
 WordVectors read_word_vectors(const std::filesystem::path& path, const Vocabulary& vocabulary,
                               Rules rules);
+
+/// The same from an open file.
+WordVectors read_word_vectors(data::LineReader& reader, const Vocabulary& vocabulary, Rules rules);
 
 /// The vectors in `cache` if its header says that they were learned from this text with these
 /// settings; otherwise learns them and writes the file (whole or not at all).

@@ -329,7 +329,7 @@ def test_settings_by_config_and_preset(program: Path, finished, tmp_path: Path) 
         (["--data", "/nowhere"], 1, "there is no folder /nowhere"),
         (["--preset", "papre"], 2, "did you mean 'paper'"),
         (["--epoch", "3"], 2, "did you mean '--epochs'"),
-        (["--config", "/nowhere.json"], 2, "--config: cannot read /nowhere.json"),
+        (["--config", "/nowhere.json"], 2, "--config: /nowhere.json: there is no such file"),
     ],
 )
 def test_wrong_options_are_named_and_leave_nothing_behind(
@@ -344,7 +344,7 @@ def test_wrong_options_are_named_and_leave_nothing_behind(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "--config: cannot read {file}: "),
+        ("{", "--config: {file}:1: the JSON text breaks off"),
         ("[1]", "--config: {file} is no config.json of a run"),
         ('{"experiment": "dvae"}', "--config: {file} is no config.json of a run"),
         (

@@ -76,6 +76,31 @@ TEST(Npy, ConvertsEveryTypeItReads) {
   EXPECT_REFUSED(read_npy<float>(file), "entry 0 is 1e+300");
 }
 
+TEST(Npy, ReadsFortranOrder) {
+  // Entry [i, j, k] is 100 i + 10 j + k; in the file i runs fastest.
+  std::string stored;
+  std::vector<uint8_t> expected;
+  for (int k = 0; k < 4; ++k) {
+    for (int j = 0; j < 3; ++j) {
+      for (int i = 0; i < 2; ++i) stored += static_cast<char>(100 * i + 10 * j + k);
+    }
+  }
+  for (int i = 0; i < 2; ++i) {
+    for (int j = 0; j < 3; ++j) {
+      for (int k = 0; k < 4; ++k) expected.push_back(static_cast<uint8_t>(100 * i + 10 * j + k));
+    }
+  }
+  const auto read = [&](const std::string& shape, const std::string& content) {
+    return parse_npy<uint8_t>(
+        "a.npy", npy("{'descr': '|u1', 'fortran_order': True, 'shape': " + shape + "}", content));
+  };
+  EXPECT_EQ(read("(2, 3, 4)", stored).values, expected);
+  EXPECT_EQ(read("(2, 3, 4)", stored).shape, (std::vector<int64_t>{2, 3, 4}));
+  EXPECT_EQ(read("(3,)", "abc").values, (std::vector<uint8_t>{'a', 'b', 'c'}));
+  EXPECT_EQ(read("()", "a").values, (std::vector<uint8_t>{'a'}));
+  EXPECT_EQ(read("(0, 3)", "").shape, (std::vector<int64_t>{0, 3}));
+}
+
 TEST(Npy, RefusesWhatItCannotRead) {
   const TemporaryFolder folder;
   const fs::path file = folder / "a.npy";
@@ -87,7 +112,8 @@ TEST(Npy, RefusesWhatItCannotRead) {
        "version 1 to 3"},
       {npy("{'descr': '>f8', 'fortran_order': False, 'shape': (3,)}", content), "'>f8'"},
       {npy("{'descr': '|O', 'fortran_order': False, 'shape': (3,)}", content), "'|O'"},
-      {npy("{'descr': '<f8', 'fortran_order': True, 'shape': (3,)}", content), "C order"},
+      {npy("{'descr': '<f8', 'fortran_order': 1, 'shape': (3,)}", content),
+       "fortran_order False or True but got '1, 'shap'"},
       {npy("{'descr': '<f8', 'shape': (3,)}", content), "expected the keys"},
       {npy("{'descr': '<f8', 'descr': '<f8', 'shape': (3,)}", content),
        "once each but got 'descr'"},
@@ -109,8 +135,6 @@ TEST(Npy, RefusesWhatItCannotRead) {
     write_bytes(file, bytes);
     EXPECT_REFUSED(read_npy<double>(file), text);
   }
-  EXPECT_REFUSED(read_npy<double>(folder / "absent.npy"), "absent.npy: cannot open");
-  EXPECT_REFUSED(read_npy<double>(folder.path()), "cannot open");
 
   const std::string good = array<double>("<f8", {1, 2, 3});
   for (size_t length = 0; length < good.size(); ++length) {
@@ -177,7 +201,10 @@ TEST(Npz, ReadsStoredAndDeflatedMembers) {
     const std::string good = zip("maps.npy", member, packed);
     write_bytes(file, good);
     EXPECT_EQ(read_npz<float>(file, "maps").values, values);
-    EXPECT_REFUSED(read_npz<float>(file, "costs"), "expected a member costs.npy");
+    EXPECT_EQ(read_npz_only<float>(file, "costs").values, values) << "the only array";
+    EXPECT_EQ(read_npy_parts<float>(folder / "a").values, values) << "where no a.npy is";
+    EXPECT_REFUSED(read_npz<float>(file, "costs"),
+                   "a.npz: expected a member costs.npy but the archive holds maps.npy");
     for (size_t length = 0; length < good.size(); ++length) {
       write_bytes(file, good.substr(0, length));
       EXPECT_NE(refusal([&] { read_npz<float>(file, "maps"); }), "") << "length " << length;

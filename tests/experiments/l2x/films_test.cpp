@@ -84,10 +84,14 @@ TEST_F(L2xFilms, RefusesByFileAndLine) {
   with("test.jsonl", "{\"annotation_id\": \"a\", \"classification\": \"MID\"}\n", "POS or NEG");
   with("test.jsonl", "{\"annotation_id\": \"a\", \"classification\": \"POS\"}\n", "\"evidences\"");
   with("test.jsonl",
-       "{\"annotation_id\": \"c\", \"classification\": \"POS\", \"evidences\": [[{\"start_token\": "
-       "0, "
+       "{\"annotation_id\": \"c\", \"classification\": \"POS\", \"evidences\": [[{\"docid\": "
+       "\"c\", \"start_token\": 0, "
        "\"end_token\": 2}]]}\n",
        "expected 0 <= start_token <= end_token <= 1 but got 0 and 2");
+  with("test.jsonl",
+       "{\"annotation_id\": \"c\", \"classification\": \"POS\", \"evidences\": [[{\"docid\": "
+       "\"a\", \"start_token\": 0, \"end_token\": 1}]]}\n",
+       "test.jsonl:1: expected evidence from the document 'c' but its docid is 'a'");
   for (const char* name : {"train.tsv.gz", "docs.json.gz", "train.jsonl"}) {
     const fs::path file = folder_ / name;
     EXPECT_GT(count_refused(file, read_bytes(file), 700, read), 200) << name;

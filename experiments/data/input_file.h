@@ -1,0 +1,27 @@
+// Opening a file to read. Every reader of the program goes through here, so that whatever is not a
+// regular file is refused by name before it is opened: opening a named pipe waits for a writer, and
+// a device such as /dev/zero never ends. Symbolic links to regular files are followed.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace aimle::experiments::data {
+
+/// Throws FileError if there is no such file, or if it is a folder, a named pipe, a device or a
+/// socket.
+void check_input_file(const std::filesystem::path& path);
+
+/// The file, checked and opened in binary mode.
+std::ifstream open_input_file(const std::filesystem::path& path);
+
+/// All its bytes; an error beyond `max_bytes`.
+std::string read_input_file(const std::filesystem::path& path, size_t max_bytes = size_t{1} << 32);
+
+/// The same, but /dev/stdin is read to its end even if it is a pipe.
+std::string read_input_file_or_stdin(const std::filesystem::path& path,
+                                     size_t max_bytes = size_t{1} << 26);
+
+}  // namespace aimle::experiments::data
