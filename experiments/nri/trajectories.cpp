@@ -63,6 +63,57 @@ std::filesystem::path file(const std::filesystem::path& folder, std::string_view
                    file_suffix(frames, vertices) + ".npy");
 }
 
+std::filesystem::path without_ending(std::filesystem::path file) {
+  return file.replace_extension();
+}
+
+void check_positions(const std::filesystem::path& file, const Trajectories& raw) {
+  if (raw.count == 0) data::fail(file, "expected at least one example");
+  for (size_t i = 0; i < raw.positions.size(); ++i) {
+    if (!std::isfinite(raw.positions[i])) {
+      data::fail(file, "expected finite positions but entry ", i, " is ", raw.positions[i]);
+    }
+  }
+  const size_t size = static_cast<size_t>(raw.frames * 2 * raw.vertices);
+  for (int64_t b = 0; b < raw.count; ++b) {
+    const std::span<const double> one(raw.positions.data() + b * size, size);
+    if (std::ranges::all_of(one, [&](double p) { return p == one[0]; })) {
+      data::fail(file, "expected positions that differ but all those of example ", b, " are ",
+                 one[0]);
+    }
+  }
+}
+
+/// Undirected graphs without loops, with at least one edge, and not with all of them.
+void check_edges(const std::filesystem::path& file, const Trajectories& raw) {
+  const int64_t n = raw.vertices;
+  for (int64_t b = 0; b < raw.count; ++b) {
+    const uint8_t* linked = raw.adjacency.data() + b * n * n;
+    int64_t edges = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        const int there = linked[i * n + j];
+        if (there > 1) {
+          data::fail(file, "expected 0 or 1 but entry [", b, ", ", i, ", ", j, "] is ", there);
+        }
+        if (there != linked[j * n + i]) {
+          data::fail(file, "expected symmetric edges but in example ", b, " entry [", i, ", ", j,
+                     "] is ", there, " and [", j, ", ", i, "] is ", int{linked[j * n + i]});
+        }
+        edges += there;
+      }
+      if (linked[i * n + i]) {
+        data::fail(file, "expected no edge from a vertex to itself but vertex ", i, " of example ",
+                   b, " has one");
+      }
+    }
+    if (edges == 0) data::fail(file, "expected edges but example ", b, " has none");
+    if (edges == n * (n - 1) && n > 2) {
+      data::fail(file, "expected some pairs to be linked but in example ", b, " all are");
+    }
+  }
+}
+
 }  // namespace
 
 Trajectories generate(const Generate& settings, const Executor& executor) {
@@ -94,8 +145,8 @@ Trajectories load(const std::filesystem::path& folder, std::string_view split, i
                   int64_t vertices) {
   const auto data_file = file(folder, "data", split, frames, vertices);
   const auto edges_file = file(folder, "edges", split, frames, vertices);
-  data::Array<double> positions = data::read_npy<double>(data_file);
-  data::Array<uint8_t> adjacency = data::read_npy<uint8_t>(edges_file);
+  data::Array<double> positions = data::read_npy_parts<double>(without_ending(data_file));
+  data::Array<uint8_t> adjacency = data::read_npy_parts<uint8_t>(without_ending(edges_file));
   const int64_t count = positions.shape.empty() ? 0 : positions.shape[0];
   const std::vector<int64_t> expected{count, frames, 2, vertices};
   if (positions.shape != expected) {
@@ -107,21 +158,14 @@ Trajectories load(const std::filesystem::path& folder, std::string_view split, i
     data::fail(edges_file, "expected shape ", data::to_string(expected_edges), " but got ",
                data::to_string(adjacency.shape));
   }
-  for (size_t i = 0; i < positions.values.size(); ++i) {
-    if (!std::isfinite(positions.values[i])) {
-      data::fail(data_file, "expected finite positions but entry ", i, " is ", positions.values[i]);
-    }
-  }
-  for (size_t i = 0; i < adjacency.values.size(); ++i) {
-    if (adjacency.values[i] > 1) {
-      data::fail(edges_file, "expected 0 or 1 but entry ", i, " is ", int{adjacency.values[i]});
-    }
-  }
-  return {.count = count,
-          .frames = frames,
-          .vertices = vertices,
-          .positions = std::move(positions.values),
-          .adjacency = std::move(adjacency.values)};
+  Trajectories raw{.count = count,
+                   .frames = frames,
+                   .vertices = vertices,
+                   .positions = std::move(positions.values),
+                   .adjacency = std::move(adjacency.values)};
+  check_positions(data_file, raw);
+  check_edges(edges_file, raw);
+  return raw;
 }
 
 void save(const Trajectories& raw, const std::filesystem::path& folder, std::string_view split) {

@@ -37,9 +37,15 @@ struct Sets {
 
 Sets read_sets(const std::string& data, int64_t cells) {
   const auto folder = folder_of(data, cells);
+  if (!std::filesystem::is_directory(folder)) {
+    throw Failure("--data: " + folder.string() +
+                  ": expected a folder with train_maps.npy, ... or train.npz and test.npz");
+  }
   Sets sets{
       .train = load(folder, "train"), .validation = {.cells = cells}, .test = load(folder, "test")};
-  if (std::filesystem::exists(folder / "val_maps.npy")) sets.validation = load(folder, "val");
+  const auto has = [&](const char* name) { return std::filesystem::exists(folder / name); };
+  if (has("val_maps.npy") || has("val_maps_part0.npy") || has("val.npz"))
+    sets.validation = load(folder, "val");
   for (const Maps* maps : {&sets.train, &sets.validation, &sets.test}) {
     if (maps->cells != cells) {
       throw Failure(folder.string() + ": expected maps of " + std::to_string(cells) + " x " +

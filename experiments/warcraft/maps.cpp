@@ -15,6 +15,9 @@ namespace {
 using Path = std::filesystem::path;
 
 constexpr double kOptimal = 1e-6;
+/// Labels were made from costs before these were rounded to float16, by up to 2^-11 each: a path
+/// that was the cheapest costs at most (1 + 2^-11) / (1 - 2^-11) times the least.
+constexpr double kLabelTolerance = 1e-3;
 
 /// Where each array came from, for messages.
 struct Names {
@@ -31,6 +34,33 @@ void check_shape(const Path& name, const std::vector<int64_t>& expected,
   }
 }
 
+double path_cost(const float* costs, const uint8_t* path, int64_t area) {
+  double cost = 0;
+  for (int64_t i = 0; i < area; ++i) cost += path[i] ? costs[i] : 0.0;
+  return cost;
+}
+
+/// The cells of every label are a cheapest path from corner to corner, and nothing else.
+void check_paths(const Names& names, const Maps& maps) {
+  const int64_t area = maps.cells * maps.cells;
+  const std::vector<uint8_t> best = solve_paths(maps.costs, maps.cells, thread_pool());
+  for (int64_t b = 0; b < maps.count; ++b) {
+    const std::span<const uint8_t> path(maps.paths.data() + b * area, area);
+    if (std::ranges::max(path) > 1) data::fail(names.paths, "expected 0 or 1 in map ", b);
+    if (!is_path(path, maps.cells)) {
+      data::fail(names.paths, "expected a path from corner to corner in map ", b);
+    }
+    const float* costs = maps.costs.data() + b * area;
+    const double given = path_cost(costs, path.data(), area);
+    const double least = path_cost(costs, best.data() + b * area, area);
+    if (given > least * (1 + kLabelTolerance)) {
+      data::fail(names.paths, "expected the cheapest path in map ", b, " but its cells cost ",
+                 given, ", and there is a path of cost ", least, " (by ",
+                 names.costs.filename().string(), ")");
+    }
+  }
+}
+
 Maps assemble(const Names& names, data::Array<uint8_t> images, data::Array<uint8_t> paths,
               data::Array<float> costs) {
   const auto& shape = costs.shape;
@@ -39,6 +69,7 @@ Maps assemble(const Names& names, data::Array<uint8_t> images, data::Array<uint8
   }
   const int64_t count = shape[0];
   const int64_t cells = shape[1];
+  if (count == 0) data::fail(names.costs, "expected at least one map");
   check_shape(names.paths, {count, cells, cells}, paths.shape);
   check_shape(names.images, {count, kTile * cells, kTile * cells, kChannels}, images.shape);
   for (size_t i = 0; i < costs.values.size(); ++i) {
@@ -46,19 +77,13 @@ Maps assemble(const Names& names, data::Array<uint8_t> images, data::Array<uint8
       data::fail(names.costs, "expected finite costs >= 0 but entry ", i, " is ", costs.values[i]);
     }
   }
-  const int64_t area = cells * cells;
-  for (int64_t b = 0; b < count; ++b) {
-    const std::span<const uint8_t> path(paths.values.data() + b * area, area);
-    if (std::ranges::max(path) > 1) data::fail(names.paths, "expected 0 or 1 in map ", b);
-    if (!is_path(path, cells)) {
-      data::fail(names.paths, "expected a path from corner to corner in map ", b);
-    }
-  }
-  return {.count = count,
-          .cells = cells,
-          .images = std::move(images.values),
-          .costs = std::move(costs.values),
-          .paths = std::move(paths.values)};
+  Maps maps{.count = count,
+            .cells = cells,
+            .images = std::move(images.values),
+            .costs = std::move(costs.values),
+            .paths = std::move(paths.values)};
+  check_paths(names, maps);
+  return maps;
 }
 
 Names names_in(const Path& folder, std::string_view split) {
@@ -71,7 +96,12 @@ Names names_in(const Path& folder, std::string_view split) {
 }  // namespace
 
 Maps load(const Path& folder, std::string_view split) {
-  const Names names = names_in(folder, split);
+  Path archive = folder / split;
+  archive += ".npz";
+  Names names = names_in(folder, split);
+  if (std::filesystem::exists(archive) && !std::filesystem::exists(names.costs.string() + ".npy")) {
+    return load_npz(archive);
+  }
   auto images = data::read_npy_parts<uint8_t>(names.images);
   auto paths = data::read_npy_parts<uint8_t>(names.paths);
   auto costs = data::read_npy_parts<float>(names.costs);
@@ -198,12 +228,8 @@ PathScores score_paths(const Maps& maps, std::span<const int64_t> indices,
     const std::span<const uint8_t> path = predicted.subspan(i * area, area);
     scores.perfect_match += std::equal(path.begin(), path.end(), label);
     if (!is_path(path, maps.cells)) continue;
-    double cost = 0;
-    double least = 0;
-    for (int64_t j = 0; j < area; ++j) {
-      cost += path[j] ? costs[j] : 0.0;
-      least += label[j] ? costs[j] : 0.0;
-    }
+    const double cost = path_cost(costs, path.data(), area);
+    const double least = path_cost(costs, label, area);
     const double ratio = least > 0 ? cost / least : 1.0;
     valid += 1;
     scores.cost_ratio += ratio;

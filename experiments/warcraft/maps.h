@@ -9,8 +9,9 @@
 //   {train,val,test}_maps.npy             [N, 8K, 8K, 3], 0 ... 255
 //   {train,val,test}_shortest_paths.npy   [N, K, K], 0 or 1
 //   {train,val,test}_vertex_weights.npy   [N, K, K], float16 to float64
-// Large files may come as ..._part0.npy, ..._part1.npy, joined along N. A .npz archive with the
-// arrays maps, shortest_paths and vertex_weights is read as well.
+// Large files may come as ..._part0.npy, ..._part1.npy, joined along N. Instead of the three files
+// of a split there may be {train,val,test}.npz with the arrays maps, shortest_paths and
+// vertex_weights. Labels that are not the cheapest paths under the costs are an error.
 //
 //   namespace warcraft = aimle::experiments::warcraft;
 //   auto train = warcraft::load(folder / "12x12", "train");

@@ -155,7 +155,29 @@ TEST(NriLoad, ReadsWhatThePublicGeneratorWrites) {
   data::write_npy<float>(edges, std::vector<int64_t>{20, 90}, std::vector<float>(1800));
   EXPECT_REFUSED(load(folder.path(), "train", 10), "expected shape [20, 10, 10] but got [20, 90]");
   data::write_npy<float>(edges, std::vector<int64_t>{20, 10, 10}, std::vector<float>(2000, 2));
-  EXPECT_REFUSED(load(folder.path(), "train", 10), "expected 0 or 1 but entry 0 is 2");
+  EXPECT_REFUSED(load(folder.path(), "train", 10), "expected 0 or 1 but entry [0, 0, 0] is 2");
+  const auto with = [&](auto change) {
+    Trajectories wrong = raw;
+    change(wrong);
+    save(wrong, folder.path(), "train");
+  };
+  with([](Trajectories& t) { t.adjacency[3 * 100 + 12] ^= 1; });
+  EXPECT_REFUSED(load(folder.path(), "train", 10),
+                 "graph10.npy: expected symmetric edges but in example 3 entry [1, 2] is");
+  with([](Trajectories& t) { t.adjacency[4 * 100 + 55] = 1; });
+  EXPECT_REFUSED(load(folder.path(), "train", 10), "but vertex 5 of example 4 has one");
+  with([](Trajectories& t) { std::fill_n(t.adjacency.begin() + 500, 100, 0); });
+  EXPECT_REFUSED(load(folder.path(), "train", 10), "expected edges but example 5 has none");
+  with([](Trajectories& t) {
+    for (int i = 0; i < 100; ++i) t.adjacency[600 + i] = i % 11 != 0;
+  });
+  EXPECT_REFUSED(load(folder.path(), "train", 10), "but in example 6 all are");
+  with([](Trajectories& t) { std::fill_n(t.positions.begin() + 7 * 200, 200, 0); });
+  EXPECT_REFUSED(load(folder.path(), "train", 10),
+                 "data_train_novar_1skip_10t_1r_graph10.npy: expected positions that differ but "
+                 "all those of example 7 are 0");
+  with([](Trajectories& t) { t = {.count = 0, .frames = 10, .vertices = 10}; });
+  EXPECT_REFUSED(load(folder.path(), "train", 10), "expected at least one example");
   save(raw, folder.path(), "train");
   const std::string good = read_bytes(edges);
   EXPECT_GT(count_refused(edges, good, 1000, [&] { load(folder.path(), "train", 10); }), 500);

@@ -32,6 +32,9 @@ TEST(WarcraftLoad, TwoRealMaps) {
     EXPECT_NEAR(path_cost(maps, b, solved), expected[b], 1e-5);
     EXPECT_NEAR(path_cost(maps, b, maps.paths), expected[b], 1e-5);
   }
+  const TemporaryFolder folder;
+  fs::copy_file(file, folder / "test.npz");
+  EXPECT_EQ(load(folder.path(), "test").images, maps.images) << "an archive for a split";
   const std::vector<int64_t> both{0, 1};
   EXPECT_EQ(score_paths(maps, both, solved).optimal, 1);
 }
@@ -45,6 +48,25 @@ TEST(WarcraftLoad, ReadsTheSplitsOfAFolder) {
   EXPECT_EQ(back.costs, maps.costs);
   EXPECT_EQ(back.paths, maps.paths);
   EXPECT_REFUSED(load(folder.path(), "train"), "train_maps.npy: not there");
+}
+
+TEST(WarcraftLoad, AllowsForCostsThatWereRounded) {
+  // Two ways of cost 100 + 100.05 + 100 and 100 + 100 + 100; as float16 the label's is the dearer.
+  Maps maps{.count = 1, .cells = 3};
+  maps.images.resize(static_cast<size_t>(maps.image_size()));
+  maps.costs = {100, 900, 900, 900, 100.05f, 900, 900, 900, 100};
+  maps.paths = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+  const TemporaryFolder folder;
+  const auto read = [&] {
+    save(maps, folder.path(), "test");
+    return load(folder.path(), "test");
+  };
+  EXPECT_EQ(read().paths, maps.paths);
+  maps.costs[1] = maps.costs[5] = 50;  // two cells, 100 in all: 0.05 of 300.05 less
+  maps.paths = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+  EXPECT_EQ(read().paths, maps.paths);
+  maps.costs[1] = maps.costs[5] = 49;
+  EXPECT_REFUSED(read(), "its cells cost 300.05, and there is a path of cost 298");
 }
 
 TEST(WarcraftLoad, JoinsPartsAndTakesTheTypesThatOccur) {
@@ -82,6 +104,10 @@ TEST(WarcraftLoad, RefusesWhatDoesNotBelongTogether) {
   const auto read = [&] { return load(folder.path(), "test"); };
   with([](Maps& m) { m.paths[0] = 0; });
   EXPECT_REFUSED(read(), "test_shortest_paths: expected a path from corner to corner in map 0");
+  with([](Maps& m) { std::fill_n(m.paths.begin() + 18, 9, 1); });
+  EXPECT_REFUSED(read(), "test_shortest_paths: expected the cheapest path in map 2 but its cells");
+  with([](Maps& m) { std::fill_n(m.costs.begin() + 27, 9, 1.0f), m.paths[27 + 2] ^= 1; });
+  EXPECT_REFUSED(read(), "in map 3 but its cells cost ");
   with([](Maps& m) { m.paths[9] = 7; });
   EXPECT_REFUSED(read(), "expected 0 or 1 in map 1");
   with([](Maps& m) { m.costs[5] = -1; });
