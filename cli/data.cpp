@@ -72,7 +72,7 @@ void add_check(CLI::App& parent) {
 
 void add_fetch(CLI::App& parent) {
   CLI::App* command =
-      parent.add_subcommand("fetch", "Downloads a public data set, with its checksums");
+      parent.add_subcommand("fetch", "Downloads a public data set and checks its SHA-256");
   struct Request {
     std::string name, cache, source;
   };

@@ -4,20 +4,22 @@
     python -m aimle.data fetch mnist --cache ~/.cache/aimle
     python -m aimle.data recognise FOLDER
 
-The program's `aimle data` calls these. Files are checked against the published MD5 sums before they
-get their names, so that a folder never holds half a file; what is there is not fetched again.
+The program's `aimle data` calls these. Files come by https and are checked by size and SHA-256
+before they get their names, so that a folder never holds half a file or another one; what is there
+is not fetched again.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import http.client
 import os
 import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,13 +30,20 @@ _TIMEOUT = 30.0
 
 
 @dataclass(frozen=True)
+class PublishedFile:
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
 class DataSet:
-    """A folder of files with known sums, and the servers that have it."""
+    """A folder of files with known digests, and the servers that have it."""
 
     name: str
     about: str
     sources: tuple[str, ...]
-    md5: dict[str, str]
+    files: tuple[PublishedFile, ...]
 
 
 MNIST = DataSet(
@@ -44,23 +53,58 @@ MNIST = DataSet(
         "https://ossci-datasets.s3.amazonaws.com/mnist/",
         "https://storage.googleapis.com/cvdf-datasets/mnist/",
     ),
-    md5={
-        "train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
-        "train-labels-idx1-ubyte.gz": "d53e105ee54ea40749a09fcbcd1e9432",
-        "t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
-        "t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
-    },
+    files=(
+        PublishedFile(
+            "train-images-idx3-ubyte.gz",
+            9912422,
+            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+        ),
+        PublishedFile(
+            "train-labels-idx1-ubyte.gz",
+            28881,
+            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+        ),
+        PublishedFile(
+            "t10k-images-idx3-ubyte.gz",
+            1648877,
+            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+        ),
+        PublishedFile(
+            "t10k-labels-idx1-ubyte.gz",
+            4542,
+            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+        ),
+    ),
 )
 FASHION_MNIST = DataSet(
     name="fashion_mnist",
     about="articles of clothing, 60,000 + 10,000 of 28 x 28 (Xiao, Rasul, Vollgraf)",
-    sources=("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",),
-    md5={
-        "train-images-idx3-ubyte.gz": "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
-        "train-labels-idx1-ubyte.gz": "25c81989df183df01b3e8a0aad5dffbe",
-        "t10k-images-idx3-ubyte.gz": "bef4ecab320f06d8554ea6380940ec79",
-        "t10k-labels-idx1-ubyte.gz": "bb300cfdad3c16e7a12a480ee83cd310",
-    },
+    sources=(
+        "https://fashion-mnist.s3.eu-central-1.amazonaws.com/",
+        "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
+    ),
+    files=(
+        PublishedFile(
+            "train-images-idx3-ubyte.gz",
+            26421880,
+            "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+        ),
+        PublishedFile(
+            "train-labels-idx1-ubyte.gz",
+            29515,
+            "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+        ),
+        PublishedFile(
+            "t10k-images-idx3-ubyte.gz",
+            4422102,
+            "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+        ),
+        PublishedFile(
+            "t10k-labels-idx1-ubyte.gz",
+            5148,
+            "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+        ),
+    ),
 )
 DATA_SETS = {data.name: data for data in (MNIST, FASHION_MNIST)}
 
@@ -76,38 +120,65 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "aimle"
 
 
-def md5_of(path: Path) -> str:
-    digest = hashlib.md5(usedforsecurity=False)
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
+def is_as_published(path: Path, file: PublishedFile) -> bool:
+    if not path.is_file() or path.stat().st_size != file.size:
+        return False
+    digest = hashlib.sha256()
+    with path.open("rb") as content:
+        while chunk := content.read(_CHUNK):
             digest.update(chunk)
-    return digest.hexdigest()
+    return digest.hexdigest() == file.sha256
 
 
 def is_complete(data: DataSet, folder: Path) -> bool:
     """Whether the folder holds every file of the data set, as published."""
-    return all(
-        (folder / name).is_file() and md5_of(folder / name) == md5 for name, md5 in data.md5.items()
-    )
+    return all(is_as_published(folder / file.name, file) for file in data.files)
 
 
-def _download(url: str, target: Path, md5: str) -> None:
+class _KeepHttps(urllib.request.HTTPRedirectHandler):
+    """Follows redirections, but not from https to http."""
+
+    def redirect_request(self, req, fp, code, msg, headers, newurl):
+        if req.full_url.startswith("https:") and not newurl.startswith("https:"):
+            message = f"the redirection leads from https to {newurl}"
+            raise urllib.error.HTTPError(req.full_url, code, message, headers, fp)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _read(url: str) -> Iterator[bytes]:
+    """What the server sends, in pieces; FetchError says why it does not."""
+    try:
+        opener = urllib.request.build_opener(_KeepHttps)
+        with opener.open(url, timeout=_TIMEOUT) as answer:
+            while chunk := answer.read(_CHUNK):
+                yield chunk
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise FetchError(f"{url}: {error}") from error
+
+
+def _download(url: str, target: Path, wanted: PublishedFile) -> None:
     """To a temporary file, checked, then renamed; FetchError says what was wrong."""
-    digest = hashlib.md5(usedforsecurity=False)
+    digest = hashlib.sha256()
+    size = 0
     with tempfile.NamedTemporaryFile(dir=target.parent, prefix=target.name, delete=False) as file:
         temporary = Path(file.name)
         try:
-            with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
-                while chunk := answer.read(_CHUNK):
-                    digest.update(chunk)
-                    file.write(chunk)
+            for chunk in _read(url):
+                size += len(chunk)
+                if size > wanted.size:
+                    raise FetchError(f"{url}: expected {wanted.size} bytes but got more")
+                digest.update(chunk)
+                file.write(chunk)
+            if size != wanted.size:
+                raise FetchError(f"{url}: expected {wanted.size} bytes but got {size}")
+            if digest.hexdigest() != wanted.sha256:
+                raise FetchError(
+                    f"{url}: expected a file with SHA-256 {wanted.sha256} "
+                    f"but got {digest.hexdigest()}"
+                )
             file.flush()
             os.fsync(file.fileno())
-            if digest.hexdigest() != md5:
-                raise FetchError(f"{url}: its MD5 is {digest.hexdigest()}, expected {md5}")
             os.replace(temporary, target)
-        except (urllib.error.URLError, TimeoutError, ConnectionError, ValueError) as error:
-            raise FetchError(f"{url}: {error}") from error
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -119,15 +190,15 @@ def fetch(data: DataSet, folder: Path, sources: Sequence[str] | None = None) -> 
     """
     folder.mkdir(parents=True, exist_ok=True)
     fetched = []
-    for name, md5 in data.md5.items():
-        target = folder / name
-        if target.is_file() and md5_of(target) == md5:
+    for file in data.files:
+        target = folder / file.name
+        if is_as_published(target, file):
             continue
         complaints = []
         for source in sources or data.sources:
             try:
-                _download(source.rstrip("/") + "/" + name, target, md5)
-                fetched.append(name)
+                _download(source.rstrip("/") + "/" + file.name, target, file)
+                fetched.append(file.name)
                 break
             except FetchError as error:
                 complaints.append(str(error))

@@ -9,7 +9,10 @@ import os
 import struct
 import subprocess
 import threading
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
+from email.message import Message
 from pathlib import Path
 
 import numpy as np
@@ -49,8 +52,11 @@ def a_data_set(folder: Path, sources: tuple[str, ...]) -> data_sets.DataSet:
     contents = {"a.gz": b"first" * 1000, "b.gz": b"second"}
     for name, content in contents.items():
         (folder / name).write_bytes(content)
-    md5 = {name: hashlib.md5(content).hexdigest() for name, content in contents.items()}
-    return data_sets.DataSet("test", "two files", sources, md5)
+    files = tuple(
+        data_sets.PublishedFile(name, len(content), hashlib.sha256(content).hexdigest())
+        for name, content in contents.items()
+    )
+    return data_sets.DataSet("test", "two files", sources, files)
 
 
 def test_fetch_gets_what_is_missing(server, tmp_path: Path) -> None:
@@ -70,10 +76,41 @@ def test_fetch_gets_what_is_missing(server, tmp_path: Path) -> None:
 def test_a_wrong_file_is_refused_and_not_kept(server, tmp_path: Path) -> None:
     url, folder, _ = server
     wanted = a_data_set(folder, (url,))
-    (folder / "a.gz").write_bytes(b"something else")
-    with pytest.raises(data_sets.FetchError, match=r"a\.gz: its MD5 is .* expected"):
+    expected = wanted.files[0].sha256
+    other = b"FIRST" * 1000
+    got = hashlib.sha256(other).hexdigest()
+    (folder / "a.gz").write_bytes(other)
+    message = rf"a\.gz: expected a file with SHA-256 {expected} but got {got}"
+    with pytest.raises(data_sets.FetchError, match=message):
         data_sets.fetch(wanted, tmp_path / "cache")
+    for content, size in ((b"first", "5"), (b"first" * 1001, "more")):
+        (folder / "a.gz").write_bytes(content)
+        message = rf"a\.gz: expected 5000 bytes but got {size}"
+        with pytest.raises(data_sets.FetchError, match=message):
+            data_sets.fetch(wanted, tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_files_come_by_https_and_have_digests() -> None:
+    for wanted in data_sets.DATA_SETS.values():
+        assert all(source.startswith("https://") for source in wanted.sources)
+        assert {len(file.sha256) for file in wanted.files} == {64}
+
+
+def test_a_redirection_does_not_leave_https() -> None:
+    request = urllib.request.Request("https://127.0.0.1/a.gz")
+    follow = data_sets._KeepHttps().redirect_request
+    with pytest.raises(urllib.error.HTTPError, match="leads from https to http"):
+        follow(request, None, 302, "Found", Message(), "http://127.0.0.1/a.gz")
+    assert follow(request, None, 302, "Found", Message(), "https://127.0.0.1/b.gz") is not None
+
+
+def test_a_local_folder_is_a_source(tmp_path: Path) -> None:
+    (tmp_path / "served").mkdir()
+    wanted = a_data_set(tmp_path / "served", ((tmp_path / "served").as_uri(),))
+    assert data_sets.fetch(wanted, tmp_path / "cache") == ["a.gz", "b.gz"]
+    with pytest.raises(data_sets.FetchError, match="nowhere"):
+        data_sets.fetch(wanted, tmp_path / "other", [(tmp_path / "nowhere").as_uri()])
 
 
 def test_the_next_server_is_tried(server, tmp_path: Path) -> None:
@@ -101,8 +138,8 @@ def test_program_fetches_mnist(program: Path, server, data: Path, tmp_path: Path
     if not (data / "mnist").is_dir():
         pytest.skip("no MNIST among the data sets")
     url, folder, _ = server
-    for name in data_sets.MNIST.md5:
-        (folder / name).symlink_to(data / "mnist" / name)
+    for file in data_sets.MNIST.files:
+        (folder / file.name).symlink_to(data / "mnist" / file.name)
     cache = tmp_path / "cache"
     assert "fetched" in run(program, "fetch", "mnist", "--from", url, "--cache", str(cache))
     assert "complete already" in run(program, "fetch", "mnist", "--cache", str(cache))
