@@ -3,11 +3,14 @@
 # PYTHON=…  builds for and runs with your own Python (torch >= 2.11; nothing is installed into it)
 # JOBS=…    files compiled at once
 # COUNT=…, SECONDS=…, SEED=…  with soak: trials, at most so long, and which
+# FUZZ_INPUTS=…, FUZZ_SEED=…  with fuzz: how many inputs in all (1,000,000), and which
 # REFERENCE=…  with bench: a checkout of the authors' code to compare with
 
 VENV_PYTHON := .venv/bin/python
 PYTHON ?= $(VENV_PYTHON)
 JOBS ?= $(shell scripts/jobs.sh)
+FUZZ_INPUTS ?= 1000000
+FUZZ_SEED ?= 1
 
 # An absolute path without resolving links, so that a virtual environment stays one.
 override PYTHON := $(if $(findstring /,$(PYTHON)),$(abspath $(PYTHON)),$(shell command -v $(PYTHON) || echo $(PYTHON)))
@@ -15,7 +18,7 @@ export PATH := $(dir $(PYTHON)):$(PATH)
 export PYTHON JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python build demo test test-repeatedly test-gpu bench bench-gpu lint format sanitize sanitize-gpu soak wheel versions clean
+.PHONY: help setup check-python build demo test test-repeatedly test-gpu bench bench-gpu lint format sanitize sanitize-gpu soak fuzz wheel versions clean
 
 help:  ## Lists these targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -92,6 +95,11 @@ format: setup  ## Formats all C++ and Python files
 sanitize: setup  ## Runs the core's tests under the address, undefined-behaviour and thread sanitizers
 	@for preset in asan tsan; do cmake --preset $$preset && cmake --build --preset $$preset -j $(JOBS) \
 	  && ctest --preset $$preset -j $(JOBS) || exit 1; done
+
+fuzz: setup  ## Feeds every reader of files and settings with damaged input, under the sanitizers
+	@cmake --preset fuzz -DPYTHON="$(PYTHON)"
+	@cmake --build --preset fuzz -j $(JOBS)
+	@scripts/fuzz.sh $(FUZZ_INPUTS) $(FUZZ_SEED)
 
 sanitize-gpu: setup  ## Runs every layer under compute-sanitizer's memcheck and racecheck
 	@cmake --preset release -DPYTHON="$(PYTHON)" $(FOR_THIS_GPU)

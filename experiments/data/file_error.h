@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <sstream>
+#include <string>
 
 #include "experiments/run/failure.h"
 
@@ -17,12 +18,15 @@ struct FileError : Failure {
   using Failure::Failure;
 };
 
+/// One line of at most 400 bytes, whatever was found in a file: control characters are escaped, and
+/// the end of a longer text is left out.
+std::string one_line(const std::string& text);
+
 template <class... Parts>
 [[noreturn]] void fail(const std::filesystem::path& path, const Parts&... parts) {
   std::ostringstream message;
-  message << path.string() << ": ";
   (message << ... << parts);
-  throw FileError(message.str());
+  throw FileError(path.string() + ": " + one_line(message.str()));
 }
 
 /// The same, naming a line (counted from 1).
@@ -30,9 +34,8 @@ template <class... Parts>
 [[noreturn]] void fail_line(const std::filesystem::path& path, int64_t line,
                             const Parts&... parts) {
   std::ostringstream message;
-  message << path.string() << ":" << line << ": ";
   (message << ... << parts);
-  throw FileError(message.str());
+  throw FileError(path.string() + ":" + std::to_string(line) + ": " + one_line(message.str()));
 }
 
 }  // namespace aimle::experiments::data

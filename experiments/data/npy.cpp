@@ -119,7 +119,7 @@ Array<T> read_values(const Path& path, size_t size, const Read& read) {
 template <class T>
 Array<T> parse_member(const ZipArchive& archive, const std::string& member) {
   const std::vector<char> bytes = archive.read(member);
-  return parse_npy<T>(archive.path() / member, {bytes.data(), bytes.size()});
+  return parse_npy<T>(archive.path_of(member), {bytes.data(), bytes.size()});
 }
 
 }  // namespace

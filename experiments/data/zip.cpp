@@ -15,6 +15,7 @@ constexpr size_t kEndSize = 22, kEntrySize = 46, kMemberSize = 30, kMaxComment =
 constexpr uint32_t kZip64 = 0xffffffff;
 /// Deflate cannot pack better than about 1032 to 1.
 constexpr size_t kMaxRatio = 1032;
+constexpr size_t kMostShown = 100;  // bytes of a name
 
 std::vector<char> inflate_raw(const std::filesystem::path& path, std::string_view packed,
                               size_t size) {
@@ -43,7 +44,7 @@ std::string listed(const std::vector<std::string>& names) {
   if (names.empty()) return "none";
   std::string text;
   for (size_t i = 0; i < std::min(names.size(), kMostNames); ++i) {
-    text += (i > 0 ? ", " : "") + names[i].substr(0, 100);
+    text += (i > 0 ? ", " : "") + names[i].substr(0, kMostShown);
   }
   if (names.size() > kMostNames) {
     text += " and " + std::to_string(names.size() - kMostNames) + " more";
@@ -104,13 +105,17 @@ void ZipArchive::read_directory() {
   }
 }
 
+std::filesystem::path ZipArchive::path_of(const std::string& name) const {
+  return path_ / one_line(name.substr(0, kMostShown));
+}
+
 std::vector<char> ZipArchive::read(const std::string& name) const {
   const auto found = std::ranges::find(names_, name);
   if (found == names_.end()) {
     fail(path_, "expected a member ", name, " but the archive holds ", listed(names_));
   }
   const Entry& entry = entries_[static_cast<size_t>(found - names_.begin())];
-  const std::filesystem::path path = path_ / name;
+  const std::filesystem::path path = path_of(name);
   if (entry.flags & 1) fail(path, "expected a member without encryption");
   if (entry.packed_size == kZip64 || entry.size == kZip64 || entry.start == kZip64) {
     fail(path, "expected a member below 4 GiB (no ZIP64): save it as a .npy file");

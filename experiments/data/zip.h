@@ -19,6 +19,9 @@ class ZipArchive {
   /// Of the members, in the directory's order.
   const std::vector<std::string>& names() const { return names_; }
 
+  /// archive.npz/member.npy, for messages.
+  std::filesystem::path path_of(const std::string& name) const;
+
   /// The unpacked bytes of a member; an error that lists the names if there is none of that name,
   /// or if its length or checksum is not what the directory says.
   std::vector<char> read(const std::string& name) const;

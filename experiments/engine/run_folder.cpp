@@ -7,6 +7,7 @@
 
 #include "experiments/data/input_file.h"
 #include "experiments/data/json_text.h"
+#include "experiments/engine/config_text.h"
 #include "experiments/engine/png.h"
 #include "experiments/run/atomic_file.h"
 #include "experiments/run/failure.h"
@@ -24,10 +25,6 @@ std::string now() {
   char text[32];
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
   return text;
-}
-
-Failure no_run(const fs::path& config) {
-  return Failure(config.string() + " is no config.json of a run");
 }
 
 }  // namespace
@@ -64,23 +61,12 @@ void write_config(const RunFolder& folder, const Experiment& experiment, const S
 }
 
 std::optional<Json> find_config(const fs::path& path) {
-  Json config = data::parse_json<Json>(path, data::read_input_file_or_stdin(path));
-  if (!config.is_object() || !config.contains("experiment")) return {};
-  const auto is_texts = [](const Json& list) {
-    return list.is_array() &&
-           std::all_of(list.begin(), list.end(), [](const Json& one) { return one.is_string(); });
-  };
-  if (!config["experiment"].is_string() || !config.contains("settings") ||
-      !config["settings"].is_object() || !config.value("select", Json("")).is_string() ||
-      !is_texts(config.value("maximised", Json::array()))) {
-    throw no_run(path);
-  }
-  return config;
+  return parse_config(path, data::read_input_file_or_stdin(path));
 }
 
 Json read_config(const fs::path& path) {
   std::optional<Json> config = find_config(path);
-  if (!config) throw no_run(path);
+  if (!config) throw Failure(path.string() + " is no config.json of a run");
   return *std::move(config);
 }
 

@@ -52,5 +52,15 @@ TEST(InputFile, EveryReaderRefusesWhatIsNoRegularFile) {
   }
 }
 
+TEST(FileError, IsOneShortLine) {
+  EXPECT_EQ(one_line("a\nb\x7f"), "a\\x0ab\\x7f");
+  EXPECT_EQ(one_line(std::string(399, 'x')), std::string(399, 'x'));
+  EXPECT_EQ(one_line(std::string(5000, 'x')), std::string(396, 'x') + " ...");
+  std::string umlauts = "x";
+  for (int i = 0; i < 300; ++i) umlauts += "\xc3\xa4";
+  const std::string cut = one_line(umlauts);
+  EXPECT_EQ(cut, umlauts.substr(0, 395) + " ...");
+}
+
 }  // namespace
 }  // namespace aimle::experiments::data

@@ -1,0 +1,32 @@
+#include "experiments/data/file_error.h"
+
+#include <cstdio>
+
+namespace aimle::experiments::data {
+
+std::string one_line(const std::string& text) {
+  constexpr size_t kMostBytes = 400;
+  std::string line;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 32 || byte == 127) {
+      char escaped[8];
+      std::snprintf(escaped, sizeof escaped, "\\x%02x", byte);
+      line += escaped;
+    } else {
+      line += c;
+    }
+    // A character of UTF-8 is not cut: the bytes after its first one start with 10.
+    if (line.size() >= kMostBytes && (byte & 0xc0) != 0x80) {
+      line.resize(kMostBytes - 4);
+      while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0xc0) == 0x80) {
+        line.pop_back();
+      }
+      if (!line.empty() && static_cast<unsigned char>(line.back()) >= 0xc0) line.pop_back();
+      return line + " ...";
+    }
+  }
+  return line;
+}
+
+}  // namespace aimle::experiments::data

@@ -1,0 +1,58 @@
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include "experiments/data/file_error.h"
+#include "tests/fuzz/targets.h"
+
+namespace aimle::fuzz {
+namespace {
+
+const Target* selected = nullptr;
+
+[[noreturn]] void report(const Target& target, const std::string& what) {
+  std::fprintf(stderr, "%s: %s\n", target.name.c_str(), what.c_str());
+  std::abort();
+}
+
+}  // namespace
+
+void read_one(const Target& target, const std::string& bytes) {
+  try {
+    target.read(bytes);
+  } catch (const experiments::data::FileError& error) {
+    const std::string message = error.what();
+    if (!message.starts_with(kFile)) report(target, "does not name the file: " + message);
+    if (message.size() > 500 || message.find('\n') != std::string::npos) {
+      report(target, "is not one short line: " + message);
+    }
+    if (message.find("json.exception") != std::string::npos) {
+      report(target, "quotes the library: " + message);
+    }
+  } catch (const experiments::Failure&) {
+  } catch (const Broken& broken) {
+    report(target, broken.what);
+  } catch (const std::exception& error) {
+    report(target, std::string("not a Failure: ") + error.what());
+  }
+}
+
+void select(const Target& target) { selected = &target; }
+
+}  // namespace aimle::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, size_t size) {
+  if (!aimle::fuzz::selected) {
+    const char* name = std::getenv("AIMLE_FUZZ_READER");
+    for (const auto& target : aimle::fuzz::targets()) {
+      if (name && target.name == name) aimle::fuzz::select(target);
+    }
+    if (!aimle::fuzz::selected) {
+      std::fprintf(stderr, "expected the name of a reader in AIMLE_FUZZ_READER\n");
+      std::exit(2);
+    }
+  }
+  aimle::fuzz::read_one(*aimle::fuzz::selected,
+                        std::string(reinterpret_cast<const char*>(data), size));
+  return 0;
+}
