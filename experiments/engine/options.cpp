@@ -6,7 +6,9 @@
 
 #include "aimle/base/nearest.h"
 #include "aimle/base/numbers.h"
+#include "aimle/base/shown_value.h"
 #include "experiments/run/failure.h"
+#include "experiments/run/json_text.h"
 
 namespace aimle::experiments {
 namespace {
@@ -29,7 +31,7 @@ std::string allowed(const Option& option) {
 }
 
 [[noreturn]] void refuse(const Option& option, const std::string& given) {
-  throw Failure("expected " + allowed(option) + " but got '" + given + "'" +
+  throw Failure("expected " + allowed(option) + " but got '" + shown_value(given) + "'" +
                 did_you_mean(given, option.choices));
 }
 
@@ -110,14 +112,21 @@ void Settings::apply(const Preset& preset) {
 }
 
 void Settings::apply(const Json& settings) {
-  for (const auto& [name, value] : settings.items()) set(name, value, Origin::kConfig);
+  for (const auto& [name, value] : settings.items()) {
+    const bool is_text = value.is_string();
+    set(name, is_text ? Json(from_json_text(value.get<std::string>())) : value, Origin::kConfig);
+  }
 }
 
 const Option& Settings::option(const std::string& name) const { return options_[index(name)]; }
 
 Json Settings::to_json() const {
   Json result = Json::object();
-  for (size_t i = 0; i < options_.size(); ++i) result[options_[i].name] = entries_[i].value;
+  for (size_t i = 0; i < options_.size(); ++i) {
+    const Json& value = entries_[i].value;
+    result[options_[i].name] =
+        value.is_string() ? Json(to_json_text(value.get<std::string>())) : value;
+  }
   return result;
 }
 
@@ -129,7 +138,7 @@ size_t Settings::index(const std::string& name) const {
     if (options_[i].name == name) return i;
     names.push_back(options_[i].name);
   }
-  throw Failure("there is no option '" + name + "'" + did_you_mean(name, names));
+  throw Failure("there is no option '" + shown_value(name) + "'" + did_you_mean(name, names));
 }
 
 }  // namespace aimle::experiments

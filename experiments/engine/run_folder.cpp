@@ -2,7 +2,6 @@
 
 #include <torch/headeronly/version.h>
 
-#include <algorithm>
 #include <ctime>
 
 #include "experiments/data/input_file.h"
@@ -11,6 +10,7 @@
 #include "experiments/engine/png.h"
 #include "experiments/run/atomic_file.h"
 #include "experiments/run/failure.h"
+#include "experiments/run/json_text.h"
 #include "experiments/run/output_folder.h"
 
 namespace aimle::experiments {
@@ -55,7 +55,7 @@ void write_config(const RunFolder& folder, const Experiment& experiment, const S
   config["versions"] = {{"aimle", AIMLE_VERSION}, {"torch", TORCH_VERSION}};
   config["commit"] = AIMLE_COMMIT;
   config["threads"] = threads;
-  config["command"] = command;
+  config["command"] = to_json_text(command);
   config["created"] = now();
   write_atomically(folder.config(), config.dump(2) + "\n");
 }

@@ -11,6 +11,17 @@ struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Options that cannot be: a name, a value or a combination that the command does not take. Exit
+/// code 2.
+struct Misuse : Failure {
+  using Failure::Failure;
+};
+
+/// Whoever read standard output has closed it, as `head` does: the program ends without a word.
+struct ClosedPipe : std::runtime_error {
+  ClosedPipe() : std::runtime_error("standard output is closed") {}
+};
+
 /// SIGINT or SIGTERM was obeyed at a safe point. The message says what is kept and where. Exit code
 /// 128 + signal.
 struct Stopped : std::runtime_error {

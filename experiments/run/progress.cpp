@@ -7,11 +7,26 @@
 #include <cmath>
 #include <cstdio>
 
+#include "experiments/run/terminal.h"
+
 namespace aimle::experiments {
 namespace {
 
-constexpr int kWidth = 28;
+constexpr size_t kLongestBar = 28, kShortestBar = 8;
 std::atomic<bool> quiet_now = false;
+
+std::string bar_of(double share, size_t width) {
+  const auto full = static_cast<size_t>(std::lround(share * static_cast<double>(width)));
+  std::string bar;
+  for (size_t i = 0; i < width; ++i) bar += i < full ? "█" : "░";
+  return bar;
+}
+
+std::string percent(double share) {
+  char text[16];
+  std::snprintf(text, sizeof text, "%3.0f %%", 100.0 * share);
+  return text;
+}
 
 }  // namespace
 
@@ -23,8 +38,15 @@ void say(std::string_view line) {
 }
 
 void warn(std::string_view line) {
-  if (::isatty(STDERR_FILENO) == 1) std::fputs("\r\033[K", stderr);  // over a bar
-  std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
+  const char* start = is_live_terminal(STDERR_FILENO) ? "\r\033[K" : "";  // over a bar
+  std::fprintf(stderr, "%s%.*s\n", start, static_cast<int>(line.size()), line.data());
+}
+
+void show_phase(std::string_view text) {
+  if (is_quiet() || !is_live_terminal(STDERR_FILENO)) return;
+  const std::string line = cut_to(text, terminal_columns(STDERR_FILENO) - 1);
+  std::fprintf(stderr, "\r%s\033[K", line.c_str());
+  std::fflush(stderr);
 }
 
 std::string spell_seconds(double seconds) {
@@ -34,12 +56,39 @@ std::string spell_seconds(double seconds) {
   return std::to_string(whole / 3600) + " h " + std::to_string(whole / 60 % 60) + " min";
 }
 
+std::optional<double> TimeLeft::seconds(int64_t done, Clock::time_point now) {
+  if (done >= total_) return 0.0;
+  if (!first_) {
+    first_ = now;
+    first_done_ = done;
+  }
+  if (done == first_done_) return std::nullopt;
+  const double elapsed = std::chrono::duration<double>(now - *first_).count();
+  return elapsed * static_cast<double>(total_ - done) / static_cast<double>(done - first_done_);
+}
+
+std::string fit_progress_line(const ProgressLine& line, size_t columns) {
+  const std::string left = line.left.empty() ? "" : "  " + std::string(line.left);
+  std::string title(line.title);
+  title.append(columns_of(title) < 18 ? 18 - columns_of(title) : 0, ' ');
+  const std::string after = " " + percent(line.share) + left;
+  const std::string note = line.note.empty() ? "" : "  " + std::string(line.note);
+
+  const size_t fixed = columns_of(title) + 1 + columns_of(after);
+  const size_t wanted = fixed + columns_of(note);
+  if (fixed + kShortestBar > columns) {
+    return cut_to(std::string(line.title) + after + note, columns);
+  }
+  const size_t bar = std::clamp(columns > wanted ? columns - wanted : 0, kShortestBar, kLongestBar);
+  return cut_to(title + " " + bar_of(line.share, bar) + after + note, columns);
+}
+
 Progress::Progress(std::string title, int64_t total)
     : title_(std::move(title)),
       total_(std::max<int64_t>(1, total)),
-      live_(::isatty(STDERR_FILENO) == 1),
-      start_(Clock::now()),
-      shown_(start_) {}
+      live_(is_live_terminal(STDERR_FILENO)),
+      time_left_(total_),
+      shown_(Clock::now()) {}
 
 Progress::~Progress() {
   if (live_ && shown_any_) std::fputc('\n', stderr);
@@ -48,29 +97,31 @@ Progress::~Progress() {
 void Progress::step(std::string_view note, int64_t amount) {
   const std::scoped_lock lock(mutex_);
   done_ += amount;
-  if (is_quiet()) return;
   const auto now = Clock::now();
+  const std::optional<double> seconds_left = time_left_.seconds(done_, now);
+  if (is_quiet()) return;
   const auto pause = live_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(5000);
   if (now - shown_ < pause && done_ != total_) return;
   shown_ = now;
-  show(note, std::chrono::duration<double>(now - start_).count());
+  show(note, seconds_left);
 }
 
-void Progress::show(std::string_view note, double elapsed) {
+void Progress::show(std::string_view note, std::optional<double> seconds_left) {
   shown_any_ = true;
-  const double share = std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));
-  const std::string left = spell_seconds(elapsed / share - elapsed);
-  const auto note_size = static_cast<int>(note.size());
+  const std::string left = seconds_left ? spell_seconds(*seconds_left) + " left" : "";
   if (!live_) {
-    std::fprintf(stderr, "%s: %lld/%lld, %s left%s%.*s\n", title_.c_str(),
-                 static_cast<long long>(done_), static_cast<long long>(total_), left.c_str(),
-                 note.empty() ? "" : ", ", note_size, note.data());
+    std::string line = title_ + ": " + std::to_string(done_) + "/" + std::to_string(total_);
+    if (!left.empty()) line += ", " + left;
+    if (!note.empty()) line.append(", ").append(note);
+    std::fprintf(stderr, "%s\n", line.c_str());
     return;
   }
-  std::string bar;
-  for (int i = 0; i < kWidth; ++i) bar += i < std::lround(share * kWidth) ? "█" : "░";
-  std::fprintf(stderr, "\r%-18s %s %3.0f %%  %s left  %.*s\033[K", title_.c_str(), bar.c_str(),
-               100.0 * share, left.c_str(), note_size, note.data());
+  const double share = std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));
+  // The last column stays free: some terminals begin a new line after it.
+  const std::string line =
+      fit_progress_line({.title = title_, .share = share, .left = left, .note = note},
+                        std::max<size_t>(2, terminal_columns(STDERR_FILENO)) - 1);
+  std::fprintf(stderr, "\r%s\033[K", line.c_str());
   std::fflush(stderr);
 }
 

@@ -1,5 +1,5 @@
-// Progress of anything longer than two seconds, on standard error: a bar on a terminal, elsewhere a
-// plain line every five seconds and at the end.
+// Progress of anything longer than two seconds, on standard error: a bar on a terminal, which fits
+// its present width, elsewhere a plain line every five seconds and at the end.
 //
 //   Progress progress("gradient study", rows.size());
 //   for (...) { ...; progress.step("aimle, n = 50"); }
@@ -10,12 +10,13 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace aimle::experiments {
 
-/// For the whole program: `--quiet` shows nothing.
+/// For the whole program: `--quiet` shows neither progress nor what was done.
 void set_quiet(bool quiet);
 bool is_quiet();
 
@@ -24,6 +25,38 @@ void say(std::string_view line);
 
 /// The same even if quiet: for what did not happen although it was asked for.
 void warn(std::string_view line);
+
+/// On a terminal: what the program is doing before there is anything to count. The next line or bar
+/// overwrites it.
+void show_phase(std::string_view text);
+
+/// Time left, from the steps after the first report: what came before it (loading, the first
+/// evaluation, a slow first step) says nothing about the steps to come.
+class TimeLeft {
+ public:
+  using Clock = std::chrono::steady_clock;
+  explicit TimeLeft(int64_t total) : total_(total) {}
+
+  /// `done` steps at this time; none before a second report.
+  std::optional<double> seconds(int64_t done, Clock::time_point now);
+
+ private:
+  int64_t total_;
+  int64_t first_done_ = 0;
+  std::optional<Clock::time_point> first_;
+};
+
+/// What a progress line shows.
+struct ProgressLine {
+  std::string_view title;
+  double share = 0;       // done, in [0, 1]
+  std::string_view left;  // "5 s left"; empty: not known
+  std::string_view note;
+};
+
+/// One line of at most `columns` columns: first the bar gets shorter, then the note is cut, then
+/// the bar is left out.
+std::string fit_progress_line(const ProgressLine& line, size_t columns);
 
 class Progress {
  public:
@@ -38,14 +71,14 @@ class Progress {
 
  private:
   using Clock = std::chrono::steady_clock;
-  void show(std::string_view note, double elapsed);
+  void show(std::string_view note, std::optional<double> seconds_left);
 
   std::string title_;
   int64_t total_;
   int64_t done_ = 0;
   bool live_;
   bool shown_any_ = false;
-  Clock::time_point start_;
+  TimeLeft time_left_;
   Clock::time_point shown_;
   std::mutex mutex_;
 };

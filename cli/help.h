@@ -1,0 +1,21 @@
+// The look of `--help`: as CLI11's, but wrapped at the width of the terminal.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace aimle::cli {
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option(const CLI::Option* option, bool is_positional) const override;
+  std::string make_option_opts(const CLI::Option* option) const override;
+  std::string make_subcommand(const CLI::App* command) const override;
+  std::string make_description(const CLI::App* app) const override;
+  std::string make_footer(const CLI::App* app) const override;
+};
+
+/// Every line by itself: one that does not fit goes on below, a little further in.
+std::string wrap_lines(const std::string& text, size_t columns);
+
+}  // namespace aimle::cli
