@@ -9,6 +9,7 @@
 #include "experiments/run/digest.h"
 #include "experiments/run/failure.h"
 #include "experiments/run/interrupt.h"
+#include "experiments/run/json_text.h"
 #include "experiments/run/progress.h"
 #include "experiments/run/python.h"
 
@@ -78,6 +79,7 @@ void StudyFolder::write_about(bool complete, std::vector<std::string> digests) {
 }
 
 void StudyFolder::save(const std::map<std::string, std::string>& files, bool complete) {
+  const experiments::KeepAlive saving;
   const Clock::time_point now = Clock::now();
   if (!saved_ && !is_resumed_) {  // with --force, of another study
     std::filesystem::remove(folder_ / "study.json");
@@ -95,6 +97,11 @@ void StudyFolder::save(const std::map<std::string, std::string>& files, bool com
   saved_ = now;
 }
 
+std::string StudyFolder::late_message() const {
+  return "stopped; the measurements that were done are in " + (folder_ / "results.jsonl").string() +
+         "; continue with --resume";
+}
+
 void StudyFolder::finish(int64_t done, int64_t total) const {
   if (const int signal = experiments::interrupt_signal()) {
     throw experiments::Stopped(
@@ -107,7 +114,7 @@ void StudyFolder::finish(int64_t done, int64_t total) const {
   if (experiments::run_python_module("aimle.report.synth", {folder_.string()})) {
     std::printf("%s\n", (folder_ / "report.html").c_str());
   } else {
-    experiments::say("no figures; the numbers are complete without them");
+    experiments::warn("no figures were drawn; the numbers are complete without them");
   }
 }
 

@@ -32,6 +32,9 @@ class StudyFolder {
   /// Nothing was saved yet, or some seconds ago.
   bool is_due() const { return !saved_ || Clock::now() - *saved_ > std::chrono::seconds(3); }
 
+  /// What to say if a measurement under way does not end in time after a signal.
+  std::string late_message() const;
+
   /// The end: throws Stopped, naming the files, if the study was cut short; else draws, and prints
   /// the names of the files.
   void finish(int64_t done, int64_t total) const;

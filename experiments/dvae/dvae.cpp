@@ -15,6 +15,7 @@
 #include "experiments/engine/png.h"
 #include "experiments/engine/randomness.h"
 #include "experiments/run/failure.h"
+#include "experiments/run/interrupt.h"
 
 namespace aimle::experiments {
 namespace {
@@ -163,6 +164,7 @@ class Dvaes {
         noise_keys(kBinarisingSeed, Purpose::kData, split == "test" ? 0 : 1, 1, device_)[0];
     at::Tensor sums = at::zeros({6}, at::device(device_).dtype(at::kDouble));
     for (int64_t first = 0; first < images.size(0); first += kEvaluationBatch) {
+      stop_if_interrupted();
       const int64_t count = std::min(kEvaluationBatch, images.size(0) - first);
       const at::Tensor x = to_unit(images.narrow(0, first, count));
       const at::Tensor theta = model_->encode(x);
@@ -220,7 +222,7 @@ class Dvaes {
 Training begin(const Settings& settings, const std::shared_ptr<const DvaeData>& data) {
   const auto k = settings.get<int64_t>("k"), size = settings.get<int64_t>("size");
   if (k > size) {
-    throw Failure("expected --k of at most the --size of a row but got k=" + std::to_string(k) +
+    throw Misuse("expected --k of at most the --size of a row but got k=" + std::to_string(k) +
                   ", size=" + std::to_string(size));
   }
   const auto dvae = std::make_shared<Dvaes>(settings, data);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <sstream>
 #include <thread>
 
@@ -15,6 +16,7 @@
 #endif
 
 #include "aimle/base/numbers.h"
+#include "aimle/base/shown_value.h"
 #include "experiments/engine/estimator_settings.h"
 #include "experiments/engine/own_stream.h"
 #include "experiments/engine/run.h"
@@ -54,7 +56,8 @@ std::vector<std::string> split(const std::string& text, char at) {
 int64_t parse_seed(const std::string& text, const std::string& whole) {
   const auto value = parse_number<int64_t>(text);
   if (!value || *value < 0) {
-    throw Failure("expected numbers and ranges such as 0-9 or 1,4,6-8 but got '" + whole + "'");
+    throw Failure("expected numbers and ranges such as 0-9 or 1,4,6-8 but got '" +
+                  shown_value(whole) + "'");
   }
   return *value;
 }
@@ -75,6 +78,10 @@ std::vector<std::vector<std::string>> combinations(const std::vector<GridAxis>& 
   return result;
 }
 
+std::string shown(const Json& value) {
+  return shown_value(value.is_string() ? "'" + value.get<std::string>() + "'" : value.dump());
+}
+
 Settings resumed(const Settings& wanted, const Run& run) {
   const Json config = read_config(run.folder.config());
   if (config["experiment"] != run.experiment->name) {
@@ -89,8 +96,8 @@ Settings resumed(const Settings& wanted, const Run& run) {
     const Json before = settings.get<Json>(option.name), now = wanted.get<Json>(option.name);
     if (before == now) continue;
     if (!may_change(option.name)) {
-      throw Failure("--resume: " + option.name + " is " + before.dump() + " in " +
-                    run.folder.path.string() + " and cannot become " + now.dump());
+      throw Failure("--resume: " + option.name + " is " + shown(before) + " in " +
+                    run.folder.path.string() + " and cannot become " + shown(now));
     }
     settings.set(option.name, now, Origin::kUser);
   }
@@ -179,8 +186,11 @@ std::vector<FolderLock> prepare_folders(const Campaign& campaign, const std::vec
 /// Files are written when the data are there and every cell of the grid could begin, so that what
 /// cannot start leaves nothing behind.
 std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::vector<Run>& runs,
-                                         int64_t threads) {
+                                         int64_t threads, const InterruptHandler& handler) {
   at::globalContext().setAllowTF32CuBLAS(runs.front().settings.get<bool>("tf32"));
+  std::optional<StopsAtOnce> loading;
+  loading.emplace(handler, "stopped while the data were loaded; nothing was written");
+  show_phase("train " + campaign.experiment->name + ": loading the data");
   const Start start = campaign.experiment->load(runs.front().settings);
   std::mutex starting;  // modules draw their initial values from torch's global generator
   const auto begin = [&](const Run& run) {
@@ -191,6 +201,11 @@ std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::ve
   const Training first = begin(runs.front());
   const size_t seeds = std::max<size_t>(1, campaign.seeds.size());
   for (size_t cell = seeds; cell < runs.size(); cell += seeds) begin(runs[cell]);
+  handler.set_late_message(
+      "stopped before the step under way was done; what was computed since the last checkpoint is "
+      "computed again with --resume --out " +
+      campaign.out.string());
+  loading.reset();
   const std::vector<FolderLock> locks =
       prepare_folders(campaign, runs, runs.size() == 1 ? threads : 1);
   int64_t steps = 0;
@@ -251,7 +266,7 @@ GridAxis parse_grid_axis(const std::string& text, const Settings& settings) {
     axis.values = split(text.substr(equals + 1), ',');
   }
   if (axis.option.empty() || axis.values.empty()) {
-    throw Failure("expected OPTION=VALUE,VALUE,... but got '" + text + "'");
+    throw Failure("expected OPTION=VALUE,VALUE,... but got '" + shown_value(text) + "'");
   }
   if (settings.option(axis.option).of_data || axis.option == "seed") {
     throw Failure(axis.option + " cannot vary between the runs of one command");
@@ -277,7 +292,7 @@ void conduct(const Campaign& campaign) {
   // not depend on how many there are.
   const int64_t threads = threads_in_all(campaign, runs);
   at::set_num_threads(static_cast<int>(threads));
-  const std::vector<std::vector<Json>> results = train_all(campaign, runs, threads);
+  const std::vector<std::vector<Json>> results = train_all(campaign, runs, threads, handler);
   if (runs.size() > 1) write_summary(campaign, runs, results);
 }
 

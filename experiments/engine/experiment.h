@@ -49,7 +49,8 @@ struct Training {
   /// What the host decides before a step (a temperature, a learning rate): true when it has
   /// changed.
   std::function<bool(int64_t step)> schedule = [](int64_t) { return false; };
-  /// At an epoch's end. Names as in "test_loss", "val_loss".
+  /// At an epoch's end. Names as in "test_loss", "val_loss". Long ones call stop_if_interrupted
+  /// between their batches, and leave model and state as they were when it throws.
   std::function<Metrics(const at::Tensor& key)> evaluate;
   /// What the progress line and metrics.jsonl show of the present state: {"alpha": ...}.
   std::function<Scalars()> watch = [] { return Scalars(); };

@@ -78,7 +78,9 @@ class Trainer {
 
   std::vector<Json> run() {
     resume();
-    if (training_.evaluate_first && metrics_.empty()) measure_first();
+    if (training_.evaluate_first && metrics_.empty()) {
+      unless_interrupted([&] { measure_first(); });
+    }
     while (position_.epoch < epochs_) {
       train_epoch();
       end_epoch();
@@ -201,18 +203,31 @@ class Trainer {
 
   void after_step() {
     if (shows_now()) show();
-    if (interrupt_signal() != 0) {
-      save();
-      throw Stopped(interrupt_signal(), "stopped at epoch " + std::to_string(position_.epoch + 1) +
-                                            ", step " + std::to_string(position_.step) +
-                                            "; continue with --resume --out " +
-                                            run_.folder.path.string());
-    }
+    if (interrupt_signal() != 0) save_and_stop();
     const auto every = run_.settings.get<int64_t>("checkpoint_steps");
     const bool due = every > 0
                          ? position_.step % every == 0
                          : seconds_since(saved_) >= run_.settings.get<double>("checkpoint_seconds");
     if (due && position_.step < steps_) save();
+  }
+
+  [[noreturn]] void save_and_stop() {
+    const KeepAlive saving;
+    save();
+    throw Stopped(interrupt_signal(), "stopped at epoch " + std::to_string(position_.epoch + 1) +
+                                          ", step " + std::to_string(position_.step) +
+                                          "; continue with --resume --out " +
+                                          run_.folder.path.string());
+  }
+
+  /// For an evaluation, which leaves the training as it is where it gives up.
+  void unless_interrupted(const std::function<void()>& evaluation) {
+    try {
+      stop_if_interrupted();
+      evaluation();
+    } catch (const Interrupted&) {
+      save_and_stop();
+    }
   }
 
   double mean_loss() const {
@@ -284,7 +299,9 @@ class Trainer {
     }
     for (const auto& [name, value] : training_.watch()) line[name] = value.item<double>();
     const at::Tensor key = noise_keys(seed_, Purpose::kEvaluate, position_.epoch, 1, device_)[0];
-    for (const auto& [name, value] : training_.evaluate(key)) line[name] = value;
+    unless_interrupted([&] {
+      for (const auto& [name, value] : training_.evaluate(key)) line[name] = value;
+    });
     const double evaluated = seconds_since(start);
     if (run_.must_select && !line.contains(run_.select)) throw_no_metric(line);
 
@@ -299,6 +316,7 @@ class Trainer {
     position_ = {.epoch = position_.epoch + 1};
     totals_.zero_();
 
+    const KeepAlive saving;
     // In this order: a checkpoint never knows of an epoch whose line is not there.
     write_metrics(run_.folder, metrics_);
     if (&best_epoch(run_, metrics_) == &metrics_.back()) save_best();
@@ -312,6 +330,7 @@ class Trainer {
   void measure_first() {
     // No training yet, so no training loss: null in the file, and never the best.
     Json line = {{"epoch", 0}, {"train_loss", nullptr}};
+    show_phase("train " + run_.experiment->name + ": evaluating the untrained model");
     const at::Tensor key = noise_keys(seed_, Purpose::kEvaluate, -1, 1, device_)[0];
     for (const auto& [name, value] : training_.evaluate(key)) line[name] = value;
     metrics_.push_back(as_in_the_file(line));

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <sstream>
 
+#include "aimle/base/shown_value.h"
 #include "experiments/run/failure.h"
 
 namespace aimle::experiments {
@@ -61,11 +62,11 @@ Contestant parse_contestant(const std::string& text) {
   for (std::string part; std::getline(parts, part, ':');) {
     const size_t equals = part.find('=');
     if (equals == std::string::npos) {
-      throw Failure("expected name:setting=value but got '" + text + "'");
+      throw Failure("expected name:setting=value but got '" + shown_value(text) + "'");
     }
     const std::string setting = part.substr(0, equals);
     if (setting == "nb_samples" || setting == "output") {
-      throw Failure("'" + text + "': the study itself sets " + setting);
+      throw Failure("'" + shown_value(text) + "': the study itself sets " + setting);
     }
     set_option(result.options, setting, part.substr(equals + 1));
     if (setting != "lambda") result.label += ":" + part;

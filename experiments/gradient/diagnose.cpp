@@ -12,6 +12,7 @@
 #include "aimle/torch/functions.h"
 #include "experiments/gradient/measure.h"
 #include "experiments/run/failure.h"
+#include "experiments/run/interrupt.h"
 #include "experiments/run/statistics.h"
 #include "experiments/run/workers.h"
 
@@ -84,6 +85,7 @@ Diagnosis diagnose_cell(const Problem& problem, const DiagnoseSettings& settings
   double fastest = std::numeric_limits<double>::infinity();
   std::vector<at::Tensor> estimates;
   for (int64_t repeat = 0; repeat < settings.repeats; ++repeat) {
+    stop_if_interrupted();
     const at::Tensor key = noise_key(settings.seed + 1, static_cast<uint64_t>(samples), 77,
                                      static_cast<uint64_t>(repeat));
     const auto start = Clock::now();
@@ -134,6 +136,7 @@ Truth find_truth(Problem& problem, int64_t long_run_samples, uint64_t seed) {
   }
   std::vector<at::Tensor> blocks;
   for (int64_t block = 0; block < kBlocks; ++block) {
+    stop_if_interrupted();
     blocks.push_back(model_gradient(problem, std::max<int64_t>(2, long_run_samples / kBlocks),
                                     noise_key(seed, 99, 0, static_cast<uint64_t>(block))));
   }

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "experiments/run/interrupt.h"
+
 namespace aimle::experiments {
 namespace {
 
@@ -78,6 +80,7 @@ at::Tensor estimate(const Estimator& estimator, const Problem& problem, const at
 
 void warm_up(const Estimator& estimator, const Problem& problem, int64_t steps, uint64_t stream) {
   for (int64_t step = 0; step < steps; ++step) {
+    stop_if_interrupted();
     estimate(estimator, problem, noise_key(stream, 0, 0, static_cast<uint64_t>(step)));
   }
 }

@@ -88,41 +88,48 @@ std::vector<Row> run_study(const Study& study, int64_t threads, const std::vecto
     }
   }
 
-  run_tasks(static_cast<int64_t>(tasks.size()), threads, [&](int64_t i) {
-    const auto [size, seed] = tasks[static_cast<size_t>(i)];
-    const auto is_done = [&, size = size, seed = seed](size_t cell) {
-      const std::scoped_lock lock(mutex);
-      return slot_of(size, cell, seed).has_value();
-    };
-    size_t done = 0;
-    for (size_t cell = 0; cell < study.cells.size(); ++cell) done += is_done(cell) ? 1 : 0;
-    if (done == study.cells.size()) return;
-    const int64_t n = study.sizes[size];
-    const Problem problem =
-        synthetic_problem(n, study.k, static_cast<uint32_t>(seed), study.is_signed);
-    WarmStates warm(study, problem, static_cast<uint64_t>(seed));
-    for (size_t cell = 0; cell < study.cells.size(); ++cell) {
-      if (interrupt_signal() != 0) return;
-      if (is_done(cell)) continue;
-      const auto& [contestant, samples] = study.cells[cell];
-      const auto estimator = contestant.build(problem.solver, samples);
-      warm.carry_to(contestant, *estimator);
-      const at::Tensor key = noise_key(static_cast<uint64_t>(n), static_cast<uint64_t>(samples),
-                                       static_cast<uint64_t>(seed), 0);
-      Row row{.estimator = contestant.label,
-              .n = n,
-              .k = study.k,
-              .samples = samples,
-              .lambda = contestant.lambda(),
-              .seed = seed,
-              .measured = measure(*estimator, problem, key)};
-      const std::scoped_lock lock(mutex);
-      step(contestant.label + ", n = " + std::to_string(n) + ", S = " + std::to_string(samples));
-      slot_of(size, cell, seed) = std::move(row);
-    }
-    const std::scoped_lock lock(mutex);
-    finished(collect());
-  });
+  run_tasks(
+      static_cast<int64_t>(tasks.size()), threads,
+      [&](int64_t i) {
+        const auto [size, seed] = tasks[static_cast<size_t>(i)];
+        const auto is_done = [&, size = size, seed = seed](size_t cell) {
+          const std::scoped_lock lock(mutex);
+          return slot_of(size, cell, seed).has_value();
+        };
+        size_t done = 0;
+        for (size_t cell = 0; cell < study.cells.size(); ++cell) done += is_done(cell) ? 1 : 0;
+        if (done == study.cells.size()) return;
+        const int64_t n = study.sizes[size];
+        const Problem problem =
+            synthetic_problem(n, study.k, static_cast<uint32_t>(seed), study.is_signed);
+        WarmStates warm(study, problem, static_cast<uint64_t>(seed));
+        for (size_t cell = 0; cell < study.cells.size(); ++cell) {
+          if (interrupt_signal() != 0) return;
+          if (is_done(cell)) continue;
+          const auto& [contestant, samples] = study.cells[cell];
+          const auto estimator = contestant.build(problem.solver, samples);
+          warm.carry_to(contestant, *estimator);
+          const at::Tensor key = noise_key(static_cast<uint64_t>(n), static_cast<uint64_t>(samples),
+                                           static_cast<uint64_t>(seed), 0);
+          Row row{.estimator = contestant.label,
+                  .n = n,
+                  .k = study.k,
+                  .samples = samples,
+                  .lambda = contestant.lambda(),
+                  .seed = seed,
+                  .measured = measure(*estimator, problem, key)};
+          const std::scoped_lock lock(mutex);
+          step(contestant.label + ", n = " + std::to_string(n) +
+               ", S = " + std::to_string(samples));
+          slot_of(size, cell, seed) = std::move(row);
+        }
+        const std::scoped_lock lock(mutex);
+        finished(collect());
+      },
+      [&] {
+        const std::scoped_lock lock(mutex);
+        finished(collect());
+      });
   return collect();
 }
 

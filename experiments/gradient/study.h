@@ -52,8 +52,8 @@ struct Row {
 int64_t count_measurements(const Study& study);
 
 /// The rows in the order of sizes, cells, seeds; those of `earlier` are taken over. `finished` sees
-/// those there are whenever a problem is done, and `step` every measurement; neither is called by
-/// two threads at once. After an interrupt: the rows measured so far.
+/// those there are whenever a problem is done and after an interrupt, and `step` every measurement;
+/// neither is called by two threads at once. After an interrupt: the rows measured so far.
 std::vector<Row> run_study(const Study& study, int64_t threads, const std::vector<Row>& earlier,
                            const std::function<void(const std::vector<Row>&)>& finished,
                            const std::function<void(const std::string&)>& step);

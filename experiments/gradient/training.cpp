@@ -59,6 +59,7 @@ TrainingRow descend(const TrainingStudy& study, const Entry& entry, const Proble
   Moments gap;
   row.gaps.push_back(1.0);
   for (int64_t step = 0; step < study.steps; ++step) {
+    stop_if_interrupted();
     const at::Tensor key =
         noise_key(static_cast<uint64_t>(study.n), static_cast<uint64_t>(entry.samples),
                   static_cast<uint64_t>(seed), static_cast<uint64_t>(step) + 1);
@@ -89,9 +90,10 @@ int64_t count_descents(const TrainingStudy& study) {
   return static_cast<int64_t>(entries_of(study).size()) * study.seeds;
 }
 
-std::vector<TrainingRow> run_training(const TrainingStudy& study, int64_t threads,
-                                      const std::vector<TrainingRow>& earlier,
-                                      const AfterDescent& after) {
+std::vector<TrainingRow> run_training(
+    const TrainingStudy& study, int64_t threads, const std::vector<TrainingRow>& earlier,
+    const AfterDescent& after,
+    const std::function<void(const std::vector<TrainingRow>&)>& interrupted) {
   const std::vector<Entry> entries = entries_of(study);
   const auto seeds = static_cast<size_t>(study.seeds);
   std::vector<std::optional<TrainingRow>> slots(entries.size() * seeds);
@@ -115,18 +117,24 @@ std::vector<TrainingRow> run_training(const TrainingStudy& study, int64_t thread
     const std::scoped_lock lock(mutex);
     return slot_of(entry, seed).has_value();
   };
-  run_tasks(study.seeds, threads, [&](int64_t seed) {
-    const Problem problem =
-        synthetic_problem(study.n, study.k, static_cast<uint32_t>(seed), study.is_signed);
-    for (size_t i = 0; i < entries.size(); ++i) {
-      if (interrupt_signal() != 0) return;
-      if (is_done(i, seed)) continue;
-      TrainingRow row = descend(study, entries[i], problem, seed);
-      const std::scoped_lock lock(mutex);
-      slot_of(i, seed) = std::move(row);
-      after(entries[i].label(), collect);
-    }
-  });
+  run_tasks(
+      study.seeds, threads,
+      [&](int64_t seed) {
+        const Problem problem =
+            synthetic_problem(study.n, study.k, static_cast<uint32_t>(seed), study.is_signed);
+        for (size_t i = 0; i < entries.size(); ++i) {
+          if (interrupt_signal() != 0) return;
+          if (is_done(i, seed)) continue;
+          TrainingRow row = descend(study, entries[i], problem, seed);
+          const std::scoped_lock lock(mutex);
+          slot_of(i, seed) = std::move(row);
+          after(entries[i].label(), collect);
+        }
+      },
+      [&] {
+        const std::scoped_lock lock(mutex);
+        if (interrupted) interrupted(collect());
+      });
   return collect();
 }
 

@@ -56,10 +56,12 @@ using AfterDescent = std::function<void(const std::string& contestant,
                                         const std::function<std::vector<TrainingRow>()>& rows)>;
 
 /// Rows by contestant, samples, learning rate, seed; those of `earlier` are taken over. After an
-/// interrupt: the rows there are.
-std::vector<TrainingRow> run_training(const TrainingStudy& study, int64_t threads,
-                                      const std::vector<TrainingRow>& earlier,
-                                      const AfterDescent& after);
+/// interrupt: the rows there are, which `interrupted` gets without waiting for the descents under
+/// way.
+std::vector<TrainingRow> run_training(
+    const TrainingStudy& study, int64_t threads, const std::vector<TrainingRow>& earlier,
+    const AfterDescent& after,
+    const std::function<void(const std::vector<TrainingRow>&)>& interrupted = {});
 
 std::string as_jsonl(const TrainingStudy& study, const std::vector<TrainingRow>& rows);
 /// A line of results.jsonl read back: it is written as it was.

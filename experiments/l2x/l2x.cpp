@@ -11,6 +11,7 @@
 #include "experiments/engine/randomness.h"
 #include "experiments/l2x/data.h"
 #include "experiments/l2x/model.h"
+#include "experiments/run/interrupt.h"
 
 namespace aimle::experiments::l2x {
 namespace {
@@ -127,6 +128,7 @@ class Explainer {
   double squared_error(const at::Tensor& rows) {
     at::Tensor sum = at::zeros({}, at::device(device_).dtype(at::kDouble));
     for (const at::Tensor& some : rows.split(kEvaluationBatch)) {
+      stop_if_interrupted();
       const Words words = gather(data_->heldout, some);
       const at::Tensor rating =
           model_->predictor(words.vectors, choose(words).unsqueeze(1), words.count).squeeze(1);
@@ -141,6 +143,7 @@ class Explainer {
     const at::Tensor all = at::arange(count, at::device(device_));
     int64_t review = 0;
     for (const at::Tensor& some : all.split(kEvaluationBatch)) {
+      stop_if_interrupted();
       const at::Tensor chosen = choose(gather(data_->annotated, some)).cpu().contiguous();
       for (int64_t i = 0; i < chosen.size(0); ++i, ++review) {
         const auto length = static_cast<size_t>(chosen.size(1));

@@ -14,6 +14,7 @@
 #include "experiments/nri/evidence.h"
 #include "experiments/nri/model.h"
 #include "experiments/nri/scores.h"
+#include "experiments/run/interrupt.h"
 
 namespace aimle::experiments::nri {
 namespace {
@@ -111,12 +112,20 @@ class TreeLearner {
     measure("val", data_->validation, key, metrics);
     const double elbo = metrics.front().second;
     if (elbo >= best_.item<double>()) {
-      best_.fill_(elbo);
       const std::vector<at::Tensor> kept = copies(model_->buffers());
+      const auto put_back = [&] {
+        const std::vector<at::Tensor> buffers = model_->buffers();
+        for (size_t i = 0; i < kept.size(); ++i) buffers[i].copy_(kept[i]);
+      };
       model_->train(authors_);
-      measure("test", data_->test, subkey(key, 1), metrics);
-      const std::vector<at::Tensor> buffers = model_->buffers();
-      for (size_t i = 0; i < kept.size(); ++i) buffers[i].copy_(kept[i]);
+      try {
+        measure("test", data_->test, subkey(key, 1), metrics);
+      } catch (const Interrupted&) {
+        put_back();
+        throw;
+      }
+      put_back();
+      best_.fill_(elbo);
     }
     model_->train();
     return metrics;
@@ -174,6 +183,7 @@ class TreeLearner {
                Metrics& metrics) {
     at::Tensor sums = at::zeros({10}, at::device(device_).dtype(at::kDouble));
     for (int64_t first = 0; first < data.count(); first += kEvaluationBatch) {
+      stop_if_interrupted();
       const int64_t count = std::min(kEvaluationBatch, data.count() - first);
       const at::Tensor paths = data.paths.narrow(0, first, count);
       const at::Tensor theta = scores(paths);
@@ -246,6 +256,12 @@ Experiment experiment() {
        .help = "Frames predicted from one true frame in training; 0: all, at most 10",
        .low = 0,
        .high = 1000},
+      {.name = "lr",
+       .value = 0.0,
+       .help = "Learning rate of Adam; 0: the one that the authors found for the method and the "
+               "number of frames, 1e-4 or 5e-4",
+       .group = "Training",
+       .low = 0},
       {.name = "epochs",
        .value = 2,
        .help = "Rounds of --epoch_steps steps, each with its validation",
@@ -320,7 +336,7 @@ Experiment experiment() {
                        {"examples", 10000},
                        {"validation", 500},
                        {"test_examples", 500}}}},
-      .defaults = {{"batch", 128}, {"lr", 0.0}, {"lambda", "10"}},
+      .defaults = {{"batch", 128}, {"lambda", "10"}},
       .select = "val_elbo",
       .maximised = {"val_elbo", "test_elbo", "val_tree_elbo", "test_tree_elbo", "val_precision",
                     "test_precision", "val_recall", "test_recall", "val_accuracy", "test_accuracy"},

@@ -10,6 +10,7 @@
 #include "experiments/engine/adam.h"
 #include "experiments/engine/estimator_settings.h"
 #include "experiments/engine/module_tensors.h"
+#include "experiments/run/interrupt.h"
 #include "experiments/warcraft/data.h"
 #include "experiments/warcraft/model.h"
 #include "experiments/warcraft/pictures.h"
@@ -128,6 +129,7 @@ class Pathfinder {
     std::vector<at::Tensor> predictions;
     at::Tensor sum = at::zeros({}, at::device(device_).dtype(at::kDouble));
     for (int64_t first = 0; first < split.maps.count; first += kEvaluationBatch) {
+      stop_if_interrupted();
       const int64_t count = std::min(kEvaluationBatch, split.maps.count - first);
       const at::Tensor label = split.paths.narrow(0, first, count);
       const at::Tensor out = look(split.images.narrow(0, first, count));

@@ -5,23 +5,29 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <random>
 #include <sstream>
 #include <thread>
 
+#include "aimle/base/shown_value.h"
 #include "experiments/run/atomic_file.h"
 #include "experiments/run/digest.h"
 #include "experiments/run/failure.h"
 #include "experiments/run/folder_lock.h"
 #include "experiments/run/interrupt.h"
+#include "experiments/run/json_text.h"
 #include "experiments/run/output_folder.h"
 #include "experiments/run/progress.h"
 #include "experiments/run/random_state.h"
 #include "experiments/run/statistics.h"
+#include "experiments/run/terminal.h"
 #include "experiments/run/workers.h"
 
 namespace aimle::experiments {
@@ -184,6 +190,76 @@ TEST(Interrupt, IsAFlagWhileTheHandlerLives) {
   EXPECT_EQ(interrupt_signal(), SIGTERM);
 }
 
+TEST(Interrupt, NestedHandlersKeepTheFlag) {
+  const InterruptHandler outer;
+  std::raise(SIGINT);
+  {
+    const InterruptHandler inner;
+    EXPECT_EQ(interrupt_signal(), SIGINT);
+    EXPECT_THROW(stop_if_interrupted(), Interrupted);
+  }
+  EXPECT_EQ(interrupt_signal(), SIGINT);
+}
+
+// Death tests run in a process of their own.
+TEST(InterruptDeathTest, EndsWorkThatReachesNoSafePoint) {
+  EXPECT_EXIT(
+      {
+        const InterruptHandler handler;
+        handler.set_late_message("stopped late");
+        std::raise(SIGINT);
+        for (;;) std::this_thread::yield();
+      },
+      testing::ExitedWithCode(130), "^aimle: stopped late\n$");
+}
+
+TEST(InterruptDeathTest, EndsLoadingAtOnce) {
+  EXPECT_EXIT(
+      {
+        const InterruptHandler handler;
+        const StopsAtOnce loading(handler, "stopped while loading");
+        std::raise(SIGTERM);
+        std::_Exit(0);  // not reached
+      },
+      testing::ExitedWithCode(143), "^aimle: stopped while loading\n$");
+}
+
+TEST(InterruptDeathTest, WaitsUntilResultsAreSaved) {
+  EXPECT_EXIT(
+      {
+        const InterruptHandler handler;
+        std::raise(SIGINT);
+        const auto start = std::chrono::steady_clock::now();
+        const std::chrono::duration<double> longer(kSecondsToStop + 0.2);
+        {
+          const KeepAlive saving;
+          while (std::chrono::steady_clock::now() - start < longer) std::this_thread::yield();
+          std::fputs("saved\n", stderr);
+        }
+        for (;;) std::this_thread::yield();
+      },
+      testing::ExitedWithCode(130), "^saved\naimle: stopped\n$");
+}
+
+TEST(Workers, SaveAfterAnInterruptWithoutWaiting) {
+  const InterruptHandler handler;
+  std::atomic<bool> saved = false;
+  std::atomic<int> ended = 0;
+  run_tasks(
+      2, 2,
+      [&](int64_t i) {
+        if (i == 0) std::raise(SIGINT);
+        while (!saved) std::this_thread::yield();
+        ++ended;
+        stop_if_interrupted();
+      },
+      [&] {
+        EXPECT_EQ(ended, 0);
+        saved = true;
+      });
+  EXPECT_TRUE(saved);
+}
+
 TEST(Workers, DoEveryTaskOnceAndRethrow) {
   const InterruptHandler handler;  // clears the flag
   std::vector<std::atomic<int>> done(200);
@@ -238,6 +314,61 @@ TEST(Digest, IsXxh64) {
   for (const auto& [size, digest] : expected) {
     EXPECT_EQ(xxh64_hex(std::string_view(bytes).substr(0, size)), digest) << size;
   }
+}
+
+TEST(TimeLeft, LeavesOutWhatCameBeforeTheFirstReport) {
+  TimeLeft left(1000);
+  const TimeLeft::Clock::time_point loaded = {};
+  EXPECT_EQ(left.seconds(1, loaded), std::nullopt);  // however long it took
+  EXPECT_DOUBLE_EQ(left.seconds(11, loaded + std::chrono::seconds(5)).value(), 0.5 * 989);
+  EXPECT_DOUBLE_EQ(left.seconds(1000, loaded + std::chrono::seconds(500)).value(), 0.0);
+}
+
+TEST(ProgressLine, FitsEveryTerminal) {
+  const ProgressLine line = {.title = "train warcraft",
+                             .share = 0.25,
+                             .left = "1 h 5 min left",
+                             .note = "lambda=10 seed 3, epoch 12, loss 0.1234, alpha 0.5"};
+  EXPECT_EQ(fit_progress_line(line, 200),
+            "train warcraft     ███████░░░░░░░░░░░░░░░░░░░░░  25 %  1 h 5 min left  lambda=10 "
+            "seed 3, epoch 12, loss 0.1234, alpha 0.5");
+  EXPECT_EQ(fit_progress_line(line, 79),
+            "train warcraft     ██░░░░░░  25 %  1 h 5 min left  lambda=10 seed 3, epoch 12,…");
+  EXPECT_EQ(fit_progress_line(line, 40), "train warcraft  25 %  1 h 5 min left  l…");
+  for (size_t columns = 1; columns < 150; ++columns) {
+    EXPECT_LE(columns_of(fit_progress_line(line, columns)), columns);
+  }
+}
+
+TEST(Terminal, WrapsAtSpaces) {
+  EXPECT_EQ(wrap("one two three", 7), "one two\nthree");
+  EXPECT_EQ(wrap("one two three", 9, 2, 4), "one\n  two\n  three");
+  EXPECT_EQ(wrap("unbreakable x", 4), "unbreakable\nx");
+  EXPECT_EQ(wrap("a\nb", 80, 1), "a\n b");
+  EXPECT_EQ(cut_to("ÄÖÜ", 3), "ÄÖÜ");
+  EXPECT_EQ(cut_to("ÄÖÜß", 3), "ÄÖ…");
+}
+
+TEST(JsonText, HoldsAnyBytes) {
+  EXPECT_EQ(to_json_text("café\\ü"), "café\\ü");
+  EXPECT_EQ(to_json_text("caf\xe9"), "caf\\xe9");
+  EXPECT_EQ(to_json_text("\\xe9"), "\\x5cxe9");
+  std::mt19937 random(20230207);
+  const std::string alphabet = "\\x5ce9\xe2\x82\xac\xed\xa0\x80\xf4\xff";
+  for (int trial = 0; trial < 20'000; ++trial) {
+    std::string bytes;
+    for (size_t i = random() % 9; i > 0; --i) bytes += alphabet[random() % alphabet.size()];
+    const std::string text = to_json_text(bytes);
+    const auto read = nlohmann::json::parse(nlohmann::json(text).dump()).get<std::string>();
+    EXPECT_EQ(from_json_text(read), bytes);
+  }
+}
+
+TEST(ShownValue, IsShortAndOnOneLine) {
+  EXPECT_EQ(shown_value("0.5"), "0.5");
+  EXPECT_EQ(shown_value("a\nb\x1b"), "a\\nb\\x1b");
+  EXPECT_EQ(shown_value(std::string(5000, '9')), std::string(60, '9') + "… (5000 characters)");
+  EXPECT_EQ(shown_value(std::string(59, '9') + "€€"), std::string(59, '9') + "… (65 characters)");
 }
 
 // Golden values printed by NumPy 2.4.

@@ -1,0 +1,105 @@
+// A run that is interrupted in an evaluation ends at once and goes on as if it had not been.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+#include "experiments/engine/campaign.h"
+#include "experiments/engine/run_folder.h"
+#include "experiments/run/failure.h"
+#include "experiments/run/interrupt.h"
+#include "experiments/run/progress.h"
+
+namespace aimle::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A weight that each step changes. Its evaluations are counted; this one of them gets a signal.
+Experiment counting(int& evaluations, int interrupted) {
+  return {.name = "counting",
+          .summary = "",
+          .load = [&evaluations, interrupted](const Settings&) -> Start {
+            return [&evaluations, interrupted](const Settings&) -> Training {
+              const at::Tensor weight = at::zeros({}, at::kDouble);
+              return {
+                  .model = {{"weight", weight}},
+                  .state = {},
+                  .examples = 10,
+                  .evaluate_first = true,
+                  .step = [weight](const Batch& batch) -> Scalars {
+                    weight.mul_(1.5).add_(batch.rows.sum());
+                    return {{"loss", weight.clone()}};
+                  },
+                  .evaluate = [weight, &evaluations, interrupted](const at::Tensor&) -> Metrics {
+                    if (++evaluations == interrupted) std::raise(SIGINT);
+                    stop_if_interrupted();
+                    return {{"val_loss", weight.item<double>()}};
+                  }};
+            };
+          }};
+}
+
+/// [epoch, train_loss, val_loss] of every epoch.
+Json losses(const fs::path& folder) {
+  Json result = Json::array();
+  for (const Json& line : read_metrics({folder})) {
+    result.push_back({line.at("epoch"), line.at("train_loss"), line.at("val_loss")});
+  }
+  return result;
+}
+
+class Stop : public testing::Test {
+ protected:
+  void SetUp() override {
+    set_quiet(true);
+    std::string name = (fs::temp_directory_path() / "aimle_stop_test_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    path_ = name;
+  }
+  void TearDown() override {
+    set_quiet(false);
+    fs::remove_all(path_);
+  }
+
+  /// The message of Stopped; empty if the run came to its end.
+  static std::string train(const fs::path& out, bool resume, int interrupted) {
+    int evaluations = 0;
+    const Experiment experiment = counting(evaluations, interrupted);
+    Settings settings = default_settings(experiment);
+    settings.set("epochs", Json(3), Origin::kUser);
+    settings.set("batch", Json(4), Origin::kUser);
+    try {
+      conduct({.experiment = &experiment,
+               .settings = settings,
+               .out = out,
+               .resume = resume,
+               .threads = 1});
+      return "";
+    } catch (const Stopped& stopped) {
+      EXPECT_EQ(stopped.signal, SIGINT);
+      return stopped.what();
+    }
+  }
+
+  fs::path path_;
+};
+
+TEST_F(Stop, InAnyEvaluationChangesNothing) {
+  EXPECT_EQ(train(path_ / "whole", false, 0), "");
+  const Json expected = losses(path_ / "whole");
+  ASSERT_EQ(expected.size(), 4U);
+  for (int interrupted = 1; interrupted <= 4; ++interrupted) {
+    const fs::path out = path_ / std::to_string(interrupted);
+    EXPECT_NE(train(out, false, interrupted).find("continue with --resume --out " + out.string()),
+              std::string::npos);
+    EXPECT_EQ(losses(out).size(), static_cast<size_t>(interrupted - 1));
+    EXPECT_EQ(train(out, true, 0), "");
+    EXPECT_EQ(losses(out), expected);
+  }
+}
+
+}  // namespace
+}  // namespace aimle::experiments
