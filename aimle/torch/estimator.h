@@ -69,8 +69,9 @@ struct EstimatorOptions {
 /// A setting as the command line shows it.
 struct SettingInfo {
   std::string name;
-  std::string takes;    // "a number > 0", "samples, flat or mean", ...
-  std::string meaning;  // one line
+  std::string takes;       // "a number > 0", "samples, flat or mean", ...
+  std::string meaning;     // one line
+  std::string by_default;  // its value where it is unset; exceptions, or what is no value, in ()
 };
 
 /// Every setting that can be written as text; all of EstimatorOptions but the generator.

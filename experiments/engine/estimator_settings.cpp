@@ -21,13 +21,56 @@ std::vector<SettingInfo> settings_for_users() {
   return result;
 }
 
-void check_setting(const std::string& name, const std::string& text) {
-  EstimatorOptions options;
+/// What a method does without the setting. Some experiments have their own noise: default_noise.
+std::string default_of(const SettingInfo& setting) {
+  if (setting.name != "noise") return setting.by_default;
+  return "of the experiment and the method: gumbel or sum_of_gamma, dpo normal, dbb and identity "
+         "none";
+}
+
+/// The smallest structure of each kind.
+std::vector<SolverSpec> small_solvers() {
+  return {argmax(), topk(1), spanning_tree(3), grid_path()};
+}
+
+/// What building the estimator with these options throws; empty if nothing.
+std::string problem_of(const EstimatorInfo& info, const SolverSpec& solver,
+                       const EstimatorOptions& options) {
   try {
-    set_option(options, name, text);
+    estimator(info.name, solver, options);
+    return "";
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+}
+
+/// Throws unless some estimator takes this value, alone or with the paper's other settings: the
+/// checks are those of building one.
+void check_setting(const std::string& name, const std::string& text) {
+  EstimatorOptions alone;
+  try {
+    set_option(alone, name, text);
   } catch (const c10::Error& error) {
     throw Failure(error.what_without_backtrace());
   }
+  std::string first;
+  for (const EstimatorInfo& info : estimators()) {
+    for (const SolverSpec& solver : small_solvers()) {
+      if (!info.takes(name) || !info.applies_to(solver)) continue;
+      EstimatorOptions with_others = alone;
+      for (const auto& [other, value] : with_paper_target({})) {
+        if (other != name && info.takes(other)) {
+          set_option(with_others, other, value.get<std::string>());
+        }
+      }
+      for (const EstimatorOptions& options : {alone, with_others}) {
+        const std::string problem = problem_of(info, solver, options);
+        if (problem.empty()) return;
+        if (first.empty()) first = problem;
+      }
+    }
+  }
+  throw Failure(first);
 }
 
 /// The settings that make a method what its name says, where it takes them.
@@ -69,7 +112,7 @@ void use_one_temperature(const Settings& settings, EstimatorOptions& options) {
   const bool by_user = settings.origin("temperature") == Origin::kUser;
   const bool other = options.theta_noise_temperature.has_value();
   if (by_user && other && settings.origin("theta_noise_temperature") == Origin::kUser) {
-    throw Failure(
+    throw Misuse(
         "expected --temperature or --theta_noise_temperature, two names of one setting, but got "
         "both");
   }
@@ -91,7 +134,7 @@ std::vector<Option> estimator_options() {
     options.push_back(
         {.name = setting.name,
          .value = "",
-         .help = setting.meaning + "; " + setting.takes,
+         .help = setting.meaning + "; " + setting.takes + "; unset: " + default_of(setting),
          .group = "Estimator",
          .verify = [name = setting.name](const std::string& text) { check_setting(name, text); }});
   }
@@ -159,8 +202,8 @@ EstimatorOptions chosen_estimator_options(const Settings& given) {
     if (method.takes(setting.name)) {
       set_option(options, setting.name, value);
     } else if (settings.origin(setting.name) == Origin::kUser) {
-      throw Failure("the method " + method.name + " does not take " + setting.name +
-                    "; those that do are " + methods_with(setting.name));
+      throw Misuse("the method " + method.name + " does not take " + setting.name +
+                   "; those that do are " + methods_with(setting.name));
     }
   }
   if (method.takes("theta_noise_temperature")) use_one_temperature(settings, options);
@@ -194,7 +237,13 @@ at::Tensor averaging(const at::Tensor& theta, int64_t samples) {
 
 std::unique_ptr<Estimator> make_estimator(const Settings& settings, const SolverSpec& solver,
                                           const EstimatorOptions& options, at::Device device) {
-  auto made = estimator(settings.get<std::string>("method"), solver, options);
+  auto made = [&] {
+    try {
+      return estimator(settings.get<std::string>("method"), solver, options);
+    } catch (const c10::Error& error) {
+      throw Misuse(error.what_without_backtrace());
+    }
+  }();
   for (const auto* tensors : {&made->state(), &made->constants()}) {
     for (const auto& [name, tensor] : *tensors) tensor.set_data(tensor.to(device));
   }

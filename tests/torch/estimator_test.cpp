@@ -80,6 +80,57 @@ TEST(Estimators, SettingsAreKnownByTheirNames) {
   }
 }
 
+/// "1 (dpo: 10, imle and ste: 3)": what it says of this estimator; empty if it is no value.
+std::string default_for(const SettingInfo& setting, const std::string& estimator) {
+  const std::string& text = setting.by_default;
+  const size_t exceptions = text.find('(');
+  for (size_t at = text.find(estimator); at != std::string::npos;
+       at = text.find(estimator, at + 1)) {
+    const char before = text[at - 1], after = text[at + estimator.size()];
+    if (at < exceptions || (before != ' ' && before != '(') || (after != ' ' && after != ':')) {
+      continue;
+    }
+    const size_t value = text.find(": ", at) + 2;
+    return text.substr(value, text.find_first_of(",)", value) - value);
+  }
+  return text.substr(0, exceptions == 0 ? 0 : exceptions - (exceptions < text.size() ? 1 : 0));
+}
+
+/// z and the gradient of the second of two steps.
+std::vector<at::Tensor> second_step(const EstimatorInfo& info, const EstimatorOptions& options) {
+  const auto made = estimator(info.name, solver_for(info), options);
+  std::vector<at::Tensor> result;
+  for (int64_t step = 0; step < 2; ++step) {
+    const at::Tensor theta = leaf({4, 6}, step);
+    const at::Tensor z = (*made)(theta, {.key = a_key()});
+    const at::Tensor weights = at::arange(6, at::kFloat).square();
+    const bool scored = made->needs_losses();
+    const at::Tensor losses = z.mul(weights).sum(-1);
+    (scored ? made->surrogate(theta, z, losses) : losses).sum().backward();
+    result = {z, theta.grad()};
+  }
+  return result;
+}
+
+TEST(Estimators, DefaultsAreThoseNamed) {
+  int compared = 0;
+  for (const EstimatorInfo& info : estimators()) {
+    const std::vector<at::Tensor> expected = second_step(info, {});
+    for (const SettingInfo& setting : estimator_settings()) {
+      const std::string value = default_for(setting, info.name);
+      if (!info.takes(setting.name) || value.empty()) continue;
+      EstimatorOptions options;
+      set_option(options, setting.name, value);
+      if (setting.name == "step") options.rule = "multiplicative";
+      const std::vector<at::Tensor> found = second_step(info, options);
+      EXPECT_TRUE(found[0].equal(expected[0]) && found[1].equal(expected[1]))
+          << info.name << " " << setting.name << " " << value;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 100);
+}
+
 TEST(Estimators, UnknownNamesSuggestTheNearest) {
   const auto ask = [](const char* name) {
     return message_of<c10::ValueError>([&] { estimator(name, argmax()); });

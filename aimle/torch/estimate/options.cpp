@@ -6,6 +6,7 @@
 
 #include "aimle/base/nearest.h"
 #include "aimle/base/numbers.h"
+#include "aimle/base/shown_value.h"
 #include "aimle/torch/estimator.h"
 #include "aimle/torch/setting_names.h"
 
@@ -15,7 +16,7 @@ namespace {
 template <class... Parts>
 [[noreturn]] void refuse(const std::string& name, const std::string& value, const Parts&... takes) {
   TORCH_CHECK_VALUE(false, "[aimle::set_option] expected ", name, " to be ", takes...,
-                    " but got \"", value, "\"");
+                    " but got \"", shown_value(value), "\"");
 }
 
 template <class Number>
@@ -79,8 +80,8 @@ struct Setting {
 };
 
 template <auto member>
-Setting setting(const char* name, const char* takes, const char* meaning) {
-  return {.info = {name, takes, meaning},
+Setting setting(const char* name, const char* takes, const char* meaning, std::string by_default) {
+  return {.info = {name, takes, meaning, std::move(by_default)},
           .is_set = [](const EstimatorOptions& options) { return (options.*member).has_value(); },
           .set =
               [](EstimatorOptions& options, const SettingInfo& info, const std::string& text) {
@@ -94,43 +95,70 @@ const std::vector<Setting>& table() {
   using O = EstimatorOptions;
   constexpr const char* kNumber = "a number >= 0";
   constexpr const char* kFlag = "true or false";
+  const AdaptiveTarget target;
   static const std::vector<Setting> settings = {
-      setting<&O::nb_samples>("nb_samples", "an integer >= 1", "samples of every example, S"),
+      setting<&O::nb_samples>("nb_samples", "an integer >= 1", "samples of every example, S",
+                              "1 (aimle_covariance: 2, dpo: 10)"),
       setting<&O::noise>("noise", "none, gumbel, normal, logistic or sum_of_gamma:K[:ITERATIONS]",
-                         "the distribution that perturbs theta"),
-      setting<&O::temperature>("temperature", kNumber,
-                               "scale of the noise in forward; relaxations: of their softmax"),
-      setting<&O::theta_noise_temperature>("theta_noise_temperature", kNumber,
-                                           "another name of the noise's temperature"),
+                         "the distribution that perturbs theta",
+                         "gumbel (paths of costs and dpo: normal, dbb and identity: none)"),
+      setting<&O::temperature>(
+          "temperature", kNumber, "scale of the noise in forward; relaxations: of their softmax",
+          "1 (noise on paths of costs: " + spell_number(kCostTemperature) + ")"),
+      setting<&O::theta_noise_temperature>(
+          "theta_noise_temperature", kNumber, "another name of the noise's temperature",
+          "1 (paths of costs: " + spell_number(kCostTemperature) + ")"),
       setting<&O::target_noise_temperature>("target_noise_temperature", kNumber,
-                                            "scale of the noise in backward; unset: the same"),
-      setting<&O::lambda>("lambda", kNumber, "the fixed step, in units of the gradient of z"),
+                                            "scale of the noise in backward", "(that of forward)"),
+      setting<&O::lambda>("lambda", kNumber, "the fixed step, in units of the gradient of z", "1"),
       setting<&O::symmetric_perturbation>("symmetric_perturbation", kFlag,
-                                          "the central difference instead of the forward one"),
-      setting<&O::initial_alpha>("initial_alpha", kNumber, "where alpha starts"),
-      setting<&O::step>("step", kNumber, "the additive rule's change of alpha"),
-      setting<&O::target_norm>("target_norm", kNumber,
-                               "changed entries aimed for, c; unset: measured"),
-      setting<&O::decay>("decay", "a number in [0, 1)", "of the moving average of changed entries"),
-      setting<&O::scope>("scope", "example, sample or batch", "whose norms make the step"),
-      setting<&O::scale>("scale", "auto, theta or noise", "what the step is measured by"),
-      setting<&O::rule>("rule", "additive or multiplicative", "how alpha changes"),
-      setting<&O::factor>("factor", "a number > 1", "of the multiplicative rule"),
-      setting<&O::alpha_range>("alpha_range", "LOW:HIGH, HIGH may be inf", "bounds of alpha"),
-      setting<&O::momentum>("momentum", "a number in [0, 1)", "of alpha's changes"),
-      setting<&O::initial_gbar>("initial_gbar", kNumber, "where the moving average starts"),
-      setting<&O::reference>("reference", kFlag, "what the authors' code does, not the paper"),
-      setting<&O::share>("share", "a number in [0, 1]", "of the covariance in the gradient"),
-      setting<&O::order>("order", "trapezoid or first", "of the expansion of the loss"),
-      setting<&O::max_weight>("max_weight", "a number > 0", "larger weights are cut to it"),
-      setting<&O::projection>("projection", "std, mean, norm or none", "of theta, before solving"),
-      setting<&O::baseline>("baseline", "none or leave_one_out", "subtracted from the losses"),
-      setting<&O::hard>("hard", kFlag, "show the discrete sample, keep the soft one's gradient"),
+                                          "the central difference instead of the forward one",
+                                          "(true for aimle, but false on paths; false for imle)"),
+      setting<&O::initial_alpha>("initial_alpha", kNumber, "where alpha starts",
+                                 "(the upper end of alpha_range, or the lower one if that is inf)"),
+      setting<&O::step>("step", kNumber, "the additive rule's change of alpha",
+                        spell_number(target.step)),
+      setting<&O::target_norm>("target_norm", kNumber, "changed entries aimed for, c",
+                               "(measured)"),
+      setting<&O::decay>("decay", "a number in [0, 1)", "of the moving average of changed entries",
+                         spell_number(target.decay)),
+      setting<&O::scope>("scope", "example, sample or batch", "whose norms make the step",
+                         "sample (with reference: batch)"),
+      setting<&O::scale>("scale", "auto, theta or noise", "what the step is measured by",
+                         "auto (aimle_noise: noise, with reference: theta)"),
+      setting<&O::rule>("rule", "additive or multiplicative", "how alpha changes",
+                        "multiplicative (with step or reference: additive)"),
+      setting<&O::factor>("factor", "a number > 1", "of the multiplicative rule",
+                          spell_number(target.factor)),
+      setting<&O::alpha_range>("alpha_range", "LOW:HIGH, HIGH may be inf", "bounds of alpha",
+                               spell_number(target.alpha_min) + ":" +
+                                   spell_number(target.alpha_max) +
+                                   " (aimle_noise: 1:1, with reference: 0:inf)"),
+      setting<&O::momentum>("momentum", "a number in [0, 1)", "of alpha's changes",
+                            spell_number(target.momentum)),
+      setting<&O::initial_gbar>("initial_gbar", kNumber, "where the moving average starts",
+                                spell_number(LayerOptions{}.initial_gbar)),
+      setting<&O::reference>("reference", kFlag, "what the authors' code does, not the paper",
+                             "false"),
+      setting<&O::share>("share", "a number in [0, 1]", "of the covariance in the gradient", "0.5"),
+      setting<&O::order>("order", "trapezoid or first", "of the expansion of the loss",
+                         "trapezoid"),
+      setting<&O::max_weight>("max_weight", "a number > 0", "larger weights are cut to it",
+                              spell_number(ThresholdTarget{}.max_weight)),
+      setting<&O::projection>("projection", "std, mean, norm or none", "of theta, before solving",
+                              "std"),
+      setting<&O::baseline>("baseline", "none or leave_one_out", "subtracted from the losses",
+                            "none"),
+      setting<&O::hard>("hard", kFlag, "show the discrete sample, keep the soft one's gradient",
+                        "false"),
       setting<&O::variance_reduction>("variance_reduction", "leave_one_out or none",
-                                      "subtract the mean of the other samples"),
-      setting<&O::sense>("sense", "max or min", "whether theta is maximised or a cost"),
-      setting<&O::output>("output", "samples, flat or mean", "the shape of z"),
-      setting<&O::noise_in_eval>("noise_in_eval", kFlag, "keep noise and samples in eval mode"),
+                                      "subtract the mean of the other samples", "leave_one_out"),
+      setting<&O::sense>("sense", "max or min", "whether theta is maximised or a cost",
+                         "(the solver's own)"),
+      setting<&O::output>("output", "samples, flat or mean", "the shape of z",
+                          "samples (dbb, identity and dpo: mean)"),
+      setting<&O::noise_in_eval>("noise_in_eval", kFlag, "keep noise and samples in eval mode",
+                                 "false"),
   };
   return settings;
 }
@@ -154,8 +182,8 @@ void set_option(EstimatorOptions& options, const std::string& name, const std::s
     if (known.info.name == folded) return known.set(options, known.info, value);
     names.push_back(known.info.name);
   }
-  TORCH_CHECK_VALUE(false, "[aimle::set_option] no estimator has an option \"", name, "\"",
-                    did_you_mean(name, names));
+  TORCH_CHECK_VALUE(false, "[aimle::set_option] no estimator has an option \"", shown_value(name),
+                    "\"", did_you_mean(name, names));
 }
 
 std::vector<std::string> given_options(const EstimatorOptions& options) {
