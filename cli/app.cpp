@@ -1,17 +1,21 @@
 #include "cli/app.h"
 
 #include <ATen/Parallel.h>
-#include <c10/util/Exception.h>
 #include <torch/headeronly/version.h>
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 #include <thread>
 
 #include "aimle/base/nearest.h"
 #include "aimle/base/numbers.h"
+#include "aimle/base/shown_value.h"
+#include "cli/help.h"
+#include "cli/messages.h"
 #include "experiments/run/atomic_file.h"
 #include "experiments/run/failure.h"
 #include "experiments/run/output_folder.h"
@@ -23,11 +27,6 @@ namespace {
 constexpr int kUsage = 2;
 
 std::string written;
-
-int complain(const std::string& message, int code) {
-  std::fprintf(stderr, "aimle: %s\n", message.c_str());
-  return code;
-}
 
 /// The command that was being parsed: the last one of the chain that was named.
 const CLI::App& deepest(const CLI::App& app) {
@@ -61,7 +60,8 @@ std::string unknown(const std::string& kind, const std::string& given,
                     const std::vector<std::string>& known) {
   std::string listed;
   for (const std::string& name : known) listed += (listed.empty() ? "" : ", ") + name;
-  return "unknown " + kind + " '" + given + "'" + did_you_mean(given, known) + " (" + listed + ")";
+  return "unknown " + kind + " '" + shown_value(given) + "'" + did_you_mean(given, known) + " (" +
+         listed + ")";
 }
 
 std::string unexpected(const CLI::App& app, std::string given) {
@@ -69,11 +69,21 @@ std::string unexpected(const CLI::App& app, std::string given) {
   const std::string help = " (see " + command + " --help)";
   if (given.starts_with("-")) {
     given = given.substr(0, given.find('='));
-    return command + " has no option " + given + did_you_mean(given, names_of_options(app)) + help;
+    return command + " has no option " + shown_value(given) +
+           did_you_mean(given, names_of_options(app)) + help;
   }
   const std::vector<std::string> commands = names_of_commands(app);
-  if (commands.empty()) return command + " does not take '" + given + "'" + help;
+  if (commands.empty()) return command + " does not take '" + shown_value(given) + "'" + help;
   return unknown("command", given, commands);
+}
+
+/// CLI11's message in the program's words.
+std::string text_of(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return text;
+  const std::string name = text.substr(0, text.find_first_of(": "));
+  const bool is_flag = text.find("flag override") != std::string::npos;
+  return name + (is_flag ? " does not take a value" : " needs a value");
 }
 
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
@@ -88,12 +98,62 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
     std::fputs(command.help(before, CLI::AppFormatMode::Normal).c_str(), stderr);
     return complain(path_of(command) + " needs a command", kUsage);
   }
-  return complain(error.what() + (" (see " + path_of(command) + " --help)"), kUsage);
+  return complain(text_of(error) + " (see " + path_of(command) + " --help)", kUsage);
+}
+
+/// Whether an option takes one value each time that it is given: --grid, --set.
+bool may_repeat(const CLI::Option& option) {
+  return option.get_items_expected_max() > 1 && !option.get_allow_extra_args();
+}
+
+/// The command among those of `app` that the argument names, or null.
+const CLI::App* command_of(const CLI::App& app, const std::string& argument) {
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == argument) return command;
+  }
+  return nullptr;
+}
+
+/// An option given twice has no meaning: which of the values was meant?
+void refuse_repeated(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const CLI::App* command = &app;
+  std::set<const CLI::Option*> given;
+  for (const std::string& argument : arguments) {
+    if (const CLI::App* below = command_of(*command, argument)) command = below;
+    if (command->get_prefix_command()) return;  // the rest is not ours
+    if (!argument.starts_with("--")) continue;
+    const std::string name = argument.substr(0, argument.find('='));
+    const CLI::Option* option = command->get_option_no_throw(name);
+    if (option == nullptr || may_repeat(*option) || given.insert(option).second) continue;
+    throw experiments::Misuse(
+        name + " is given twice: give it once" +
+        (option->get_items_expected_max() > 1 ? ", with values a,b,..." : ""));
+  }
+}
+
+int run_command(CLI::App& app, int argc, char** argv) {
+  try {
+    parse(app, {argv + 1, argv + argc});
+    return EXIT_SUCCESS;
+  } catch (const CLI::Success& wish) {  // --help, --version
+    return app.exit(wish);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(app, error);
+  } catch (const experiments::Misuse& error) {
+    return complain(error.what(), kUsage);
+  } catch (const experiments::ClosedPipe&) {
+    return 128 + SIGPIPE;
+  } catch (const experiments::Stopped& stopped) {
+    return complain(stopped.what(), 128 + stopped.signal);
+  } catch (const std::exception& error) {
+    return complain(describe(error), EXIT_FAILURE);
+  }
 }
 
 }  // namespace
 
 void set_up(CLI::App& app) {
+  app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", "aimle " AIMLE_VERSION " (torch " TORCH_VERSION ")");
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
@@ -109,34 +169,18 @@ void parse(CLI::App& app, std::vector<std::string> arguments) {
     const auto end = argument.begin() + std::min(argument.find('='), argument.size());
     std::replace(argument.begin() + 2, end, '-', '_');  // --test-examples is --test_examples
   }
+  refuse_repeated(app, arguments);
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
   app.parse(std::move(arguments));
 }
 
-int run(CLI::App& app, int argc, char** argv) {
-  try {
-    parse(app, {argv + 1, argv + argc});
-    return EXIT_SUCCESS;
-  } catch (const CLI::Success& wish) {  // --help, --version
-    return app.exit(wish);
-  } catch (const CLI::ParseError& error) {
-    return usage_error(app, error);
-  } catch (const experiments::Stopped& stopped) {
-    return complain(stopped.what(), 128 + stopped.signal);
-  } catch (const c10::Error& error) {
-    return complain(error.what_without_backtrace(), EXIT_FAILURE);
-  } catch (const std::bad_alloc&) {
-    return complain("out of memory", EXIT_FAILURE);
-  } catch (const std::exception& error) {
-    return complain(error.what(), EXIT_FAILURE);
-  }
-}
+int run(CLI::App& app, int argc, char** argv) { return close_output(run_command(app, argc, argv)); }
 
 void add_common_options(CLI::App& command, CommonOptions& options, const std::string& default_out) {
   options.out = default_out;
   command.add_option("--out", options.out, "Folder for results")->capture_default_str();
   command.add_flag("--force", options.force, "Use the folder even if it is not empty");
-  command.add_flag("--quiet", options.quiet, "Show no progress");
+  command.add_flag("--quiet", options.quiet, "Show no progress; what went wrong is still said");
   command
       .add_option("--threads", options.threads, "Threads, 0: one per core; same results for any")
       ->check(integer_between(0, 1024))
@@ -169,7 +213,7 @@ CLI::Validator taken_by(std::function<void(const std::string&)> parse) {
           parse(given);
           return std::string();
         } catch (const std::exception& error) {
-          return std::string(error.what());
+          return describe(error);
         }
       },
       "");
@@ -192,7 +236,8 @@ CLI::Validator number_between(double low, double high) {
       [=](std::string& given) {
         const std::optional<double> value = parse_number<double>(given);
         const bool fits = value && std::isfinite(*value) && low <= *value && *value <= high;
-        return fits ? std::string() : "expected a number " + range + " but got '" + given + "'";
+        return fits ? std::string()
+                    : "expected a number " + range + " but got '" + shown_value(given) + "'";
       },
       "FLOAT " + range);
 }
@@ -204,7 +249,7 @@ CLI::Validator integer_between(int64_t low, int64_t high) {
         const std::optional<int64_t> value = parse_number<int64_t>(given);
         const bool fits = value && low <= *value && *value <= high;
         return fits ? std::string()
-                    : "expected a whole number " + range + " but got '" + given + "'";
+                    : "expected a whole number " + range + " but got '" + shown_value(given) + "'";
       },
       "INT " + range);
 }

@@ -1,10 +1,11 @@
 // What every command shares: how the program starts, and how it ends.
 //
-//   exit code   0 well · 1 a Failure or another error · 2 wrong usage · 130, 143 stopped by a
+//   exit code   0 success · 1 a Failure or another error · 2 wrong usage · 130, 143 stopped by a
 //   signal
 //
 // Errors are one line on standard error, `aimle: ...`; unknown commands, options and names come
-// with the nearest known one.
+// with the nearest known one. Output that cannot be written is an error (1), unless the reader of a
+// pipe has closed it.
 #pragma once
 
 #include <CLI/CLI.hpp>

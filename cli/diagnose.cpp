@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "aimle/base/shown_value.h"
 #include "cli/app.h"
 #include "cli/commands.h"
 #include "experiments/data/number_table.h"
@@ -11,6 +12,7 @@
 #include "experiments/run/atomic_file.h"
 #include "experiments/run/failure.h"
 #include "experiments/run/interrupt.h"
+#include "experiments/run/json_text.h"
 #include "experiments/run/progress.h"
 #include "experiments/run/python.h"
 #include "experiments/run/random_state.h"
@@ -38,8 +40,8 @@ int64_t vertices_of(int64_t edges) {
   for (int64_t vertices = 2; vertices * (vertices - 1) / 2 <= edges; ++vertices) {
     if (vertices * (vertices - 1) / 2 == edges) return vertices;
   }
-  throw Failure("a spanning tree needs theta of v(v-1)/2 entries (1, 3, 6, 10, ...) but got " +
-                std::to_string(edges));
+  throw Misuse("a spanning tree needs theta of v(v-1)/2 entries (1, 3, 6, 10, ...) but got " +
+               std::to_string(edges));
 }
 
 at::Tensor as_tensor(const data::NumberTable& array) {
@@ -54,7 +56,7 @@ at::Tensor theta_of(const DiagnoseOptions& options, RandomState& random) {
     const int64_t count = is_grid                                ? n * n
                           : options.structure == "spanning_tree" ? n * (n - 1) / 2
                                                                  : n;
-    if (count > 1'000'000) throw Failure("expected theta of up to a million entries");
+    if (count > 1'000'000) throw Misuse("expected theta of up to a million entries");
     at::Tensor theta = at::tensor(random.randn(count), at::kDouble).to(at::kFloat);
     return is_grid ? theta.abs().view({n, n}) : theta;
   }
@@ -73,8 +75,8 @@ SolverSpec solver_of(const DiagnoseOptions& options, const at::Tensor& theta) {
   if (options.structure == "spanning_tree") return spanning_tree(vertices_of(n));
   if (options.structure == "grid_path") return grid_path();
   if (options.k >= n) {
-    throw Failure("expected --k below the " + std::to_string(n) + " entries of theta but got " +
-                  std::to_string(options.k));
+    throw Misuse("expected --k below the " + std::to_string(n) + " entries of theta but got " +
+                 std::to_string(options.k));
   }
   return topk(options.k);
 }
@@ -137,7 +139,7 @@ nlohmann::ordered_json document(const DiagnoseOptions& options, const Problem& p
       {"structure", options.structure},
       {"shape", problem.theta.sizes().slice(1).vec()},
       {"k", options.structure == "topk" ? nlohmann::ordered_json(options.k) : nullptr},
-      {"theta", options.theta.empty() ? "random" : options.theta.string()},
+      {"theta", options.theta.empty() ? "random" : to_json_text(options.theta.string())},
       {"loss", problem.target.defined() ? "|z - b|^2" : "<dy, z>"},
       {"truth", truth.exact ? "exact" : "long run of the perturbation model"},
       {"truth_relative_se", truth.relative_error},
@@ -161,15 +163,15 @@ void run_diagnosis(DiagnoseOptions& options) {
   for (const std::string& text : options.estimators) {
     Contestant contestant = parse_contestant(text);
     if (!contestant.applies_to(problem.solver)) {
-      throw Failure(contestant.label + " does not apply to " + problem.solver.name);
+      throw Misuse(contestant.label + " does not apply to " + problem.solver.name);
     }
     contestant.build(problem.solver, contestant.least_samples());  // refuses what does not fit
     const bool own_noise = estimator_info(contestant.name).takes("noise");
     if (own_noise &&
         (contestant.options.temperature || contestant.options.theta_noise_temperature)) {
-      throw Failure("'" + text +
-                    "': give the temperature of the noise as --temperature, since the "
-                    "truth is of one temperature");
+      throw Misuse("'" + shown_value(text) +
+                   "': give the temperature of the noise as --temperature, since the "
+                   "truth is of one temperature");
     }
     const bool swept = estimator_info(contestant.name).takes("lambda") && !contestant.lambda();
     for (const double lambda : swept ? options.settings.lambdas : std::vector<double>{1.0}) {
@@ -207,7 +209,7 @@ void run_diagnosis(DiagnoseOptions& options) {
   if (run_python_module("aimle.report.diagnose", {options.common.out.string()})) {
     std::printf("%s\n", (options.common.out / "report.html").c_str());
   } else {
-    say("no figures; the numbers are complete without them");
+    warn("no figures were drawn; the numbers are complete without them");
   }
 }
 
@@ -254,7 +256,8 @@ void add_diagnose(CLI::App& app) {
   command
       ->add_option("--estimators", options->estimators,
                    "Which, as name[:setting=value...]; all that apply if not given")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(taken_by(parse_contestant));
   command->add_option("--repeats", options->settings.repeats, "Estimates of each kind")
       ->check(integer_between(2, 100'000))
       ->capture_default_str();

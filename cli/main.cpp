@@ -17,10 +17,10 @@ int main(int argc, char** argv) {
   // After the commands, which would take it over.
   app.footer(
       "Examples:\n"
-      "  aimle synth samples --n 10 --seeds 4 --samples 1,10,100   how good is each gradient?\n"
-      "  aimle train dvae                                          train, no data needed\n"
-      "  aimle report runs                                         a page of what was trained\n"
-      "  aimle diagnose --structure topk --k 5                     which estimator for top-5?\n\n"
+      "  aimle synth samples --n 10 --seeds 4   how good is each gradient?\n"
+      "  aimle train dvae                       train, no data needed\n"
+      "  aimle report runs                      a page of what was trained\n"
+      "  aimle diagnose --structure topk --k 5  which estimator for top-5?\n\n"
       "aimle COMMAND --help says more. Options may be written with - or _.");
   return aimle::cli::run(app, argc, argv);
 }

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "aimle/base/nearest.h"
+#include "aimle/base/shown_value.h"
 #include "cli/app.h"
 #include "cli/commands.h"
 #include "cli/paper_entries.h"
@@ -14,6 +15,8 @@
 #include "experiments/engine/experiment.h"
 #include "experiments/run/atomic_file.h"
 #include "experiments/run/failure.h"
+#include "experiments/run/interrupt.h"
+#include "experiments/run/json_text.h"
 #include "experiments/run/progress.h"
 #include "experiments/run/python.h"
 
@@ -48,7 +51,7 @@ std::vector<std::string> names_of_experiments() {
 Setting parse_setting(const std::string& text) {
   const size_t dot = text.find('.'), equals = text.find('=');
   if (dot == std::string::npos || equals == std::string::npos || equals < dot) {
-    throw Failure("expected EXPERIMENT.OPTION=VALUE but got '" + text + "'");
+    throw Failure("expected EXPERIMENT.OPTION=VALUE but got '" + shown_value(text) + "'");
   }
   Setting setting = {text.substr(0, dot), text.substr(dot + 1, equals - dot - 1),
                      text.substr(equals + 1)};
@@ -163,8 +166,18 @@ Json plan(const Request& request) {
   return {{"version", AIMLE_VERSION}, {"command", command_line()}, {"entries", entries}};
 }
 
+/// A copy with every text changed by this function.
+Json with_texts(Json value, const std::function<std::string(std::string_view)>& change) {
+  if (value.is_string()) return change(value.get<std::string>());
+  if (!value.is_structured()) return value;
+  for (Json& part : value) part = with_texts(std::move(part), change);
+  return value;
+}
+
 Json read(const fs::path& file) {
-  return experiments::data::parse_json<Json>(file, experiments::data::read_input_file(file));
+  return with_texts(
+      experiments::data::parse_json<Json>(file, experiments::data::read_input_file(file)),
+      experiments::from_json_text);
 }
 
 /// Takes over what earlier calls have finished, and entries that are not asked for now as they are.
@@ -257,10 +270,15 @@ void reproduce(Request request) {
   const fs::path file = request.common.out / "paper.json";
   if (request.common.resume) take_over(state, file, request);
   check_commands(state, request);
-  const auto save = [&] { experiments::write_atomically(file, state.dump(2) + "\n"); };
+  const auto save = [&] {
+    experiments::write_atomically(file,
+                                  with_texts(state, experiments::to_json_text).dump(2) + "\n");
+  };
   save();
 
   const int64_t total = count(state, request, false);
+  const experiments::InterruptHandler handler;
+  handler.set_late_message("stopped; continue with --resume --out " + request.common.out.string());
   for (Json& entry : state["entries"]) {
     if (!is_wanted(entry, request)) continue;
     for (Json& command : entry["commands"]) {
@@ -268,6 +286,7 @@ void reproduce(Request request) {
       const std::string number = "[" + std::to_string(count(state, request, true) + 1) + "/" +
                                  std::to_string(total) + "] ";
       if (command["complete"].get<bool>()) continue;
+      experiments::stop_if_interrupted();
       say(number + folder + ": " + command["command"].get<std::string>());
       const auto start = std::chrono::steady_clock::now();
       const auto add_time = [&] {

@@ -64,7 +64,8 @@ void add_synth_options(CLI::App& command, SynthOptions& options) {
   command
       .add_option("--estimators", options.estimators,
                   "Which take part, as name[:setting=value...]; all that apply if not given")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(taken_by(parse_contestant));
   command
       .add_option("--preset", options.preset,
                   "paper: Algorithm 1 as printed for every adaptive estimator, except where "
@@ -103,8 +104,8 @@ void remove_repeated(SynthOptions& options) {
 
 void check_k(int64_t k, int64_t n) {
   if (k < n) return;
-  throw Failure("expected --k below --n but got k=" + std::to_string(k) +
-                ", n=" + std::to_string(n));
+  throw Misuse("expected --k below --n but got k=" + std::to_string(k) +
+               ", n=" + std::to_string(n));
 }
 
 void check_sizes(const SynthOptions& options) {
@@ -113,8 +114,8 @@ void check_sizes(const SynthOptions& options) {
     check_k(options.k, n);
     for (const int64_t samples : options.samples) {
       if (n * samples > kMostEntries) {
-        throw Failure("expected --n times --samples up to 500000000 but got n=" +
-                      std::to_string(n) + ", samples=" + std::to_string(samples));
+        throw Misuse("expected --n times --samples up to 500000000 but got n=" + std::to_string(n) +
+                     ", samples=" + std::to_string(samples));
       }
     }
   }
@@ -134,7 +135,7 @@ std::vector<Contestant> named_contestants(const SynthOptions& options, const Sol
   for (const std::string& text : named) {
     Contestant contestant = parse_contestant(text);
     if (!contestant.applies_to(solver)) {
-      throw Failure(contestant.label + " does not apply to " + solver.name);
+      throw Misuse(contestant.label + " does not apply to " + solver.name);
     }
     const bool swept = estimator_info(contestant.name).takes("lambda") && !contestant.lambda();
     if (!swept) add(contestant);
@@ -237,7 +238,7 @@ std::vector<Row> earlier_rows(StudyFolder& folder, bool resume,
 
 void run_and_report(const std::string& name, const SynthOptions& options, const Study& study) {
   if (study.cells.empty()) {
-    throw Failure("nothing to measure: every estimator needs more samples than given");
+    throw Misuse("nothing to measure: every estimator needs more samples than given");
   }
   const auto [threads, lock] = apply(options.common);
   StudyFolder folder(options.common.out, name, settings_of(options));
@@ -248,13 +249,14 @@ void run_and_report(const std::string& name, const SynthOptions& options, const 
   };
 
   const InterruptHandler handler;
+  handler.set_late_message(folder.late_message());
   std::vector<Row> rows;
   {
     Progress progress("synth " + name, total - static_cast<int64_t>(earlier.size()));
     rows = run_study(
         study, threads, earlier,
         [&](const std::vector<Row>& so_far) {
-          if (folder.is_due()) save(so_far, false);
+          if (folder.is_due() || interrupt_signal() != 0) save(so_far, false);
         },
         [&](const std::string& note) { progress.step(note); });
   }
@@ -263,7 +265,7 @@ void run_and_report(const std::string& name, const SynthOptions& options, const 
 }
 
 void optimise(const SynthOptions& options, const OptimiseOptions& own) {
-  if (options.sizes.size() != 1) throw Failure("synth optimise takes one --n");
+  if (options.sizes.size() != 1) throw Misuse("synth optimise takes one --n");
   check_sizes(options);
   const TrainingStudy study{.n = options.sizes[0],
                             .k = options.k,
@@ -290,13 +292,17 @@ void optimise(const SynthOptions& options, const OptimiseOptions& own) {
   };
 
   const InterruptHandler handler;
+  handler.set_late_message(folder.late_message());
   std::vector<TrainingRow> rows;
   {
     Progress progress("synth optimise", total - static_cast<int64_t>(earlier.size()));
-    rows = run_training(study, threads, earlier, [&](const std::string& note, const auto& so_far) {
-      progress.step(note);
-      if (folder.is_due()) save(so_far(), false);
-    });
+    rows = run_training(
+        study, threads, earlier,
+        [&](const std::string& note, const auto& so_far) {
+          progress.step(note);
+          if (folder.is_due()) save(so_far(), false);
+        },
+        [&](const std::vector<TrainingRow>& so_far) { save(so_far, false); });
   }
   save(rows, interrupt_signal() == 0);
   folder.finish(static_cast<int64_t>(rows.size()), total);

@@ -79,7 +79,7 @@ def test_a_command_without_a_verb_shows_its_own_usage():
     ],
 )
 def test_settings_that_cannot_be(options: list[str], says: str, tmp_path: Path):
-    fails(*synth(*options, out=tmp_path / "out"), code=1, says=says)
+    fails(*synth(*options, out=tmp_path / "out"), code=2, says=says)
     assert not (tmp_path / "out").exists()
 
 
