@@ -181,6 +181,8 @@ void run_diagnosis(DiagnoseOptions& options) {
   }
   const auto [threads, lock] = apply(options.common);
   const InterruptHandler handler;
+  handler.set_late_message(
+      "stopped before the measurements under way were done; nothing was written");
   const Truth truth = find_truth(problem, options.long_run, options.settings.seed);
   std::vector<Diagnosis> found;
   {

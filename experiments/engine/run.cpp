@@ -213,7 +213,7 @@ class Trainer {
 
   [[noreturn]] void save_and_stop() {
     const KeepAlive saving;
-    save();
+    if (position_.epoch > 0 || position_.step > 0) save();
     throw Stopped(interrupt_signal(), "stopped at epoch " + std::to_string(position_.epoch + 1) +
                                           ", step " + std::to_string(position_.step) +
                                           "; continue with --resume --out " +

@@ -22,7 +22,7 @@
 
 namespace aimle::experiments {
 
-constexpr double kSecondsToStop = 1.5;
+constexpr double kSecondsToStop = 1.2;
 
 /// The signal (SIGINT or SIGTERM) that asked the work to end, 0 if none did. Safe on any thread.
 int interrupt_signal();

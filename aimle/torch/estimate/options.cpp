@@ -156,7 +156,7 @@ const std::vector<Setting>& table() {
       setting<&O::sense>("sense", "max or min", "whether theta is maximised or a cost",
                          "(the solver's own)"),
       setting<&O::output>("output", "samples, flat or mean", "the shape of z",
-                          "samples (dbb, identity and dpo: mean)"),
+                          "samples (dbb: mean, identity: mean, dpo: mean)"),
       setting<&O::noise_in_eval>("noise_in_eval", kFlag, "keep noise and samples in eval mode",
                                  "false"),
   };
