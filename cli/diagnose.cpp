@@ -40,8 +40,8 @@ int64_t vertices_of(int64_t edges) {
   for (int64_t vertices = 2; vertices * (vertices - 1) / 2 <= edges; ++vertices) {
     if (vertices * (vertices - 1) / 2 == edges) return vertices;
   }
-  throw Misuse("a spanning tree needs theta of v(v-1)/2 entries (1, 3, 6, 10, ...) but got " +
-               std::to_string(edges));
+  throw Failure("a spanning tree needs theta of v(v-1)/2 entries (1, 3, 6, 10, ...) but got " +
+                std::to_string(edges));
 }
 
 at::Tensor as_tensor(const data::NumberTable& array) {
@@ -75,8 +75,8 @@ SolverSpec solver_of(const DiagnoseOptions& options, const at::Tensor& theta) {
   if (options.structure == "spanning_tree") return spanning_tree(vertices_of(n));
   if (options.structure == "grid_path") return grid_path();
   if (options.k >= n) {
-    throw Misuse("expected --k below the " + std::to_string(n) + " entries of theta but got " +
-                 std::to_string(options.k));
+    throw Failure("expected --k below the " + std::to_string(n) + " entries of theta but got " +
+                  std::to_string(options.k));
   }
   return topk(options.k);
 }

@@ -396,7 +396,7 @@ def test_the_program_takes_the_temperature_of_the_noise(tmp_path: Path):
         assert row["bias"] < 4 * (row["variance"] / 20) ** 0.5 + 1e-3
     fails(
         *("diagnose", "--estimators", "thresholds:temperature=0.3", "--out", tmp_path / "other"),
-        code=1,
+        code=2,
         says="give the temperature of the noise as --temperature",
     )
 
