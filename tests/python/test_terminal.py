@@ -314,6 +314,10 @@ def test_names_of_folders_may_be_any_bytes(tmp_path: Path):
     assert result.returncode == 0, result.stderr
     listed = subprocess.run([PROGRAM, "list", out], capture_output=True)
     assert out in listed.stdout
+    page = tmp_path / "report.html"
+    report = subprocess.run([PROGRAM, "report", out, "--out", page], capture_output=True)
+    assert report.returncode == 0, report.stderr
+    assert "caf" in page.read_text(encoding="utf-8")
 
 
 def test_quiet_still_says_what_did_not_happen(tmp_path: Path):

@@ -265,7 +265,8 @@ class Page:
 
     def write(self, path: Path, footer: str = "") -> None:
         """Writes the page; an older one is replaced only by a complete one."""
-        write_atomically(path, self.html(footer).encode())
+        # The name of a folder may be any bytes: what is not UTF-8 is shown as \udce9.
+        write_atomically(path, self.html(footer).encode(errors="backslashreplace"))
 
     def _missing(self) -> str:
         """A box under the title that names what was left out."""
