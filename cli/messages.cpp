@@ -15,7 +15,7 @@
 #include <stdexcept>
 
 #include "aimle/base/shown_value.h"
-#include "experiments/run/json_text.h"
+#include "experiments/run/bytes_in_json.h"
 #include "experiments/run/terminal.h"
 
 namespace aimle::cli {

@@ -14,9 +14,9 @@
 #include "experiments/engine/campaign.h"
 #include "experiments/engine/experiment.h"
 #include "experiments/run/atomic_file.h"
+#include "experiments/run/bytes_in_json.h"
 #include "experiments/run/failure.h"
 #include "experiments/run/interrupt.h"
-#include "experiments/run/json_text.h"
 #include "experiments/run/progress.h"
 #include "experiments/run/python.h"
 

@@ -223,7 +223,7 @@ Training begin(const Settings& settings, const std::shared_ptr<const DvaeData>& 
   const auto k = settings.get<int64_t>("k"), size = settings.get<int64_t>("size");
   if (k > size) {
     throw Misuse("expected --k of at most the --size of a row but got k=" + std::to_string(k) +
-                  ", size=" + std::to_string(size));
+                 ", size=" + std::to_string(size));
   }
   const auto dvae = std::make_shared<Dvaes>(settings, data);
   return {.model = dvae->model_tensors(),

@@ -9,8 +9,8 @@
 #include "experiments/engine/config_text.h"
 #include "experiments/engine/png.h"
 #include "experiments/run/atomic_file.h"
+#include "experiments/run/bytes_in_json.h"
 #include "experiments/run/failure.h"
-#include "experiments/run/json_text.h"
 #include "experiments/run/output_folder.h"
 
 namespace aimle::experiments {

@@ -18,11 +18,11 @@
 
 #include "aimle/base/shown_value.h"
 #include "experiments/run/atomic_file.h"
+#include "experiments/run/bytes_in_json.h"
 #include "experiments/run/digest.h"
 #include "experiments/run/failure.h"
 #include "experiments/run/folder_lock.h"
 #include "experiments/run/interrupt.h"
-#include "experiments/run/json_text.h"
 #include "experiments/run/output_folder.h"
 #include "experiments/run/progress.h"
 #include "experiments/run/random_state.h"

@@ -1,4 +1,4 @@
-#include "experiments/run/json_text.h"
+#include "experiments/run/bytes_in_json.h"
 
 #include <array>
 #include <cstdint>
