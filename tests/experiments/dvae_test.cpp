@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(Dvae, EveryMethod,
 TEST(Dvae, RefusesAMethodThatDoesNotApply) {
   const Settings settings = small("gumbel_softmax", 10);
   const Start start = experiment("dvae").load(settings);
-  EXPECT_THROW(start(settings), c10::Error);
+  EXPECT_THROW(start(settings), Misuse);
 }
 
 TEST(Dvae, LossIsBinaryCrossEntropyAndKl) {
