@@ -6,10 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <deque>
 #include <fstream>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "experiments/run/failure.h"
 #include "experiments/run/output_folder.h"
@@ -69,7 +74,57 @@ bool is_still_there(int handle, const fs::path& file) {
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
+/// What is there because of a lock: its file, and folders that are removed if they are empty.
+struct Traces {
+  std::string file;
+  std::vector<std::string> folders;  // the innermost first
+};
+
+/// Of the locks of this process, for a handler of signals. More of them leave their files behind,
+/// which lock nothing.
+std::array<std::atomic<const Traces*>, 64> held;
+
+/// Never freed: a handler may be reading it.
+const Traces* lasting(Traces traces) {
+  static std::mutex mutex;
+  static std::deque<Traces> all;
+  const std::lock_guard guard(mutex);
+  return &all.emplace_back(std::move(traces));
+}
+
+int remember(const Traces* traces) {
+  for (size_t i = 0; i < held.size(); ++i) {
+    const Traces* empty = nullptr;
+    if (held[i].compare_exchange_strong(empty, traces)) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+Traces traces_of(const fs::path& folder, const fs::path& made, const fs::path& file) {
+  Traces traces{.file = file.string(), .folders = {}};
+  std::error_code error;
+  fs::path place = made.empty() ? fs::path() : fs::absolute(folder, error);
+  for (; !place.empty(); place = place.parent_path()) {
+    traces.folders.push_back(place.string());
+    if (place == made) break;
+  }
+  return traces;
+}
+
+void remove_traces(const Traces& traces) noexcept {
+  ::unlink(traces.file.c_str());  // while it is locked: see is_still_there
+  for (const std::string& folder : traces.folders) {
+    if (::rmdir(folder.c_str()) != 0) return;
+  }
+}
+
 }  // namespace
+
+void remove_lock_files() noexcept {
+  for (const std::atomic<const Traces*>& each : held) {
+    if (const Traces* traces = each.load()) remove_traces(*traces);
+  }
+}
 
 FolderLock::FolderLock(const fs::path& folder)
     : folder_(folder), made_(topmost_missing(folder)), file_(folder / kLockFile) {
@@ -103,15 +158,14 @@ bool FolderLock::try_to_lock() {
   }
   write_owner(handle);
   handle_ = handle;
+  place_ = remember(lasting(traces_of(folder_, made_, file_)));
   return true;
 }
 
 FolderLock::~FolderLock() {
   if (handle_ < 0) return;
-  std::error_code error;
-  fs::remove(file_, error);  // while it is locked: see is_still_there
-  fs::path empty = made_.empty() ? fs::path() : fs::absolute(folder_, error);
-  while (!empty.empty() && fs::remove(empty, error) && empty != made_) empty = empty.parent_path();
+  if (place_ >= 0) held[static_cast<size_t>(place_)] = nullptr;
+  remove_traces(traces_of(folder_, made_, file_));
   ::close(handle_);
 }
 
@@ -119,6 +173,7 @@ FolderLock::FolderLock(FolderLock&& other) noexcept
     : folder_(std::move(other.folder_)),
       made_(std::move(other.made_)),
       file_(std::move(other.file_)),
-      handle_(std::exchange(other.handle_, -1)) {}
+      handle_(std::exchange(other.handle_, -1)),
+      place_(std::exchange(other.place_, -1)) {}
 
 }  // namespace aimle::experiments

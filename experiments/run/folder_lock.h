@@ -13,6 +13,9 @@
 
 namespace aimle::experiments {
 
+/// What the destructors of all locks would remove, for a handler of signals that ends the process.
+void remove_lock_files() noexcept;
+
 class FolderLock {
  public:
   /// Makes the folder if there is none. A Failure names the process that has the lock, or says why
@@ -30,6 +33,7 @@ class FolderLock {
   std::filesystem::path made_;  // the topmost folder that was made; empty if none was
   std::filesystem::path file_;
   int handle_ = -1;
+  int place_ = -1;  // among the locks that remove_lock_files knows
 };
 
 }  // namespace aimle::experiments

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <deque>
 
+#include "experiments/run/folder_lock.h"
 #include "experiments/run/terminal.h"
 
 namespace aimle::experiments {
@@ -39,6 +40,7 @@ const char* lasting(const std::string& message) {
 [[noreturn]] void end_process() {
   const char* text = last_words.load();
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text));
+  remove_lock_files();
   ::_exit(128 + seen.load());
 }
 
