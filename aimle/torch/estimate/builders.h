@@ -1,4 +1,5 @@
-// One function per estimator; the table of names in switchboard.cpp calls them.
+// One function per estimator; the table of names in switchboard.cpp calls them. Those that are a
+// formula for samples alone are built by build_sampled (sampled.h).
 #pragma once
 
 #include <memory>
@@ -16,14 +17,8 @@ Builder build_aimle, build_aimle_forward, build_aimle_noise, build_imle, build_i
 
 // score.cpp
 Builder build_aimle_covariance, build_sfe;
-// relaxed.cpp
-Builder build_gumbel_softmax, build_softsub, build_l2x;
-// marginal.cpp
-Builder build_sst, build_exact;
 // perturbed.cpp
 Builder build_dpo;
-// reinmax.cpp
-Builder build_reinmax;
 
 /// The layer's options for an adaptive target; aimle_covariance takes them as well.
 LayerOptions aimle_options(SolverSpec solver, const EstimatorOptions& options);

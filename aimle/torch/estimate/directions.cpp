@@ -17,7 +17,7 @@ at::Tensor convert(const char* op, const at::Tensor& tensor, int64_t vertices) {
 std::optional<int64_t> vertices_of(const SolverSpec& solver, const at::Tensor& theta) {
   if (solver.name != "spanning_tree" || theta.dim() == 0) return std::nullopt;
   const int64_t vertices = solver.args[0];
-  if (vertices < 2 || theta.size(-1) != vertices * (vertices - 1)) return std::nullopt;
+  if (vertices < 2 || theta.sym_size(-1) != vertices * (vertices - 1)) return std::nullopt;
   return vertices;
 }
 
@@ -26,7 +26,7 @@ at::Tensor fold(const at::Tensor& theta, std::optional<int64_t> vertices) {
 }
 
 LayerCall fold(const LayerCall& call, std::optional<int64_t> vertices) {
-  const bool one_for_all = !call.mask || call.mask->dim() == 0 || call.mask->size(-1) == 1;
+  const bool one_for_all = !call.mask || call.mask->dim() == 0 || call.mask->sym_size(-1) == 1;
   if (!vertices || one_for_all) return call;
   LayerCall folded = call;
   folded.mask = convert("aimle::fold_directions", *call.mask, *vertices);

@@ -7,53 +7,24 @@
 //   sst    stochastic softmax tricks (Paulus, Choi, Tarlow, Krause, Maddison, NeurIPS 2020): the
 //          soft sample mu((theta + G) / t), G Gumbel noise; with `hard` the solution of theta + G
 //          is shown instead, straight-through. For one of n this is Gumbel-Softmax.
-#include <utility>
-
-#include "aimle/torch/estimate/builders.h"
 #include "aimle/torch/estimate/directions.h"
-#include "aimle/torch/estimate/relaxed.h"
+#include "aimle/torch/estimate/sampled.h"
 
 namespace aimle {
-namespace {
 
-class ExactMarginals final : public Sampled {
- public:
-  using Sampled::Sampled;
-
- private:
-  at::Tensor samples(const at::Tensor& scores, const LayerCall& call) const override {
-    const at::Tensor soft = marginals(solver(), scores, {.k = call.k}).unsqueeze(-2);
-    const at::Tensor fixed = scores.detach();
-    const at::Tensor z =
-        noisy() ? exact_sample(solver(), fixed, key(scores, call), nb_samples(), {.k = call.k})
-                : solved(fixed.unsqueeze(-2), call);
-    return straight_through(z, soft);
-  }
-};
-
-class Sst final : public Relaxation {
- public:
-  using Relaxation::Relaxation;
-
- private:
-  at::Tensor samples(const at::Tensor& scores, const LayerCall& call) const override {
-    const auto vertices = vertices_of(solver(), scores);
-    const at::Tensor x = perturbed(fold(scores, vertices), call);
-    const at::Tensor soft = marginals(solver(), x.div(temperature()), per_sample(call));
-    return spread(shown(x, soft, call), vertices);
-  }
-};
-
-}  // namespace
-
-std::unique_ptr<Estimator> build_exact(const EstimatorInfo& info, SolverSpec solver,
-                                       const EstimatorOptions& options) {
-  return std::make_unique<ExactMarginals>(info, std::move(solver), options);
+at::Tensor exact_marginal_samples(const SampleRequest& request) {
+  const at::Tensor soft = marginals(request.solver, request.scores, {.k = request.k}).unsqueeze(-2);
+  return straight_through(exact_or_solved(request), soft);
 }
 
-std::unique_ptr<Estimator> build_sst(const EstimatorInfo& info, SolverSpec solver,
-                                     const EstimatorOptions& options) {
-  return std::make_unique<Sst>(info, std::move(solver), options);
+at::Tensor sst_samples(const SampleRequest& request) {
+  const auto vertices = vertices_of(request.solver, request.scores);
+  SampleRequest folded = request;
+  folded.scores = fold(request.scores, vertices);
+  const at::Tensor x = perturbed(folded);
+  const at::Tensor soft =
+      marginals(request.solver, x.div(request.temperature), per_sample(request));
+  return spread(shown(folded, x, soft), vertices);
 }
 
 }  // namespace aimle

@@ -10,9 +10,6 @@
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/where.h>
 
-#include <utility>
-
-#include "aimle/torch/estimate/builders.h"
 #include "aimle/torch/estimate/sampled.h"
 
 namespace aimle {
@@ -23,26 +20,18 @@ at::Tensor jacobian(const at::Tensor& p, const at::Tensor& theta) {
   return p.mul(theta.sub(p.mul(theta).sum(-1, /*keepdim=*/true)));
 }
 
-class ReinMax final : public Sampled {
- public:
-  using Sampled::Sampled;
-
- private:
-  at::Tensor samples(const at::Tensor& scores, const LayerCall& call) const override {
-    const at::Tensor free = at::where(scores.isfinite(), scores, 0.0).unsqueeze(-2);
-    const at::Tensor fixed = hide(scores.detach(), scores.isfinite());
-    const at::Tensor z = solved(perturbed(fixed, call), call);
-    const at::Tensor pi = at::softmax(fixed.unsqueeze(-2), -1);
-    const at::Tensor soft = jacobian(pi.add(z).div(2), free).mul(2).sub(jacobian(pi, free).div(2));
-    return straight_through(z, soft);
-  }
-};
-
 }  // namespace
 
-std::unique_ptr<Estimator> build_reinmax(const EstimatorInfo& info, SolverSpec solver,
-                                         const EstimatorOptions& options) {
-  return std::make_unique<ReinMax>(info, std::move(solver), options);
+at::Tensor reinmax_samples(const SampleRequest& request) {
+  const at::Tensor& scores = request.scores;
+  const at::Tensor finite = scores.isfinite();
+  const at::Tensor free = at::where(finite, scores, 0.0).unsqueeze(-2);
+  SampleRequest fixed = request;
+  fixed.scores = hide(scores.detach(), finite);
+  const at::Tensor z = solved(fixed, perturbed(fixed));
+  const at::Tensor pi = at::softmax(fixed.scores.unsqueeze(-2), -1);
+  const at::Tensor soft = jacobian(pi.add(z).div(2), free).mul(2).sub(jacobian(pi, free).div(2));
+  return straight_through(z, soft);
 }
 
 }  // namespace aimle

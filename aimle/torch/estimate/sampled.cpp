@@ -1,5 +1,7 @@
 #include "aimle/torch/estimate/sampled.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/full.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -11,55 +13,42 @@
 
 namespace aimle {
 
-Sampled::Sampled(const EstimatorInfo& info, SolverSpec solver, const EstimatorOptions& options)
-    : Estimator(info),
-      solver_(std::move(solver)),
-      nb_samples_(options.nb_samples.value_or(1)),
-      output_(options.output.value_or("samples")),
-      noise_in_eval_(options.noise_in_eval.value_or(false)),
-      generator_(options.generator) {
-  check_samples(info.name, nb_samples_, 1);
-  check_word(info.name, "output", output_, {"samples", "flat", "mean"});
-}
-
-at::Tensor Sampled::forward(const at::Tensor& theta, const LayerCall& call) const {
-  check_theta(name(), theta);
-  TORCH_CHECK_TYPE(!call.k || solver_.name == "topk", "[aimle::", name(),
-                   "] takes k with topk only: ", solver_.name,
-                   " has no number of entries to choose");
-  const at::Tensor z = samples(hide(theta, call.mask), call);
-  if (output_ == "mean") return z.mean(-2);
-  return output_ == "flat" ? z.reshape({-1, z.size(-1)}) : z;
-}
-
-at::Tensor Sampled::key(const at::Tensor& theta, const LayerCall& call) const {
-  return call.key ? call.key->to(theta.device()) : draw_key(theta, generator_);
-}
-
-at::Tensor Sampled::perturbed(const at::Tensor& scores, const LayerCall& call) const {
-  const at::Tensor rows = scores.unsqueeze(-2);
-  if (!noisy()) return rows;
-  const at::IntArrayRef sizes = scores.sizes();
-  const at::Tensor eps = sample_noise({.kind = NoiseKind::kGumbel}, key(scores, call),
-                                      sizes.slice(0, sizes.size() - 1), nb_samples_, sizes.back());
-  return rows.add(eps.to(scores.scalar_type()));
-}
-
-at::Tensor Sampled::draws(const at::Tensor& scores, const LayerCall& call, int64_t count) const {
-  const at::IntArrayRef sizes = scores.sizes();
-  const at::IntArrayRef batch = sizes.slice(0, sizes.size() - 1);
-  if (!noisy()) {
-    std::vector<int64_t> shape = batch.vec();
-    shape.insert(shape.end(), {1, count, sizes.back()});
-    return scores.new_zeros(shape);
+at::Tensor gumbel_noise(const SampleRequest& request, std::optional<int64_t> draws) {
+  using Op = at::Tensor(const at::Tensor&, c10::SymIntArrayRef, c10::SymInt, c10::SymIntArrayRef);
+  static const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow("aimle::gumbel", "").typed<Op>();
+  const at::Tensor& scores = request.scores;
+  const c10::SymIntArrayRef batch = scores.sym_sizes().slice(0, scores.dim() - 1);
+  std::vector<c10::SymInt> instance = {scores.sym_size(-1)};
+  if (draws) instance.insert(instance.begin(), *draws);
+  if (!request.key) {
+    std::vector<c10::SymInt> sizes = batch.vec();
+    sizes.emplace_back(1);
+    sizes.insert(sizes.end(), instance.begin(), instance.end());
+    return scores.new_zeros_symint(sizes);
   }
-  return sample_noise({.kind = NoiseKind::kGumbel}, key(scores, call), batch, nb_samples_,
-                      {count, sizes.back()})
+  return op.call(request.key->to(scores.device()), batch, request.nb_samples, instance)
       .to(scores.scalar_type());
 }
 
-at::Tensor Sampled::solved(const at::Tensor& x, const LayerCall& call) const {
-  return solve(solver_, x.detach(), per_sample(call));
+at::Tensor perturbed(const SampleRequest& request) {
+  const at::Tensor rows = request.scores.unsqueeze(-2);
+  return request.key ? rows.add(gumbel_noise(request)) : rows;
+}
+
+at::Tensor solved(const SampleRequest& request, const at::Tensor& x) {
+  return solve(request.solver, x.detach(), per_sample(request));
+}
+
+at::Tensor exact_or_solved(const SampleRequest& request) {
+  const at::Tensor fixed = request.scores.detach();
+  if (!request.key) return solved(request, fixed.unsqueeze(-2));
+  return exact_sample(request.solver, fixed, request.key->to(fixed.device()), request.nb_samples,
+                      {.k = request.k});
+}
+
+RowLimits per_sample(const SampleRequest& request) {
+  return {.k = request.k ? std::optional(request.k->unsqueeze(-1)) : std::nullopt};
 }
 
 at::Tensor hide(const at::Tensor& theta, const std::optional<at::Tensor>& mask) {
@@ -71,8 +60,50 @@ at::Tensor straight_through(const at::Tensor& hard, const at::Tensor& soft) {
   return hard.detach().add(soft.sub(soft.detach()));
 }
 
-RowLimits per_sample(const LayerCall& call) {
-  return {.k = call.k ? std::optional(call.k->unsqueeze(-1)) : std::nullopt};
+at::Tensor shaped(const at::Tensor& z, const std::string& output) {
+  if (output == "mean") return z.mean(-2);
+  return output == "flat" ? z.flatten(0, -2) : z;
+}
+
+Sampled::Sampled(const EstimatorInfo& info, SolverSpec solver, const EstimatorOptions& options,
+                 SampleFormula* formula)
+    : Estimator(info),
+      formula_(formula),
+      solver_(std::move(solver)),
+      nb_samples_(options.nb_samples.value_or(1)),
+      output_(options.output.value_or("samples")),
+      hard_(options.hard.value_or(false)),
+      noise_in_eval_(options.noise_in_eval.value_or(false)),
+      generator_(options.generator) {
+  check_samples(info.name, nb_samples_, 1);
+  check_word(info.name, "output", output_, {"samples", "flat", "mean"});
+  if (!info.takes("temperature")) return;
+  const double temperature = options.temperature.value_or(1.0);
+  check_temperature(info.name, temperature);
+  state_["temperature"] = at::full({}, temperature, at::kFloat);
+}
+
+void Sampled::set_temperature(double temperature) {
+  if (state_.empty()) return Estimator::set_temperature(temperature);
+  check_temperature(name(), temperature);
+  state_.at("temperature").fill_(temperature);
+}
+
+at::Tensor Sampled::forward(const at::Tensor& theta, const LayerCall& call) const {
+  check_theta(name(), theta);
+  TORCH_CHECK_TYPE(!call.k || solver_.name == "topk", "[aimle::", name(),
+                   "] takes k with topk only: ", solver_.name,
+                   " has no number of entries to choose");
+  SampleRequest request{.solver = solver_,
+                        .scores = hide(theta, call.mask),
+                        .k = call.k,
+                        .nb_samples = nb_samples_,
+                        .hard = hard_};
+  if (is_training() || noise_in_eval_) {
+    request.key = call.key ? call.key : draw_key(theta, generator_);
+  }
+  if (!state_.empty()) request.temperature = state_.at("temperature");
+  return shaped(formula_(request), output_);
 }
 
 void check_samples(const std::string& name, int64_t nb_samples, int64_t least) {

@@ -1,4 +1,7 @@
-// What the estimators written as compositions of ops share: arguments, noise, shapes.
+// The estimators that draw samples for theta [*batch, n]. Each is one function, composed of ops
+// with gradients; `torch.ops.aimle` (ops.cpp) and `estimator` (the class Sampled) call it, so that
+// Python and LibTorch programs run the same formula. Sizes may be symbolic: PyTorch traces through
+// the ops.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,49 +14,78 @@
 
 namespace aimle {
 
-/// theta [*batch, n] -> S samples, with the shapes and modes of the layers. A family defines
-/// `samples`.
+/// What one call of such an estimator is given.
+struct SampleRequest {
+  SolverSpec solver;
+  at::Tensor scores;                             // [*batch, n], theta with masked entries -inf
+  std::optional<at::Tensor> k = std::nullopt;    // per row, broadcastable to *batch
+  std::optional<at::Tensor> key = std::nullopt;  // none: no noise, and one sample
+  int64_t nb_samples = 1;                        // S
+  at::Tensor temperature = {};                   // relaxations: of their softmax
+  bool hard = false;                             // relaxations: straight-through
+};
+
+/// z [*batch, S, n], S = 1 without a key.
+using SampleFormula = at::Tensor(const SampleRequest& request);
+
+SampleFormula reinmax_samples;                                       // reinmax.cpp
+SampleFormula gumbel_softmax_samples, softsub_samples, l2x_samples;  // relaxed.cpp
+SampleFormula sst_samples, exact_marginal_samples;                   // marginal.cpp
+SampleFormula sfe_samples;                                           // score.cpp
+
+// ---- What the formulas share ----
+
+/// Gumbel noise [*batch, S, n], or [*batch, S, draws, n], of the type of scores; zeros without key.
+at::Tensor gumbel_noise(const SampleRequest& request, std::optional<int64_t> draws = std::nullopt);
+/// x [*batch, S, n]: the scores with Gumbel noise.
+at::Tensor perturbed(const SampleRequest& request);
+/// The hard solution of x [*batch, S, n].
+at::Tensor solved(const SampleRequest& request, const at::Tensor& x);
+/// Relaxations: soft, or the hard solution of x [*batch, S, n] with its gradient, if `hard` or
+/// without a key.
+at::Tensor shown(const SampleRequest& request, const at::Tensor& x, const at::Tensor& soft);
+/// Independent draws from the exact distribution; without a key the hard solution.
+at::Tensor exact_or_solved(const SampleRequest& request);
+/// k per row of the batch as k per sample.
+RowLimits per_sample(const SampleRequest& request);
+
+/// theta with masked entries -inf.
+at::Tensor hide(const at::Tensor& theta, const std::optional<at::Tensor>& mask);
+/// The value of hard with the gradient of soft.
+at::Tensor straight_through(const at::Tensor& hard, const at::Tensor& soft);
+/// z [*batch, S, n] in the shape that `output` names: "samples", "flat" or "mean".
+at::Tensor shaped(const at::Tensor& z, const std::string& output);
+
+// ---- The estimators as objects ----
+
+/// Holds the settings of a formula, and the temperature if it takes one.
 class Sampled : public Estimator {
  public:
-  Sampled(const EstimatorInfo& info, SolverSpec solver, const EstimatorOptions& options);
+  Sampled(const EstimatorInfo& info, SolverSpec solver, const EstimatorOptions& options,
+          SampleFormula* formula);
 
   at::Tensor forward(const at::Tensor& theta, const LayerCall& call) const final;
+  void set_temperature(double temperature) final;
 
  protected:
-  /// z [*batch, S, n] (S = 1 unless `noisy`) for scores [*batch, n], theta with masked entries
-  /// -inf. `call` gives k and key.
-  virtual at::Tensor samples(const at::Tensor& scores, const LayerCall& call) const = 0;
-
-  /// Whether a call now draws samples.
-  bool noisy() const { return is_training() || noise_in_eval_; }
-  at::Tensor key(const at::Tensor& theta, const LayerCall& call) const;
-  /// [*batch, n] -> [*batch, S, n] with Gumbel noise added where samples are drawn.
-  at::Tensor perturbed(const at::Tensor& scores, const LayerCall& call) const;
-  /// Gumbel noise [*batch, S, draws, n] of the type of scores, zeros [*batch, 1, draws, n] where
-  /// nothing is drawn.
-  at::Tensor draws(const at::Tensor& scores, const LayerCall& call, int64_t draws) const;
-  /// The hard solution of x [*batch, S, n].
-  at::Tensor solved(const at::Tensor& x, const LayerCall& call) const;
-
   const SolverSpec& solver() const { return solver_; }
   int64_t nb_samples() const { return nb_samples_; }
 
  private:
+  SampleFormula* formula_;
   SolverSpec solver_;
   int64_t nb_samples_;
   std::string output_;
+  bool hard_;
   bool noise_in_eval_;
   std::optional<at::Generator> generator_;
 };
 
-/// theta with masked entries -inf.
-at::Tensor hide(const at::Tensor& theta, const std::optional<at::Tensor>& mask);
-
-/// The value of hard with the gradient of soft.
-at::Tensor straight_through(const at::Tensor& hard, const at::Tensor& soft);
-
-/// k per row of the batch as k per sample.
-RowLimits per_sample(const LayerCall& call);
+template <SampleFormula* formula>
+std::unique_ptr<Estimator> build_sampled(const EstimatorInfo& info, SolverSpec solver,
+                                         const EstimatorOptions& options) {
+  return std::make_unique<Sampled>(info, std::move(solver), options, formula);
+}
 
 /// ValueErrors that name the estimator.
 void check_samples(const std::string& name, int64_t nb_samples, int64_t least);

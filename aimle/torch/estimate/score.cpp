@@ -54,7 +54,7 @@ void refuse_mean(const std::string& name, const EstimatorOptions& options) {
 class Sfe final : public Sampled {
  public:
   Sfe(const EstimatorInfo& info, SolverSpec solver, const EstimatorOptions& options)
-      : Sampled(info, std::move(solver), options) {
+      : Sampled(info, std::move(solver), options, &sfe_samples) {
     const std::string baseline = options.baseline.value_or("none");
     check_word(name(), "baseline", baseline, {"none", "leave_one_out"});
     refuse_mean(name(), options);
@@ -77,12 +77,6 @@ class Sfe final : public Sampled {
   }
 
  private:
-  at::Tensor samples(const at::Tensor& scores, const LayerCall& call) const override {
-    const at::Tensor fixed = scores.detach();
-    if (!noisy()) return solved(fixed.unsqueeze(-2), call);
-    return exact_sample(solver(), fixed, key(scores, call), nb_samples(), {.k = call.k});
-  }
-
   bool leave_one_out_;
 };
 
@@ -136,6 +130,8 @@ class CovarianceAimle final : public LayerEstimator {
 };
 
 }  // namespace
+
+at::Tensor sfe_samples(const SampleRequest& request) { return exact_or_solved(request); }
 
 std::unique_ptr<Estimator> build_sfe(const EstimatorInfo& info, SolverSpec solver,
                                      const EstimatorOptions& options) {

@@ -4,6 +4,7 @@
 
 #include "aimle/base/nearest.h"
 #include "aimle/torch/estimate/builders.h"
+#include "aimle/torch/estimate/sampled.h"
 #include "aimle/torch/estimator.h"
 
 namespace aimle {
@@ -122,28 +123,28 @@ const std::vector<Entry>& table() {
         .structures = {"argmax"},
         .settings = relaxed,
         .soft = true},
-       build_gumbel_softmax},
+       build_sampled<&gumbel_softmax_samples>},
       {{.name = "softsub",
         .summary = "k rounds of softmax, each pushing down what was taken before",
         .paper = "Xie, Ermon, IJCAI 2019",
         .structures = {"topk"},
         .settings = relaxed,
         .soft = true},
-       build_softsub},
+       build_sampled<&softsub_samples>},
       {{.name = "sst",
         .summary = "exact marginals of perturbed scores as soft samples",
         .paper = "Paulus, Choi, Tarlow, Krause, Maddison, NeurIPS 2020",
         .structures = closed_form,
         .settings = relaxed,
         .soft = true},
-       build_sst},
+       build_sampled<&sst_samples>},
       {{.name = "l2x",
         .summary = "entry-wise maximum of k concrete draws",
         .paper = "Chen, Song, Wainwright, Jordan, ICML 2018",
         .structures = {"topk"},
         .settings = join({samples, {"temperature"}}),
         .soft = true},
-       build_l2x},
+       build_sampled<&l2x_samples>},
       {{.name = "dpo",
         .summary = "mean of perturbed solutions with its own Jacobian; no second solve",
         .paper = "Berthet, Blondel, Teboul, Cuturi, Vert, Bach, NeurIPS 2020",
@@ -156,13 +157,13 @@ const std::vector<Entry>& table() {
         .paper = "Ahmed, Zeng, Niepert, Van den Broeck, ICLR 2023",
         .structures = closed_form,
         .settings = samples},
-       build_exact},
+       build_sampled<&exact_marginal_samples>},
       {{.name = "reinmax",
         .summary = "straight-through to second order, one of n",
         .paper = "Liu, Dong, Liu, Yu, Gao, NeurIPS 2023",
         .structures = {"argmax"},
         .settings = samples},
-       build_reinmax},
+       build_sampled<&reinmax_samples>},
   };
   return entries;
 }

@@ -13,13 +13,13 @@ Both apply to the structures of ``aimle.exact``.
 
 from __future__ import annotations
 
-from torch import Tensor
+import torch
 
-from aimle import exact
-from aimle.estimate.directions import fold, spread, vertices_of
 from aimle.estimate.relaxed import Relaxation
-from aimle.estimate.sampled import SampledEstimator, per_sample, straight_through
+from aimle.estimate.sampled import SampledEstimator
 from aimle.exact import _CLOSED_FORM
+
+_ops = torch.ops.aimle
 
 
 class ExactMarginals(SampledEstimator):
@@ -30,15 +30,7 @@ class ExactMarginals(SampledEstimator):
     """
 
     applies_to = _CLOSED_FORM
-
-    def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
-        soft = exact.marginals(self.solver, scores, k=k).unsqueeze(-2)
-        fixed = scores.detach()
-        if self.noisy:
-            z = exact.sample(self.solver, fixed, self._key(scores, key), self.nb_samples, k=k)
-        else:
-            z = self._solved(fixed.unsqueeze(-2), k)
-        return straight_through(z, soft)
+    _op = _ops.exact.default
 
 
 class SST(Relaxation):
@@ -48,9 +40,4 @@ class SST(Relaxation):
     """
 
     applies_to = _CLOSED_FORM
-
-    def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
-        vertices = vertices_of(self.solver, scores)
-        x = self._perturbed(fold(scores, vertices), key)
-        soft = exact.marginals(self.solver, x / self.temperature, k=per_sample(k))
-        return spread(self._shown(x, soft, k), vertices)
+    _op = _ops.sst.default

@@ -33,7 +33,6 @@ from aimle._settings import (
     check_theta,
 )
 from aimle.estimate.directions import fold, fold_mask, spread, vertices_of
-from aimle.estimate.sampled import straight_through
 from aimle.functional import draw_key, sample_noise
 from aimle.layers import Sense
 from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
@@ -227,6 +226,11 @@ def _score(noise: Noise, eps: Tensor) -> Tensor:
     if isinstance(noise, Normal):
         return eps
     return 1 - torch.exp(-eps) if isinstance(noise, Gumbel) else torch.tanh(eps / 2)
+
+
+def straight_through(hard: Tensor, soft: Tensor) -> Tensor:
+    """The value of hard with the gradient of soft."""
+    return hard.detach() + (soft - soft.detach())
 
 
 def _with_density(owner: str, noise: Noise | str | None) -> Noise:

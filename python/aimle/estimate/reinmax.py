@@ -12,9 +12,8 @@ E f(z) for every quadratic f. No step size, no temperature.
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
-from aimle.estimate.sampled import SampledEstimator, hide, straight_through
+from aimle.estimate.sampled import SampledEstimator
 from aimle.solvers import Argmax
 
 
@@ -22,16 +21,4 @@ class ReinMax(SampledEstimator):
     """Hard samples of softmax(theta) with the gradient above; see the module."""
 
     applies_to = (Argmax,)
-
-    def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
-        free = torch.where(torch.isfinite(scores), scores, 0.0).unsqueeze(-2)
-        fixed = hide(scores.detach(), torch.isfinite(scores))
-        z = self._solved(self._perturbed(fixed, key), k)
-        pi = torch.softmax(fixed.unsqueeze(-2), -1)
-        soft = 2 * _jacobian((pi + z) / 2, free) - _jacobian(pi, free) / 2
-        return straight_through(z, soft)
-
-
-def _jacobian(p: Tensor, theta: Tensor) -> Tensor:
-    """J(p) theta."""
-    return p * (theta - (p * theta).sum(-1, keepdim=True))
+    _op = torch.ops.aimle.reinmax.default

@@ -21,15 +21,16 @@ graph; rows with a larger k are an error on the CPU, and NaN on a GPU or in comp
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 
 import torch
 from torch import Generator, Tensor
 
-from aimle._settings import check_int, check_positive
-from aimle.estimate.sampled import SampledEstimator, straight_through
+from aimle._settings import check_positive
+from aimle.estimate.sampled import SampledEstimator
 from aimle.layers import Output
 from aimle.solvers import Argmax, Solver, TopK
+
+_ops = torch.ops.aimle
 
 
 def anneal(
@@ -88,15 +89,8 @@ class Relaxation(SampledEstimator):
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, temperature={self.temperature.item():g}, hard={self.hard}"
 
-    def _refuse_bad_rows(self, scores: Tensor, k: Tensor | int | None) -> None:
-        """Where nothing waits for it, the solver says what is wrong with k or a mask."""
-        if scores.device.type == "cpu" and not torch.compiler.is_compiling():
-            self.solver.solve_rows(scores.detach(), k=k)
-
-    def _shown(self, x: Tensor, soft: Tensor, k: Tensor | int | None) -> Tensor:
-        """soft, or the hard solution of x [*batch, S, n] with its gradient: if ``hard``, or where
-        no samples are drawn."""
-        return straight_through(self._solved(x, k), soft) if self.hard or not self.noisy else soft
+    def _relaxation(self) -> tuple[Tensor, bool]:
+        return self.temperature, self.hard
 
 
 class GumbelSoftmax(Relaxation):
@@ -107,55 +101,10 @@ class GumbelSoftmax(Relaxation):
     """
 
     applies_to = (Argmax,)
-
-    def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
-        self._refuse_bad_rows(scores, k)
-        x = self._perturbed(scores, key)
-        return self._shown(x, torch.softmax(x / self.temperature, -1), k)
+    _op = _ops.gumbel_softmax.default
 
 
-class _Rounds(Relaxation):
-    """Relaxations of top-k that do something k times."""
-
-    applies_to = (TopK,)
-    solver: TopK
-
-    def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
-        rounds, each = self._rounds(k)
-        self._refuse_bad_rows(scores, k)
-        if rounds == 0:
-            x = self._perturbed(scores, key)
-            return self._shown(x, x.masked_fill(torch.ones_like(x, dtype=torch.bool), 0.0), k)
-        x, soft = self._soft(scores, key, rounds, each)
-        if each is not None:
-            bad = (each < 0) | (each > rounds)
-            soft = soft.masked_fill(bad.unsqueeze(-1), torch.nan)
-        return self._shown(x, soft, k)
-
-    @abstractmethod
-    def _soft(
-        self, scores: Tensor, key: Tensor | None, rounds: int, each: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """Scores and their soft sample, [*batch, S, n], in rounds >= 1 of which each row,
-        [*batch, 1], makes use."""
-
-    def _rounds(self, k: Tensor | int | None) -> tuple[int, Tensor | None]:
-        """How many rounds, and of how many of them each row makes use: [*batch, 1]."""
-        owner = type(self).__name__
-        if not isinstance(k, Tensor):
-            rounds = self.solver.k if k is None else k
-            return check_int(owner, "k", rounds, 0), None
-        if k.device.type == "cpu" and not torch.compiler.is_compiling():
-            bad = k[(k < 0) | (k > self.solver.k)]
-            if bad.numel():
-                raise ValueError(
-                    f"[aimle.{owner}] expected 0 <= k <= {self.solver.k}, the solver's k, in every "
-                    f"row but got {bad[0]}"
-                )
-        return self.solver.k, k.unsqueeze(-1)
-
-
-class SoftSub(_Rounds):
+class SoftSub(Relaxation):
     """k rounds of softmax over theta + G, each round added up: entries in (0, 1) that sum to k.
 
     Round i takes a_i = softmax(w_i / t) and leaves w_{i+1} = w_i + log(1 - a_i), so that what was
@@ -163,24 +112,18 @@ class SoftSub(_Rounds):
     ``Relaxation``.
     """
 
-    def _soft(
-        self, scores: Tensor, key: Tensor | None, rounds: int, each: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        x = self._perturbed(scores, key)
-        w, soft = x, torch.zeros_like(x)
-        tiny = torch.finfo(x.dtype).tiny
-        for i in range(rounds):
-            taken = torch.softmax(w / self.temperature, -1)
-            soft = soft + (taken if each is None else taken * (each > i).unsqueeze(-1))
-            w = w + torch.log((1 - taken).clamp_min(tiny))
-        return x, soft
+    applies_to = (TopK,)
+    _op = _ops.softsub.default
 
 
-class L2X(_Rounds):
+class L2X(Relaxation):
     """The entry-wise maximum of k concrete draws: soft only, sums to at most k.
 
     Chen, Song, Wainwright, Jordan, ICML 2018. The arguments are those of ``Relaxation``, but hard.
     """
+
+    applies_to = (TopK,)
+    _op = _ops.l2x.default
 
     def __init__(
         self,
@@ -200,14 +143,3 @@ class L2X(_Rounds):
             noise_in_eval=noise_in_eval,
             generator=generator,
         )
-
-    def _soft(
-        self, scores: Tensor, key: Tensor | None, rounds: int, each: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        rows = scores.unsqueeze(-2)
-        x = rows.unsqueeze(-2) + self._gumbel(scores, key, draws=rounds)
-        draws = torch.softmax(x / self.temperature, -1)
-        if each is not None:
-            used = each.unsqueeze(-1) > torch.arange(rounds, device=each.device)
-            draws = torch.where(used.unsqueeze(-1), draws, 0.0)
-        return rows, draws.amax(-2)

@@ -1,18 +1,19 @@
-"""What the estimators written as plain PyTorch share: arguments, noise, shapes, structures."""
+"""What the estimators that draw samples share: arguments, shapes, structures.
+
+Each is one op, ``torch.ops.aimle.<name>``; its formula is in aimle/torch/estimate.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import ClassVar
 
-import torch
 from torch import Generator, Tensor
+from torch._ops import OpOverload
 
 from aimle._names import SettingsModule
 from aimle._settings import check_choice, check_int, check_mask, check_tensor, check_theta
-from aimle.functional import draw_key, sample_noise
+from aimle.functional import draw_key
 from aimle.layers import Output
-from aimle.noise import Gumbel
 from aimle.solvers import Solver, TopK, check_solver
 
 
@@ -30,6 +31,8 @@ class SampledEstimator(SettingsModule):
 
     #: The native solvers of the structures to which the estimator applies.
     applies_to: ClassVar[tuple[type[Solver], ...]]
+    #: The op that draws the samples.
+    _op: ClassVar[OpOverload]
 
     def __init__(
         self,
@@ -80,10 +83,22 @@ class SampledEstimator(SettingsModule):
             )
         if mask is not None:
             check_mask(owner, mask, theta)
-        z = self._samples(hide(theta, mask), k, key)
-        if self.output == "mean":
-            return z.mean(-2)
-        return z.reshape(-1, z.shape[-1]) if self.output == "flat" else z
+        if not self.noisy:
+            key = None
+        elif key is None:
+            key = draw_key(theta, generator=self.generator)
+        else:
+            check_tensor(owner, "key", key)
+        return self._op(
+            theta,
+            mask,
+            k if isinstance(k, Tensor) else None,
+            key,
+            *self._structure(k),
+            self.nb_samples,
+            self.output,
+            *self._relaxation(),
+        )
 
     @property
     def noisy(self) -> bool:
@@ -93,50 +108,13 @@ class SampledEstimator(SettingsModule):
     def extra_repr(self) -> str:
         return f"{self.solver}, nb_samples={self.nb_samples}, output={self.output!r}"
 
-    @abstractmethod
-    def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
-        """z [*batch, S, n] for scores [*batch, n], theta with masked entries -inf."""
+    def _structure(self, k: Tensor | int | None) -> tuple[str, list[int]]:
+        """`solver` and `solver_args` of the op; an int k takes the place of the solver's."""
+        name, arguments = self.solver.layer_arguments()
+        if k is None or isinstance(k, Tensor):
+            return name, arguments
+        return name, [check_int(type(self).__name__, "k", k, 0)]
 
-    def _key(self, theta: Tensor, key: Tensor | None) -> Tensor:
-        if key is None:
-            return draw_key(theta, generator=self.generator)
-        check_tensor(type(self).__name__, "key", key)
-        return key.to(theta.device)
-
-    def _gumbel(self, scores: Tensor, key: Tensor | None, draws: int | None = None) -> Tensor:
-        """[*batch, S, n], or [*batch, S, draws, n]: zeros, S = 1, where nothing is sampled."""
-        *batch, n = scores.shape
-        instance = (n,) if draws is None else (draws, n)
-        if not self.noisy:
-            return scores.new_zeros(*batch, 1, *instance)
-        drawn = sample_noise(
-            Gumbel(),
-            (*batch, *instance),
-            self._key(scores, key),
-            instance_dims=len(instance),
-            nb_samples=self.nb_samples,
-        )
-        return drawn.to(scores.dtype)
-
-    def _perturbed(self, scores: Tensor, key: Tensor | None) -> Tensor:
-        """scores + Gumbel noise [*batch, S, n]."""
-        return scores.unsqueeze(-2) + self._gumbel(scores, key)
-
-    def _solved(self, x: Tensor, k: Tensor | int | None) -> Tensor:
-        """The hard solution of x [*batch, S, n]."""
-        return self.solver.solve_rows(x.detach(), k=per_sample(k))[0]
-
-
-def hide(theta: Tensor, mask: Tensor | None) -> Tensor:
-    """theta with masked entries -inf."""
-    return theta if mask is None else theta.masked_fill(~mask, -torch.inf)
-
-
-def straight_through(hard: Tensor, soft: Tensor) -> Tensor:
-    """The value of hard with the gradient of soft."""
-    return hard.detach() + (soft - soft.detach())
-
-
-def per_sample(k: Tensor | int | None) -> Tensor | int | None:
-    """k per row of the batch as k per sample."""
-    return k.unsqueeze(-1) if isinstance(k, Tensor) else k
+    def _relaxation(self) -> tuple[Tensor, bool] | tuple[()]:
+        """`temperature` and `hard`, of relaxations alone."""
+        return ()

@@ -28,7 +28,7 @@ from torch import Generator, Tensor
 
 from aimle import exact
 from aimle._settings import check_choice, check_theta
-from aimle.estimate.sampled import SampledEstimator, hide
+from aimle.estimate.sampled import SampledEstimator
 from aimle.exact import _CLOSED_FORM
 from aimle.layers import AIMLE, Output, Sense
 from aimle.noise import Noise
@@ -46,6 +46,7 @@ class SFE(SampledEstimator):
     """
 
     applies_to = _CLOSED_FORM
+    _op = torch.ops.aimle.sfe.default
 
     def __init__(
         self,
@@ -72,12 +73,6 @@ class SFE(SampledEstimator):
                 f"{nb_samples}"
             )
         self.baseline = baseline
-
-    def _samples(self, scores: Tensor, k: Tensor | int | None, key: Tensor | None) -> Tensor:
-        fixed = scores.detach()
-        if not self.noisy:
-            return self._solved(fixed.unsqueeze(-2), k)
-        return exact.sample(self.solver, fixed, self._key(scores, key), self.nb_samples, k=k)
 
     def surrogate(
         self,
@@ -219,6 +214,11 @@ def _by_sample(owner: str, losses: Tensor, z: Tensor) -> Tensor:
             f"shape {tuple(losses.shape)}"
         )
     return losses.reshape(z.shape[:-1])
+
+
+def hide(theta: Tensor, mask: Tensor | None) -> Tensor:
+    """theta with masked entries -inf."""
+    return theta if mask is None else theta.masked_fill(~mask, -torch.inf)
 
 
 class _ScaleGradient(torch.autograd.Function):
