@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import aimle
 from aimle import exact
 from aimle._defaults import noise_for, temperature_for, varies
-from aimle.estimate.perturbed import _perturbed_solutions, _score
+from aimle.estimate.perturbed import _perturbed_solutions
 from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
 from aimle.solvers import Argmax, GridPath, SpanningTree, TopK
 
@@ -127,7 +127,10 @@ def _model_gradient(solver, noise, tau: float, theta: Tensor, loss: Loss, sample
     )
     weights = centred.reshape(samples, -1, 1)
     # The weights add up to zero, so that a constant of the score does not matter: Gumbel's 1.
-    score = eps.neg_().exp_().neg_() if isinstance(noise, Gumbel) else _score(noise, eps)
+    if isinstance(noise, Gumbel):
+        score = eps.neg_().exp_().neg_()
+    else:
+        score = torch.ops.aimle.noise_score.default(eps, noise.name)
     score = score.reshape(*weights.shape[:2], -1)
     # A sum over samples for each example, without a tensor of the size of the noise.
     total = torch.einsum("sbo,sbn->bn", weights.to(score.dtype), score)

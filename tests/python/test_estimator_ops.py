@@ -1,5 +1,7 @@
 """The composed estimators as ops: PyTorch's own checks, symbolic sizes, torch.export."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -19,7 +21,7 @@ SOLVERS = {
     "sfe": aimle.TopK(2),
 }
 RELAXATIONS = ("gumbel_softmax", "softsub", "l2x", "sst")
-EVERY = list(SOLVERS)
+EVERY = [*SOLVERS, "dpo", "aimle_covariance"]
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +54,62 @@ def test_opcheck_of_samples(name: str):
         opcheck(op, (theta, *rest))
 
 
+def test_opcheck_of_surrogates():
+    theta, z = scores(4, 5).requires_grad_(), aimle.TopK(2)(scores(4, 3, 5))
+    f = scores(4, 3).requires_grad_()
+    for rows in ((None, None), (torch.arange(5) < 5, torch.tensor([2, 2, 2, 2]))):
+        for leave_one_out in (False, True):
+            settings = (*rows, "topk", [2], leave_one_out)
+            opcheck(ops.sfe_surrogate.default, (theta, z, f, *settings))
+            flat = (theta, z.flatten(0, 1), f.flatten(), *settings)
+            opcheck(ops.sfe_surrogate.default, flat)
+    for samples in (3, 1):  # one sample has no covariance
+        call = (theta, z[:, :samples], f[:, :samples], 0.5, 0.7, "min", 1)
+        opcheck(ops.covariance_surrogate.default, call)
+    opcheck(ops.scale_gradient.default, (theta, 0.25))
+
+
+@pytest.mark.parametrize("noise", ["normal", "gumbel", "logistic"])
+def test_opcheck_of_perturbed_optimisers(noise: str):
+    theta, eps, target = scores(4, 5).requires_grad_(), scores(3, 4, 5), scores(4, 5)
+    opcheck(ops.perturbed_scores.default, (theta, eps, 0.7, "max"))
+    opcheck(ops.noise_score.default, (eps, noise))
+    z, mask = aimle.TopK(2)(theta + eps), torch.arange(5) < 4
+    for sense, dims in (("max", 1), ("min", 2)):
+        solutions = (eps, z, mask)
+        for flag in (False, True):
+            opcheck(ops.dpo.default, (theta, *solutions, noise, 0.7, sense, dims, flag))
+            call = (theta, target, *solutions, 0.7, sense, dims, flag)
+            opcheck(ops.fenchel_young.default, call)
+
+
+def by_sorting(x: Tensor) -> Tensor:
+    return torch.zeros_like(x).scatter(-1, x.topk(2).indices, 1.0)
+
+
+@pytest.mark.parametrize("name", ["dpo", "fenchel_young"])
+def test_callables_have_the_gradient_of_native_solvers_in_one_graph(name: str):
+    target = aimle.TopK(2)(scores(9, 6))
+
+    def value_with(solver: aimle.Solver | Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
+        layer = aimle.DPO(solver)
+
+        def value(theta: Tensor) -> Tensor:
+            if name == "dpo":
+                return layer(theta, key=KEY) * torch.arange(6)
+            wanted = target[: len(theta)]
+            return aimle.perturbed_fenchel_young_loss(theta, wanted, solver, nb_samples=3, key=KEY)
+
+        return value
+
+    native, callable_ = value_with(aimle.TopK(2)), value_with(by_sorting)
+    compiled = [torch.compile(f, fullgraph=True, backend="aot_eager") for f in (native, callable_)]
+    for batch in (4, 9, 7):  # compiled for one size, then for all
+        expected = gradient(native, scores(batch, 6))
+        for function in (callable_, *compiled):
+            torch.testing.assert_close(gradient(function, scores(batch, 6)), expected)
+
+
 def losses(layer: nn.Module, theta: Tensor) -> Tensor:
     z = layer(theta, key=KEY)
     f = (z**2 * torch.arange(z.shape[-1])).sum(-1)
@@ -66,19 +124,18 @@ def gradient(function, theta: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_one_compiled_graph_serves_every_size(name: str):
-    layer = aimle.estimator(name, SOLVERS[name], nb_samples=3)
-    graphs = []
+    settings = {"alpha_range": (1.0, 1.0)} if name == "aimle_covariance" else {}
+    layer = aimle.estimator(name, SOLVERS.get(name, aimle.TopK(2)), nb_samples=3, **settings)
 
-    def backend(graph: torch.fx.GraphModule, inputs: list[Tensor]):
-        graphs.append(graph)
-        return torch._dynamo.backends.registry.lookup_backend("aot_eager")(graph, inputs)
+    def step(theta: Tensor) -> Tensor:
+        return losses(layer, theta)
 
-    step = torch.compile(lambda x: losses(layer, x), fullgraph=True, dynamic=True, backend=backend)
-    for sizes in ((4, 6), (5, 6), (9, 6)):
-        theta = scores(*sizes)
-        expected = gradient(lambda x: losses(layer, x), theta)
-        torch.testing.assert_close(gradient(step, theta), expected)
-    assert len(graphs) == 1
+    compiled = torch.compile(step, fullgraph=True, dynamic=True, backend="aot_eager")
+    for batch, stance in ((4, "default"), (5, "fail_on_recompile"), (9, "fail_on_recompile")):
+        theta = scores(batch, 6)
+        with torch.compiler.set_stance(stance):
+            got = gradient(compiled, theta)
+        torch.testing.assert_close(got, gradient(step, theta))
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -86,7 +143,7 @@ def test_estimators_export_with_a_symbolic_batch(name: str):
     class Net(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.layer = aimle.estimator(name, SOLVERS[name], nb_samples=3)
+            self.layer = aimle.estimator(name, SOLVERS.get(name, aimle.TopK(2)), nb_samples=3)
 
         def forward(self, theta: Tensor, key: Tensor) -> Tensor:
             return self.layer(theta, key=key)

@@ -6,11 +6,15 @@
 //
 //   y(theta) = E MAP(theta + tau eps),    dy/dtheta = E[ z nu'(eps)' ] / tau
 //
-//   dpo   (1/S) sum_s z_s forward, and backward g = (1/S) sum_s <d, z_s - b_s> nu'(eps_s) / tau
-//   with
-//         b_s = 0 or the mean of the other samples (leave-one-out), which keeps it unbiased for the
-//         Jacobian of y and cuts its variance. Any solver; no second solve. Normal: nu' = eps;
-//         Gumbel: 1 - e^-eps; Logistic: tanh(eps / 2).
+//   dpo   (1/S) sum_s z_s forward, and backward
+//
+//           g = (1/S) sum_s <d, z_s - b_s> nu'(eps_s) / tau
+//
+//         with b_s = 0 or the mean of the other samples (leave-one-out), which keeps it unbiased
+//         for the Jacobian of y and cuts its variance. Any solver; no second solve. Normal: nu' =
+//         eps; Gumbel: 1 - e^-eps; Logistic: tanh(eps / 2).
+#include "aimle/torch/estimate/perturbed.h"
+
 #include <ATen/ops/rsub.h>
 #include <ATen/ops/where.h>
 #include <c10/util/Exception.h>
@@ -35,21 +39,65 @@ std::vector<int64_t> trailing(int64_t dims) {
 
 double sign(Sense sense) { return sense == Sense::kMin ? -1.0 : 1.0; }
 
+/// theta where it is finite and not masked, zero elsewhere.
+at::Tensor free_entries(const at::Tensor& theta, const std::optional<at::Tensor>& mask) {
+  const at::Tensor finite = theta.isfinite();
+  return at::where(mask ? finite.logical_and(*mask) : finite, theta, 0.0);
+}
+
+}  // namespace
+
+at::Tensor perturbed_scores(const at::Tensor& theta, const at::Tensor& eps, double temperature,
+                            Sense sense) {
+  return theta.detach().add(eps.mul(sign(sense) * temperature));
+}
+
+at::Tensor noise_score(NoiseKind noise, const at::Tensor& eps) {
+  if (noise == NoiseKind::kNormal) return eps;
+  return noise == NoiseKind::kGumbel ? at::rsub(eps.neg().exp(), 1) : eps.div(2).tanh();
+}
+
+at::Tensor perturbed_mean(const at::Tensor& theta, const PerturbedSolutions& solutions,
+                          const std::optional<at::Tensor>& mask, NoiseKind noise,
+                          bool leave_one_out) {
+  const at::Tensor& z = solutions.z;
+  const at::Tensor mean = z.mean(0);
+  const auto count = static_cast<double>(z.sym_size(0).guard_int(__FILE__, __LINE__));
+  const at::Tensor centred = leave_one_out ? z.sub(mean).mul(count / (count - 1)) : z;
+  const at::Tensor weights =
+      noise_score(noise, solutions.eps).mul(sign(solutions.sense) / solutions.temperature);
+  const at::Tensor inner = weights.mul(free_entries(theta, mask))
+                               .sum(trailing(solutions.instance_dims), /*keepdim=*/true);
+  return straight_through(mean, centred.mul(inner).mean(0));
+}
+
+at::Tensor fenchel_young(const at::Tensor& theta, const at::Tensor& target,
+                         const PerturbedSolutions& solutions, const std::optional<at::Tensor>& mask,
+                         bool clips) {
+  const at::Tensor scores =
+      free_entries(solutions.sense == Sense::kMin ? theta.neg() : theta, mask);
+  at::Tensor perturbed = scores.add(solutions.eps.mul(solutions.temperature));
+  at::Tensor of_target = scores;
+  if (clips) {
+    const at::Tensor seen = perturbed.clamp_max(0);  // minus the costs that the solver saw
+    of_target = scores.add(seen.sub(perturbed).mean(0));
+    perturbed = seen;
+  }
+  const at::Tensor values = perturbed.mul(solutions.z).mean(0).sub(of_target.mul(target));
+  return values.sum(trailing(solutions.instance_dims));
+}
+
+namespace {
+
 /// Solutions of x [..., *instance], costs where sense is kMin.
 at::Tensor solve_in(Sense sense, const SolverSpec& solver, const at::Tensor& x,
                     const LayerCall& call) {
   return solve(solver, solver.sense == sense ? x : x.neg(), {.mask = call.mask, .k = call.k});
 }
 
-/// eps and z, [S, *batch, *instance].
-struct Perturbed {
-  at::Tensor eps;
-  at::Tensor z;
-};
-
-Perturbed perturb(const at::Tensor& theta, const SolverSpec& solver,
-                  const PerturbationOptions& options, const LayerCall& call,
-                  const std::optional<at::Generator>& generator) {
+PerturbedSolutions perturb(const at::Tensor& theta, const SolverSpec& solver,
+                           const PerturbationOptions& options, const LayerCall& call,
+                           const std::optional<at::Generator>& generator) {
   const Sense sense = options.sense.value_or(solver.sense);
   const at::Tensor key = call.key ? call.key->to(theta.device()) : draw_key(theta, generator);
   const int64_t split = theta.dim() - solver.instance_dims();
@@ -58,20 +106,12 @@ Perturbed perturb(const at::Tensor& theta, const SolverSpec& solver,
                                       sizes.slice(split))
                              .movedim(split, 0)
                              .to(theta.scalar_type());
-  const at::Tensor x = theta.detach().add(eps.mul(sign(sense) * options.temperature));
-  return {.eps = eps, .z = solve_in(sense, solver, x, call)};
-}
-
-/// theta where it is finite and not masked, zero elsewhere.
-at::Tensor free_entries(const at::Tensor& theta, const LayerCall& call) {
-  const at::Tensor finite = theta.isfinite();
-  return at::where(call.mask ? finite.logical_and(*call.mask) : finite, theta, 0.0);
-}
-
-/// nu'(eps).
-at::Tensor score(NoiseKind noise, const at::Tensor& eps) {
-  if (noise == NoiseKind::kNormal) return eps;
-  return noise == NoiseKind::kGumbel ? at::rsub(eps.neg().exp(), 1) : eps.div(2).tanh();
+  const at::Tensor x = perturbed_scores(theta, eps, options.temperature, sense);
+  return {.eps = eps,
+          .z = solve_in(sense, solver, x, call),
+          .temperature = options.temperature,
+          .sense = sense,
+          .instance_dims = solver.instance_dims()};
 }
 
 /// Whether the solver takes costs below zero as zero.
@@ -122,15 +162,10 @@ class Dpo final : public Estimator {
     const auto vertices = vertices_of(solver_, given);
     const at::Tensor theta = fold(given, vertices);
     const LayerCall call = fold(given_call, vertices);
-    const auto [eps, z] = perturb(theta, solver_, perturbation_, call, generator_);
-    const at::Tensor mean = z.mean(0);
-    const auto count = static_cast<double>(perturbation_.nb_samples);
-    const at::Tensor centred = leave_one_out_ ? z.sub(mean).mul(count / (count - 1)) : z;
-    const at::Tensor weights =
-        score(perturbation_.noise.kind, eps).mul(sign(sense) / perturbation_.temperature);
-    const at::Tensor inner = weights.mul(free_entries(theta, call))
-                                 .sum(trailing(solver_.instance_dims()), /*keepdim=*/true);
-    return spread(straight_through(mean, centred.mul(inner).mean(0)), vertices);
+    const PerturbedSolutions solutions = perturb(theta, solver_, perturbation_, call, generator_);
+    return spread(
+        perturbed_mean(theta, solutions, call.mask, perturbation_.noise.kind, leave_one_out_),
+        vertices);
   }
 
  private:
@@ -164,17 +199,8 @@ at::Tensor perturbed_fenchel_young_loss(const at::Tensor& given, const at::Tenso
   const at::Tensor target =
       vertices ? fold(given_target.to(given.scalar_type()), vertices).div(2) : given_target;
   const LayerCall call = fold(given_call, vertices);
-  const auto [eps, z] = perturb(theta, solver, options, call, std::nullopt);
-  const at::Tensor scores = free_entries(sense == Sense::kMin ? theta.neg() : theta, call);
-  at::Tensor perturbed = scores.add(eps.mul(options.temperature));
-  at::Tensor of_target = scores;
-  if (clips(solver)) {
-    const at::Tensor seen = perturbed.clamp_max(0);  // minus the costs that the solver saw
-    of_target = scores.add(seen.sub(perturbed).mean(0));
-    perturbed = seen;
-  }
-  const at::Tensor values = perturbed.mul(z).mean(0).sub(of_target.mul(target));
-  return values.sum(trailing(solver.instance_dims()));
+  const PerturbedSolutions solutions = perturb(theta, solver, options, call, std::nullopt);
+  return fenchel_young(theta, target, solutions, call.mask, clips(solver));
 }
 
 }  // namespace aimle

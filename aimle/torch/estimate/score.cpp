@@ -8,6 +8,8 @@
 //   aimle_covariance  (1 - share) times AIMLE plus share times Cov(f, z) / tau, the covariance of
 //                     losses and solutions over the S >= 2 perturbed samples. Under Gumbel noise
 //                     the covariance is unbiased for argmax, and close to it for others.
+#include "aimle/torch/estimate/score.h"
+
 #include <ATen/ops/where.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -26,24 +28,81 @@ at::Tensor inner_product(const at::Tensor& theta, const at::Tensor& z) {
   return at::where(theta.isfinite(), theta, 0.0).unsqueeze(-2).mul(z).sum(-1);
 }
 
-/// Zero, with the gradient of x.
-at::Tensor gradient_only(const at::Tensor& x) { return x.sub(x.detach()); }
-
 /// z of any output but the mean as [*batch, S, n], for theta [*batch, n].
 at::Tensor by_example(const at::Tensor& theta, const at::Tensor& z) {
-  std::vector<int64_t> sizes = theta.sizes().vec();
+  std::vector<c10::SymInt> sizes = theta.sym_sizes().vec();
   sizes.insert(sizes.end() - 1, -1);
-  return z.detach().reshape(sizes);
+  return z.detach().reshape_symint(sizes);
 }
 
 /// The losses' values as [*batch, S].
-at::Tensor by_sample(const std::string& name, const at::Tensor& losses, const at::Tensor& z) {
-  const at::IntArrayRef sizes = z.sizes().slice(0, z.dim() - 1);
-  TORCH_CHECK_VALUE(losses.numel() == c10::multiply_integers(sizes), "[aimle::", name,
+at::Tensor by_sample(const char* name, const at::Tensor& losses, const at::Tensor& z) {
+  const c10::SymIntArrayRef sizes = z.sym_sizes().slice(0, z.dim() - 1);
+  TORCH_CHECK_VALUE(losses.sym_numel() == c10::multiply_integers(sizes), "[aimle::", name,
                     "] expected a loss for every sample, ", sizes, ", but got shape ",
-                    losses.sizes());
-  return losses.detach().reshape(sizes);
+                    losses.sym_sizes());
+  return losses.detach().reshape_symint(sizes);
 }
+
+/// S of z [*batch, S, n].
+double samples_of(const at::Tensor& z) {
+  return static_cast<double>(z.sym_size(-2).guard_int(__FILE__, __LINE__));
+}
+
+/// f [*batch, S] minus the mean over the samples, times scale.
+at::Tensor centred(const at::Tensor& f, double scale) {
+  return f.sub(f.mean(-1, /*keepdim=*/true)).mul(scale);
+}
+
+/// The losses, with the gradient of their terms [*batch, S].
+at::Tensor with_gradient_of(const at::Tensor& losses, const at::Tensor& terms) {
+  return losses.add(terms.sub(terms.detach()).reshape_symint(losses.sym_sizes()));
+}
+
+struct ScaleGradient : torch::autograd::Function<ScaleGradient> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
+                            double scale) {
+    context->saved_data["scale"] = scale;
+    return x.view_as(x);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& gradients) {
+    return {gradients[0].mul(context->saved_data["scale"].toDouble()), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor sfe_samples(const SampleRequest& request) { return exact_or_solved(request); }
+
+at::Tensor sfe_surrogate(const SolverSpec& solver, const at::Tensor& theta, const at::Tensor& z,
+                         const at::Tensor& losses, const RowLimits& rows, bool leave_one_out) {
+  const at::Tensor scores = hide(theta, rows.mask);
+  const at::Tensor solutions = by_example(theta, z);
+  const at::Tensor log_z = log_partition(solver, scores, {.k = rows.k}).unsqueeze(-1);
+  at::Tensor f = by_sample("sfe", losses, solutions);
+  const double count = samples_of(solutions);
+  if (leave_one_out && count > 1) f = centred(f, count / (count - 1));
+  return with_gradient_of(losses, f.mul(inner_product(scores, solutions).sub(log_z)));
+}
+
+at::Tensor covariance_surrogate(const at::Tensor& theta, const at::Tensor& z,
+                                const at::Tensor& losses, const CovarianceSettings& settings) {
+  const at::Tensor rows = theta.flatten(-settings.instance_dims);
+  const at::Tensor solutions = by_example(rows, z);
+  const double count = samples_of(solutions);
+  if (count < 2) return losses.clone();
+  const at::Tensor f = by_sample("aimle_covariance", losses, solutions);
+  double scale = settings.share * count / ((count - 1) * settings.temperature);
+  if (settings.sense == Sense::kMin) scale = -scale;
+  return with_gradient_of(losses, centred(f, scale).mul(inner_product(rows, solutions)));
+}
+
+at::Tensor scale_gradient(const at::Tensor& x, double scale) {
+  return ScaleGradient::apply(x, scale);
+}
+
+namespace {
 
 void refuse_mean(const std::string& name, const EstimatorOptions& options) {
   TORCH_CHECK_VALUE(options.output.value_or("samples") != "mean", "[aimle::", name,
@@ -64,33 +123,12 @@ class Sfe final : public Sampled {
 
   at::Tensor surrogate(const at::Tensor& theta, const at::Tensor& z, const at::Tensor& losses,
                        const LayerCall& call) const override {
-    const at::Tensor scores = hide(theta, call.mask);
-    const at::Tensor rows = by_example(theta, z);
-    const at::Tensor log_z = log_partition(solver(), scores, {.k = call.k}).unsqueeze(-1);
-    at::Tensor f = by_sample(name(), losses, rows);
-    const auto count = static_cast<double>(f.size(-1));
-    if (leave_one_out_ && count > 1) {
-      f = f.sub(f.mean(-1, /*keepdim=*/true)).mul(count / (count - 1));
-    }
-    const at::Tensor score = inner_product(scores, rows).sub(log_z);
-    return losses.add(gradient_only(f.mul(score)).reshape(losses.sizes()));
+    return sfe_surrogate(solver(), theta, z, losses, {.mask = call.mask, .k = call.k},
+                         leave_one_out_);
   }
 
  private:
   bool leave_one_out_;
-};
-
-/// x, with its gradient scaled.
-struct ScaleGradient : torch::autograd::Function<ScaleGradient> {
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
-                            double scale) {
-    context->saved_data["scale"] = scale;
-    return x.view_as(x);
-  }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 const torch::autograd::variable_list& gradients) {
-    return {gradients[0].mul(context->saved_data["scale"].toDouble()), at::Tensor()};
-  }
 };
 
 class CovarianceAimle final : public LayerEstimator {
@@ -107,22 +145,17 @@ class CovarianceAimle final : public LayerEstimator {
   }
 
   at::Tensor forward(const at::Tensor& theta, const LayerCall& call) const override {
-    return LayerEstimator::forward(ScaleGradient::apply(theta, 1.0 - share_), call);
+    return LayerEstimator::forward(scale_gradient(theta, 1.0 - share_), call);
   }
 
   at::Tensor surrogate(const at::Tensor& theta, const at::Tensor& z, const at::Tensor& losses,
                        const LayerCall&) const override {
     const SolverSpec& solver = options().solver;
-    const at::Tensor rows = theta.flatten(-solver.instance_dims());
-    const at::Tensor solutions = by_example(rows, z);
-    const auto count = static_cast<double>(solutions.size(-2));
-    if (count < 2) return losses;
-    const at::Tensor f = by_sample(name(), losses, solutions);
-    double scale = share_ * count / ((count - 1) * *options().theta_noise_temperature);
-    if (options().sense.value_or(solver.sense) == Sense::kMin) scale = -scale;
-    const at::Tensor centred = f.sub(f.mean(-1, /*keepdim=*/true));
-    const at::Tensor term = centred.mul(scale).mul(inner_product(rows, solutions));
-    return losses.add(gradient_only(term).reshape(losses.sizes()));
+    return covariance_surrogate(theta, z, losses,
+                                {.share = share_,
+                                 .temperature = *options().theta_noise_temperature,
+                                 .sense = options().sense.value_or(solver.sense),
+                                 .instance_dims = solver.instance_dims()});
   }
 
  private:
@@ -130,8 +163,6 @@ class CovarianceAimle final : public LayerEstimator {
 };
 
 }  // namespace
-
-at::Tensor sfe_samples(const SampleRequest& request) { return exact_or_solved(request); }
 
 std::unique_ptr<Estimator> build_sfe(const EstimatorInfo& info, SolverSpec solver,
                                      const EstimatorOptions& options) {

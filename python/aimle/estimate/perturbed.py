@@ -38,6 +38,8 @@ from aimle.layers import Sense
 from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
 from aimle.solvers import GridPath, Solver, check_solver, resolve_sense
 
+_ops = torch.ops.aimle
+
 
 class DPO(SettingsModule):
     """The mean of perturbed solutions, [*batch, *instance] -> the same shape; see the module.
@@ -116,15 +118,18 @@ class DPO(SettingsModule):
             key,
             dims,
         )
-        mean = z.mean(0)
-        centred = z
-        if self.variance_reduction == "leave_one_out":
-            centred = (z - mean) * (self.nb_samples / (self.nb_samples - 1))
-        sign = -1.0 if self.sense == "min" else 1.0
-        score = _score(self.noise, eps) * (sign / self.temperature)
-        free = torch.isfinite(theta) if mask is None else torch.isfinite(theta) & mask
-        inner = (score * torch.where(free, theta, 0.0)).sum(tuple(range(-dims, 0)), keepdim=True)
-        return spread(straight_through(mean, (centred * inner).mean(0)), vertices)
+        mean = _ops.dpo.default(
+            theta,
+            eps,
+            z,
+            mask,
+            self.noise.name,
+            self.temperature,
+            self.sense,
+            dims,
+            self.variance_reduction == "leave_one_out",
+        )
+        return spread(mean, vertices)
 
     def extra_repr(self) -> str:
         return (
@@ -161,6 +166,7 @@ def perturbed_fenchel_young_loss(
     """
     nb_samples = check_int("perturbed_fenchel_young_loss", "nb_samples", nb_samples, 1)
     check_positive("perturbed_fenchel_young_loss", "temperature", temperature)
+    temperature = float(temperature)
     check_theta("perturbed_fenchel_young_loss", theta)
     check_solver("perturbed_fenchel_young_loss", solver)
     check_tensor("perturbed_fenchel_young_loss", "target", target)
@@ -182,15 +188,9 @@ def perturbed_fenchel_young_loss(
     eps, z = _perturbed_solutions(
         solver, sense, noise, temperature, nb_samples, theta, mask, k, key, dims
     )
-    free = torch.isfinite(theta) if mask is None else torch.isfinite(theta) & mask
-    signed = torch.where(free, -theta if sense == "min" else theta, 0.0)
-    perturbed = signed + temperature * eps
-    of_target = signed
-    if _clips(solver):
-        seen = perturbed.clamp(max=0.0)  # minus the costs that the solver saw
-        perturbed, of_target = seen, signed + (seen - perturbed).mean(0)
-    values = (perturbed * z).mean(0) - of_target * target
-    return values.sum(tuple(range(-dims, 0)))
+    return _ops.fenchel_young.default(
+        theta, target, eps, z, mask, temperature, sense, dims, _clips(solver)
+    )
 
 
 def _perturbed_solutions(
@@ -199,8 +199,7 @@ def _perturbed_solutions(
     """eps and z, [S, *batch, *instance]."""
     eps = sample_noise(noise, theta.shape, key, instance_dims=dims, nb_samples=nb_samples)
     eps = eps.movedim(theta.dim() - dims, 0).to(theta.dtype)
-    sign = -1.0 if sense == "min" else 1.0
-    x = theta.detach() + (sign * temperature) * eps
+    x = _ops.perturbed_scores.default(theta, eps, temperature, sense)
     return eps, _solve(solver, sense, x, mask, k, dims)
 
 
@@ -219,18 +218,6 @@ def _solve(solver, sense: Sense, x: Tensor, mask, k, dims: int) -> Tensor:
 def _clips(solver: object) -> bool:
     """Whether the solver takes costs below zero as zero."""
     return isinstance(solver, GridPath) and solver.negative == "clip"
-
-
-def _score(noise: Noise, eps: Tensor) -> Tensor:
-    """nu'(eps)."""
-    if isinstance(noise, Normal):
-        return eps
-    return 1 - torch.exp(-eps) if isinstance(noise, Gumbel) else torch.tanh(eps / 2)
-
-
-def straight_through(hard: Tensor, soft: Tensor) -> Tensor:
-    """The value of hard with the gradient of soft."""
-    return hard.detach() + (soft - soft.detach())
 
 
 def _with_density(owner: str, noise: Noise | str | None) -> Noise:

@@ -76,11 +76,7 @@ class SampledEstimator(SettingsModule):
         """
         owner = type(self).__name__
         check_theta(owner, theta)
-        if k is not None and not isinstance(self.solver, TopK):
-            raise TypeError(
-                f"[aimle.{owner}] takes k with aimle.TopK only: {type(self.solver).__name__} has "
-                "no number of entries to choose"
-            )
+        structure = self._structure(k)
         if mask is not None:
             check_mask(owner, mask, theta)
         if not self.noisy:
@@ -94,7 +90,7 @@ class SampledEstimator(SettingsModule):
             mask,
             k if isinstance(k, Tensor) else None,
             key,
-            *self._structure(k),
+            *structure,
             self.nb_samples,
             self.output,
             *self._relaxation(),
@@ -110,10 +106,16 @@ class SampledEstimator(SettingsModule):
 
     def _structure(self, k: Tensor | int | None) -> tuple[str, list[int]]:
         """`solver` and `solver_args` of the op; an int k takes the place of the solver's."""
+        owner = type(self).__name__
+        if k is not None and not isinstance(self.solver, TopK):
+            raise TypeError(
+                f"[aimle.{owner}] takes k with aimle.TopK only: {type(self.solver).__name__} has "
+                "no number of entries to choose"
+            )
         name, arguments = self.solver.layer_arguments()
         if k is None or isinstance(k, Tensor):
             return name, arguments
-        return name, [check_int(type(self).__name__, "k", k, 0)]
+        return name, [check_int(owner, "k", k, 0)]
 
     def _relaxation(self) -> tuple[Tensor, bool] | tuple[()]:
         """`temperature` and `hard`, of relaxations alone."""

@@ -26,7 +26,6 @@ from typing import Literal
 import torch
 from torch import Generator, Tensor
 
-from aimle import exact
 from aimle._settings import check_choice, check_theta
 from aimle.estimate.sampled import SampledEstimator
 from aimle.exact import _CLOSED_FORM
@@ -34,6 +33,8 @@ from aimle.layers import AIMLE, Output, Sense
 from aimle.noise import Noise
 from aimle.solvers import Solver
 from aimle.targets import Rule, Scale, Scope, Target
+
+_ops = torch.ops.aimle
 
 
 class SFE(SampledEstimator):
@@ -46,7 +47,7 @@ class SFE(SampledEstimator):
     """
 
     applies_to = _CLOSED_FORM
-    _op = torch.ops.aimle.sfe.default
+    _op = _ops.sfe.default
 
     def __init__(
         self,
@@ -84,14 +85,15 @@ class SFE(SampledEstimator):
         k: Tensor | int | None = None,
     ) -> Tensor:
         """losses, one per sample, with the gradient of theta; mask and k as for z."""
-        scores = hide(theta, mask)
-        by_example = z.detach().reshape(*theta.shape[:-1], -1, theta.shape[-1])
-        log_z = exact.log_partition(self.solver, scores, k=k).unsqueeze(-1)
-        score = _inner(scores, by_example) - log_z
-        f = _by_sample("SFE", losses, by_example).detach()
-        if self.baseline == "leave_one_out" and f.shape[-1] > 1:
-            f = (f - f.mean(-1, keepdim=True)) * (f.shape[-1] / (f.shape[-1] - 1))
-        return losses + _gradient_only(f * score).reshape(losses.shape)
+        return _ops.sfe_surrogate.default(
+            theta,
+            z,
+            losses,
+            mask,
+            k if isinstance(k, Tensor) else None,
+            *self._structure(k),
+            self.baseline == "leave_one_out",
+        )
 
 
 class CovarianceAIMLE(AIMLE):
@@ -165,27 +167,19 @@ class CovarianceAIMLE(AIMLE):
             )
         if self.noise is None or self.theta_noise_temperature == 0:
             raise ValueError("[aimle.CovarianceAIMLE] needs noise: all samples would be the same")
-        self.share = share
+        self.share = float(share)
 
     def forward(self, theta: Tensor, *args, **kwargs) -> Tensor:
         """As for AIMLE."""
         check_theta(type(self).__name__, theta)
-        return super().forward(_scale_gradient(theta, 1 - self.share), *args, **kwargs)
+        return super().forward(_ops.scale_gradient.default(theta, 1 - self.share), *args, **kwargs)
 
     def surrogate(self, theta: Tensor, z: Tensor, losses: Tensor) -> Tensor:
         """losses, one per sample, with the covariance's part of the gradient of theta."""
         dims = getattr(self.solver, "instance_dims", theta.dim() - 1)
-        rows = theta.flatten(-dims)
-        by_example = z.detach().reshape(*rows.shape[:-1], -1, rows.shape[-1])
-        samples = by_example.shape[-2]
-        if samples < 2:
-            return losses
-        f = _by_sample("CovarianceAIMLE", losses, by_example).detach()
-        scale = self.share * samples / ((samples - 1) * self.theta_noise_temperature)
-        if self.sense == "min":
-            scale = -scale
-        term = scale * (f - f.mean(-1, keepdim=True)) * _inner(rows, by_example)
-        return losses + _gradient_only(term).reshape(losses.shape)
+        return _ops.covariance_surrogate.default(
+            theta, z, losses, self.share, float(self.theta_noise_temperature), self.sense, dims
+        )
 
 
 def _refuse_mean(owner: str, output: Output) -> None:
@@ -194,44 +188,3 @@ def _refuse_mean(owner: str, output: Output) -> None:
             f"[aimle.{owner}] expected output to be 'samples' or 'flat' but got 'mean': it needs "
             "the loss of every sample"
         )
-
-
-def _inner(theta: Tensor, z: Tensor) -> Tensor:
-    """<theta, z> over the finite entries of theta [*batch, n], for z [*batch, S, n]."""
-    return (torch.where(torch.isfinite(theta), theta, 0.0).unsqueeze(-2) * z).sum(-1)
-
-
-def _gradient_only(x: Tensor) -> Tensor:
-    """Zero, with the gradient of x."""
-    return x - x.detach()
-
-
-def _by_sample(owner: str, losses: Tensor, z: Tensor) -> Tensor:
-    """losses as [*batch, S]."""
-    if losses.numel() != z.shape[:-1].numel():
-        raise ValueError(
-            f"[aimle.{owner}] expected a loss for every sample, {tuple(z.shape[:-1])}, but got "
-            f"shape {tuple(losses.shape)}"
-        )
-    return losses.reshape(z.shape[:-1])
-
-
-def hide(theta: Tensor, mask: Tensor | None) -> Tensor:
-    """theta with masked entries -inf."""
-    return theta if mask is None else theta.masked_fill(~mask, -torch.inf)
-
-
-class _ScaleGradient(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x: Tensor, scale: float) -> Tensor:
-        ctx.scale = scale
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
-        return gradient * ctx.scale, None
-
-
-def _scale_gradient(x: Tensor, scale: float) -> Tensor:
-    """x, with its gradient scaled."""
-    return _ScaleGradient.apply(x, scale)
