@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import aimle
 from aimle import exact
 from aimle._defaults import noise_for, temperature_for, varies
-from aimle.estimate.perturbed import _perturbed_solutions
+from aimle.estimate.perturbed import perturbed_solutions, signed
 from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
 from aimle.solvers import Argmax, GridPath, SpanningTree, TopK
 
@@ -119,12 +119,11 @@ def _model_gradient(solver, noise, tau: float, theta: Tensor, loss: Loss, sample
     sense = getattr(solver, "sense", "max")
     dims = getattr(solver, "instance_dims", theta.dim() - 1)
     key = aimle.draw_key(theta)
-    eps, z = _perturbed_solutions(solver, sense, noise, tau, samples, theta, None, None, key, dims)
+    tau = signed(tau, sense)
+    eps, z = perturbed_solutions(solver, sense, noise, tau, samples, theta, None, None, key, dims)
     place = theta.dim() - dims
     losses = loss(z.movedim(0, place)).detach().movedim(-1, 0)
-    centred = (losses - losses.mean(0)) * (
-        (-1.0 if sense == "min" else 1.0) / (tau * (samples - 1))
-    )
+    centred = (losses - losses.mean(0)) * (1.0 / (tau * (samples - 1)))
     weights = centred.reshape(samples, -1, 1)
     # The weights add up to zero, so that a constant of the score does not matter: Gumbel's 1.
     if isinstance(noise, Gumbel):

@@ -285,13 +285,6 @@ class Identity(STE):
         if mask is not None:
             check_mask(type(self).__name__, mask, theta)
         count = getattr(self.solver, "instance_dims", theta.dim() - 1)
-        dims = tuple(range(-count, 0))
-        keep = torch.isfinite(theta) if mask is None else mask & torch.isfinite(theta)
-        free = torch.where(keep, theta, 0.0)
-        if self.projection in ("mean", "std"):
-            entries = keep.expand_as(theta).sum(dims, keepdim=True).clamp_min(1)
-            free = torch.where(keep, free - free.sum(dims, keepdim=True) / entries, 0.0)
-        if self.projection in ("norm", "std"):
-            norm = free.flatten(-count).norm(dim=-1).clamp_min(torch.finfo(theta.dtype).tiny)
-            free = free / norm.reshape(*norm.shape, *(1,) * count)
-        return super().forward(torch.where(keep, free, theta), *args, mask=mask, **kwargs)
+        name = "none" if self.projection is None else self.projection
+        projected = torch.ops.aimle.project.default(theta, name, count, mask)
+        return super().forward(projected, *args, mask=mask, **kwargs)

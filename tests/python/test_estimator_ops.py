@@ -21,7 +21,7 @@ SOLVERS = {
     "sfe": aimle.TopK(2),
 }
 RELAXATIONS = ("gumbel_softmax", "softsub", "l2x", "sst")
-EVERY = [*SOLVERS, "dpo", "aimle_covariance"]
+EVERY = [*SOLVERS, "dpo", "aimle_covariance", "identity"]
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def test_opcheck_of_surrogates():
             flat = (theta, z.flatten(0, 1), f.flatten(), *settings)
             opcheck(ops.sfe_surrogate.default, flat)
     for samples in (3, 1):  # one sample has no covariance
-        call = (theta, z[:, :samples], f[:, :samples], 0.5, 0.7, "min", 1)
+        call = (theta, z[:, :samples], f[:, :samples], 0.5, -0.7, 1)
         opcheck(ops.covariance_surrogate.default, call)
     opcheck(ops.scale_gradient.default, (theta, 0.25))
 
@@ -72,15 +72,20 @@ def test_opcheck_of_surrogates():
 @pytest.mark.parametrize("noise", ["normal", "gumbel", "logistic"])
 def test_opcheck_of_perturbed_optimisers(noise: str):
     theta, eps, target = scores(4, 5).requires_grad_(), scores(3, 4, 5), scores(4, 5)
-    opcheck(ops.perturbed_scores.default, (theta, eps, 0.7, "max"))
     opcheck(ops.noise_score.default, (eps, noise))
     z, mask = aimle.TopK(2)(theta + eps), torch.arange(5) < 4
-    for sense, dims in (("max", 1), ("min", 2)):
+    for tau, dims in ((0.7, 1), (-0.7, 2)):
         solutions = (eps, z, mask)
         for flag in (False, True):
-            opcheck(ops.dpo.default, (theta, *solutions, noise, 0.7, sense, dims, flag))
-            call = (theta, target, *solutions, 0.7, sense, dims, flag)
+            opcheck(ops.dpo.default, (theta, *solutions, noise, tau, dims, flag))
+            call = (theta, target, *solutions, tau, dims, flag)
             opcheck(ops.fenchel_young.default, call)
+
+
+@pytest.mark.parametrize("projection", ["std", "mean", "norm", "none"])
+def test_opcheck_of_projections(projection: str):
+    for dims, mask in ((1, None), (2, torch.arange(5) < 4)):
+        opcheck(ops.project.default, (scores(4, 3, 5).requires_grad_(), projection, dims, mask))
 
 
 def by_sorting(x: Tensor) -> Tensor:

@@ -1,143 +1,72 @@
-// The composed estimators as ops. Their kernels are the functions that the classes of `estimator`
-// call, composed of ops with gradients (CompositeImplicitAutograd), so that autograd, torch.compile
-// and torch.export see through them.
+// The composed estimators as ops. Their kernels are composed of ops with gradients
+// (CompositeImplicitAutograd), so that autograd, torch.compile and torch.export see through them.
 #include <torch/library.h>
 
-#include "aimle/torch/estimate/perturbed.h"
+#include "aimle/torch/estimate/formulas.h"
 #include "aimle/torch/estimate/sampled.h"
-#include "aimle/torch/estimate/score.h"
-#include "aimle/torch/setting_names.h"
 
 namespace aimle {
 namespace {
 
-using at::Tensor;
-using MaybeTensor = std::optional<Tensor>;
-
-Sense sense_of(const char* op, const std::string& word) {
-  return ops::parse_word(op, "sense", word, ops::kSenses);
-}
-
-NoiseKind noise_of(const char* op, const std::string& word) {
-  return ops::parse_word(op, "noise", word, ops::kNoises);
-}
-
-SampleRequest request_for(const Tensor& theta, const MaybeTensor& mask, const MaybeTensor& k,
-                          const MaybeTensor& key, const std::string& solver,
-                          at::IntArrayRef solver_args, int64_t nb_samples) {
-  return {.solver = {.name = solver, .args = solver_args.vec()},
-          .scores = hide(theta, mask),
-          .k = k,
-          .key = key,
-          .nb_samples = nb_samples};
-}
-
 template <SampleFormula* formula>
-Tensor sampled(const Tensor& theta, const MaybeTensor& mask, const MaybeTensor& k,
-               const MaybeTensor& key, const std::string& solver, at::IntArrayRef solver_args,
-               int64_t nb_samples, const std::string& output) {
-  return shaped(formula(request_for(theta, mask, k, key, solver, solver_args, nb_samples)), output);
-}
-
-template <SampleFormula* formula>
-Tensor relaxed(const Tensor& theta, const MaybeTensor& mask, const MaybeTensor& k,
-               const MaybeTensor& key, const std::string& solver, at::IntArrayRef solver_args,
-               int64_t nb_samples, const std::string& output, const Tensor& temperature,
-               bool hard) {
-  SampleRequest request = request_for(theta, mask, k, key, solver, solver_args, nb_samples);
-  request.temperature = temperature;
-  request.hard = hard;
-  return shaped(formula(request), output);
-}
-
-Tensor sfe_surrogate_op(const Tensor& theta, const Tensor& z, const Tensor& losses,
-                        const MaybeTensor& mask, const MaybeTensor& k, const std::string& solver,
-                        at::IntArrayRef solver_args, bool leave_one_out) {
-  return sfe_surrogate({.name = solver, .args = solver_args.vec()}, theta, z, losses,
-                       {.mask = mask, .k = k}, leave_one_out);
-}
-
-Tensor covariance_surrogate_op(const Tensor& theta, const Tensor& z, const Tensor& losses,
-                               double share, double temperature, const std::string& sense,
-                               int64_t instance_dims) {
-  return covariance_surrogate(theta, z, losses,
-                              {.share = share,
-                               .temperature = temperature,
-                               .sense = sense_of("covariance_surrogate", sense),
-                               .instance_dims = instance_dims});
-}
-
-Tensor perturbed_scores_op(const Tensor& theta, const Tensor& eps, double temperature,
-                           const std::string& sense) {
-  return perturbed_scores(theta, eps, temperature, sense_of("perturbed_scores", sense));
-}
-
-Tensor noise_score_op(const Tensor& eps, const std::string& noise) {
-  return noise_score(noise_of("noise_score", noise), eps);
-}
-
-Tensor dpo_op(const Tensor& theta, const Tensor& eps, const Tensor& z, const MaybeTensor& mask,
-              const std::string& noise, double temperature, const std::string& sense,
-              int64_t instance_dims, bool leave_one_out) {
-  const PerturbedSolutions solutions{eps, z, temperature, sense_of("dpo", sense), instance_dims};
-  return perturbed_mean(theta, solutions, mask, noise_of("dpo", noise), leave_one_out);
-}
-
-Tensor fenchel_young_op(const Tensor& theta, const Tensor& target, const Tensor& eps,
-                        const Tensor& z, const MaybeTensor& mask, double temperature,
-                        const std::string& sense, int64_t instance_dims, bool clips) {
-  const PerturbedSolutions solutions{eps, z, temperature, sense_of("fenchel_young", sense),
-                                     instance_dims};
-  return fenchel_young(theta, target, solutions, mask, clips);
+at::Tensor sampled(const at::Tensor& theta, const MaybeTensor& mask, const MaybeTensor& k,
+                   const MaybeTensor& key, const std::string& solver, at::IntArrayRef solver_args,
+                   int64_t nb_samples, const std::string& output, const MaybeTensor& temperature,
+                   bool hard) {
+  return shaped(formula({.solver = {.name = solver, .args = solver_args.vec()},
+                         .scores = hide(theta, mask),
+                         .k = k,
+                         .key = key,
+                         .nb_samples = nb_samples,
+                         .temperature = temperature.value_or(at::Tensor()),
+                         .hard = hard}),
+                output);
 }
 
 /// Defines an op with its kernel.
 template <class Kernel>
-void define(torch::Library& library, const std::string& name, const std::string& arguments,
+void define(torch::Library& library, const std::string& name, const std::string& signature,
             Kernel* kernel) {
-  library.def((name + arguments).c_str(), {at::Tag::pt2_compliant_tag});
+  library.def((name + signature).c_str(), {at::Tag::pt2_compliant_tag});
   library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::CompositeImplicitAutograd, kernel));
 }
 
 TORCH_LIBRARY_FRAGMENT(aimle, library) {
-  // theta [*batch, n] -> samples, of the shape that output names. k, mask and key as in the layer
-  // ops, but without a key there is no noise and one sample.
-  const std::string settings =
+  // theta [*batch, n] -> samples, of the shape that output names. mask, k and key as in the layer
+  // ops, but without a key there is no noise and one sample. Relaxations need a temperature.
+  const std::string samples =
       "(Tensor theta, Tensor? mask, Tensor? k, Tensor? key, str solver, int[] solver_args,"
-      " int nb_samples, str output";
-  const std::string of_samples = settings + ") -> Tensor";
-  define(library, "reinmax", of_samples, sampled<&reinmax_samples>);
-  define(library, "exact", of_samples, sampled<&exact_marginal_samples>);
-  define(library, "sfe", of_samples, sampled<&sfe_samples>);
-  const std::string of_relaxations = settings + ", Tensor temperature, bool hard) -> Tensor";
-  define(library, "gumbel_softmax", of_relaxations, relaxed<&gumbel_softmax_samples>);
-  define(library, "softsub", of_relaxations, relaxed<&softsub_samples>);
-  define(library, "l2x", of_relaxations, relaxed<&l2x_samples>);
-  define(library, "sst", of_relaxations, relaxed<&sst_samples>);
+      " int nb_samples, str output, Tensor? temperature=None, bool hard=False) -> Tensor";
+  define(library, "exact", samples, sampled<&exact_marginal_samples>);
+  define(library, "gumbel_softmax", samples, sampled<&gumbel_softmax_samples>);
+  define(library, "l2x", samples, sampled<&l2x_samples>);
+  define(library, "reinmax", samples, sampled<&reinmax_samples>);
+  define(library, "sfe", samples, sampled<&sfe_samples>);
+  define(library, "softsub", samples, sampled<&softsub_samples>);
+  define(library, "sst", samples, sampled<&sst_samples>);
 
-  // The losses of z, one for every sample, with a gradient for theta.
+  // See formulas.h.
   define(library, "sfe_surrogate",
          "(Tensor theta, Tensor z, Tensor losses, Tensor? mask, Tensor? k, str solver,"
          " int[] solver_args, bool leave_one_out) -> Tensor",
-         sfe_surrogate_op);
+         sfe_surrogate);
   define(library, "covariance_surrogate",
-         "(Tensor theta, Tensor z, Tensor losses, float share, float temperature, str sense,"
-         " int instance_dims) -> Tensor",
-         covariance_surrogate_op);
+         "(Tensor theta, Tensor z, Tensor losses, float share, float tau, int instance_dims)"
+         " -> Tensor",
+         covariance_surrogate);
   define(library, "scale_gradient", "(Tensor(a) x, float scale) -> Tensor(a)", scale_gradient);
-
-  // Perturbed optimisers, for eps and z [S, *batch, *instance]: z solves perturbed_scores.
-  define(library, "perturbed_scores",
-         "(Tensor theta, Tensor eps, float temperature, str sense) -> Tensor", perturbed_scores_op);
-  define(library, "noise_score", "(Tensor(a) eps, str noise) -> Tensor(a)", noise_score_op);
+  define(library, "noise_score", "(Tensor(a) eps, str noise) -> Tensor(a)", noise_score);
   define(library, "dpo",
-         "(Tensor theta, Tensor eps, Tensor z, Tensor? mask, str noise, float temperature,"
-         " str sense, int instance_dims, bool leave_one_out) -> Tensor",
-         dpo_op);
+         "(Tensor theta, Tensor eps, Tensor z, Tensor? mask, str noise, float tau,"
+         " int instance_dims, bool leave_one_out) -> Tensor",
+         perturbed_mean);
   define(library, "fenchel_young",
-         "(Tensor theta, Tensor target, Tensor eps, Tensor z, Tensor? mask, float temperature,"
-         " str sense, int instance_dims, bool clips) -> Tensor",
-         fenchel_young_op);
+         "(Tensor theta, Tensor target, Tensor eps, Tensor z, Tensor? mask, float tau,"
+         " int instance_dims, bool clips) -> Tensor",
+         fenchel_young);
+  define(library, "project",
+         "(Tensor theta, str projection, int instance_dims, Tensor? mask) -> Tensor",
+         project_by_name);
 }
 
 }  // namespace

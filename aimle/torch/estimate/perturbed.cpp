@@ -13,16 +13,16 @@
 //         with b_s = 0 or the mean of the other samples (leave-one-out), which keeps it unbiased
 //         for the Jacobian of y and cuts its variance. Any solver; no second solve. Normal: nu' =
 //         eps; Gumbel: 1 - e^-eps; Logistic: tanh(eps / 2).
-#include "aimle/torch/estimate/perturbed.h"
-
 #include <ATen/ops/rsub.h>
 #include <ATen/ops/where.h>
 #include <c10/util/Exception.h>
 
+#include <cmath>
 #include <utility>
 
 #include "aimle/torch/estimate/builders.h"
 #include "aimle/torch/estimate/directions.h"
+#include "aimle/torch/estimate/formulas.h"
 #include "aimle/torch/estimate/sampled.h"
 #include "aimle/torch/estimator.h"
 #include "aimle/torch/setting_names.h"
@@ -37,8 +37,6 @@ std::vector<int64_t> trailing(int64_t dims) {
   return result;
 }
 
-double sign(Sense sense) { return sense == Sense::kMin ? -1.0 : 1.0; }
-
 /// theta where it is finite and not masked, zero elsewhere.
 at::Tensor free_entries(const at::Tensor& theta, const std::optional<at::Tensor>& mask) {
   const at::Tensor finite = theta.isfinite();
@@ -47,44 +45,36 @@ at::Tensor free_entries(const at::Tensor& theta, const std::optional<at::Tensor>
 
 }  // namespace
 
-at::Tensor perturbed_scores(const at::Tensor& theta, const at::Tensor& eps, double temperature,
-                            Sense sense) {
-  return theta.detach().add(eps.mul(sign(sense) * temperature));
+at::Tensor noise_score(const at::Tensor& eps, const std::string& noise) {
+  const NoiseKind kind = ops::parse_word("noise_score", "noise", noise, ops::kNoises);
+  if (kind == NoiseKind::kNormal) return eps;
+  return kind == NoiseKind::kGumbel ? at::rsub(eps.neg().exp(), 1) : eps.div(2).tanh();
 }
 
-at::Tensor noise_score(NoiseKind noise, const at::Tensor& eps) {
-  if (noise == NoiseKind::kNormal) return eps;
-  return noise == NoiseKind::kGumbel ? at::rsub(eps.neg().exp(), 1) : eps.div(2).tanh();
-}
-
-at::Tensor perturbed_mean(const at::Tensor& theta, const PerturbedSolutions& solutions,
-                          const std::optional<at::Tensor>& mask, NoiseKind noise,
-                          bool leave_one_out) {
-  const at::Tensor& z = solutions.z;
+at::Tensor perturbed_mean(const at::Tensor& theta, const at::Tensor& eps, const at::Tensor& z,
+                          const MaybeTensor& mask, const std::string& noise, double tau,
+                          int64_t instance_dims, bool leave_one_out) {
   const at::Tensor mean = z.mean(0);
   const auto count = static_cast<double>(z.sym_size(0).guard_int(__FILE__, __LINE__));
   const at::Tensor centred = leave_one_out ? z.sub(mean).mul(count / (count - 1)) : z;
-  const at::Tensor weights =
-      noise_score(noise, solutions.eps).mul(sign(solutions.sense) / solutions.temperature);
-  const at::Tensor inner = weights.mul(free_entries(theta, mask))
-                               .sum(trailing(solutions.instance_dims), /*keepdim=*/true);
+  const at::Tensor weights = noise_score(eps, noise).mul(1.0 / tau);
+  const at::Tensor inner =
+      weights.mul(free_entries(theta, mask)).sum(trailing(instance_dims), /*keepdim=*/true);
   return straight_through(mean, centred.mul(inner).mean(0));
 }
 
-at::Tensor fenchel_young(const at::Tensor& theta, const at::Tensor& target,
-                         const PerturbedSolutions& solutions, const std::optional<at::Tensor>& mask,
-                         bool clips) {
-  const at::Tensor scores =
-      free_entries(solutions.sense == Sense::kMin ? theta.neg() : theta, mask);
-  at::Tensor perturbed = scores.add(solutions.eps.mul(solutions.temperature));
+at::Tensor fenchel_young(const at::Tensor& theta, const at::Tensor& target, const at::Tensor& eps,
+                         const at::Tensor& z, const MaybeTensor& mask, double tau,
+                         int64_t instance_dims, bool clips) {
+  const at::Tensor scores = free_entries(tau < 0 ? theta.neg() : theta, mask);
+  at::Tensor perturbed = scores.add(eps.mul(std::abs(tau)));
   at::Tensor of_target = scores;
   if (clips) {
     const at::Tensor seen = perturbed.clamp_max(0);  // minus the costs that the solver saw
     of_target = scores.add(seen.sub(perturbed).mean(0));
     perturbed = seen;
   }
-  const at::Tensor values = perturbed.mul(solutions.z).mean(0).sub(of_target.mul(target));
-  return values.sum(trailing(solutions.instance_dims));
+  return perturbed.mul(z).mean(0).sub(of_target.mul(target)).sum(trailing(instance_dims));
 }
 
 namespace {
@@ -95,10 +85,21 @@ at::Tensor solve_in(Sense sense, const SolverSpec& solver, const at::Tensor& x,
   return solve(solver, solver.sense == sense ? x : x.neg(), {.mask = call.mask, .k = call.k});
 }
 
-PerturbedSolutions perturb(const at::Tensor& theta, const SolverSpec& solver,
-                           const PerturbationOptions& options, const LayerCall& call,
-                           const std::optional<at::Generator>& generator) {
-  const Sense sense = options.sense.value_or(solver.sense);
+/// The temperature of the noise, negative for costs.
+double tau(const PerturbationOptions& options, const SolverSpec& solver) {
+  const bool costs = options.sense.value_or(solver.sense) == Sense::kMin;
+  return costs ? -options.temperature : options.temperature;
+}
+
+/// eps and z, [S, *batch, *instance].
+struct Perturbed {
+  at::Tensor eps;
+  at::Tensor z;
+};
+
+Perturbed perturb(const at::Tensor& theta, const SolverSpec& solver,
+                  const PerturbationOptions& options, const LayerCall& call,
+                  const std::optional<at::Generator>& generator) {
   const at::Tensor key = call.key ? call.key->to(theta.device()) : draw_key(theta, generator);
   const int64_t split = theta.dim() - solver.instance_dims();
   const at::IntArrayRef sizes = theta.sizes();
@@ -106,12 +107,8 @@ PerturbedSolutions perturb(const at::Tensor& theta, const SolverSpec& solver,
                                       sizes.slice(split))
                              .movedim(split, 0)
                              .to(theta.scalar_type());
-  const at::Tensor x = perturbed_scores(theta, eps, options.temperature, sense);
-  return {.eps = eps,
-          .z = solve_in(sense, solver, x, call),
-          .temperature = options.temperature,
-          .sense = sense,
-          .instance_dims = solver.instance_dims()};
+  const at::Tensor x = theta.detach().add(eps.mul(tau(options, solver)));
+  return {.eps = eps, .z = solve_in(options.sense.value_or(solver.sense), solver, x, call)};
 }
 
 /// Whether the solver takes costs below zero as zero.
@@ -162,10 +159,11 @@ class Dpo final : public Estimator {
     const auto vertices = vertices_of(solver_, given);
     const at::Tensor theta = fold(given, vertices);
     const LayerCall call = fold(given_call, vertices);
-    const PerturbedSolutions solutions = perturb(theta, solver_, perturbation_, call, generator_);
-    return spread(
-        perturbed_mean(theta, solutions, call.mask, perturbation_.noise.kind, leave_one_out_),
-        vertices);
+    const auto [eps, z] = perturb(theta, solver_, perturbation_, call, generator_);
+    const std::string noise = ops::word_of(perturbation_.noise.kind, ops::kNoises);
+    return spread(perturbed_mean(theta, eps, z, call.mask, noise, tau(perturbation_, solver_),
+                                 solver_.instance_dims(), leave_one_out_),
+                  vertices);
   }
 
  private:
@@ -199,8 +197,9 @@ at::Tensor perturbed_fenchel_young_loss(const at::Tensor& given, const at::Tenso
   const at::Tensor target =
       vertices ? fold(given_target.to(given.scalar_type()), vertices).div(2) : given_target;
   const LayerCall call = fold(given_call, vertices);
-  const PerturbedSolutions solutions = perturb(theta, solver, options, call, std::nullopt);
-  return fenchel_young(theta, target, solutions, call.mask, clips(solver));
+  const auto [eps, z] = perturb(theta, solver, options, call, std::nullopt);
+  return fenchel_young(theta, target, eps, z, call.mask, tau(options, solver),
+                       solver.instance_dims(), clips(solver));
 }
 
 }  // namespace aimle

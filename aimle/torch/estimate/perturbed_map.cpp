@@ -10,16 +10,20 @@
 #include <utility>
 
 #include "aimle/torch/estimate/builders.h"
+#include "aimle/torch/estimate/formulas.h"
 #include "aimle/torch/estimate/layer_estimator.h"
 #include "aimle/torch/setting_names.h"
 
 namespace aimle {
 namespace {
 
-constexpr ops::Words<Projection, 4> kProjections = {{{"std", Projection::kStd},
-                                                     {"mean", Projection::kMean},
-                                                     {"norm", Projection::kNorm},
-                                                     {"none", Projection::kNone}}};
+Projection parse_projection(const char* owner, const std::string& word) {
+  constexpr ops::Words<Projection, 4> kProjections = {{{"std", Projection::kStd},
+                                                       {"mean", Projection::kMean},
+                                                       {"norm", Projection::kNorm},
+                                                       {"none", Projection::kNone}}};
+  return ops::parse_word(owner, "projection", word, kProjections);
+}
 
 class Identity final : public LayerEstimator {
  public:
@@ -155,12 +159,16 @@ std::unique_ptr<Estimator> build_dbb(const EstimatorInfo& info, SolverSpec solve
       info, with_common(dbb(std::move(solver), options.lambda.value_or(1.0)), options));
 }
 
+at::Tensor project_by_name(const at::Tensor& theta, const std::string& projection,
+                           int64_t instance_dims, const MaybeTensor& mask) {
+  return project(theta, parse_projection("project", projection), instance_dims, mask);
+}
+
 std::unique_ptr<Estimator> build_identity(const EstimatorInfo& info, SolverSpec solver,
                                           const EstimatorOptions& options) {
-  const std::string projection = options.projection.value_or("std");
   return std::make_unique<Identity>(
       info, with_common(identity(std::move(solver)), options),
-      ops::parse_word("estimator", "projection", projection, kProjections));
+      parse_projection("estimator", options.projection.value_or("std")));
 }
 
 std::unique_ptr<Estimator> build_thresholds(const EstimatorInfo& info, SolverSpec solver,

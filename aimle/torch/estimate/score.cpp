@@ -8,8 +8,6 @@
 //   aimle_covariance  (1 - share) times AIMLE plus share times Cov(f, z) / tau, the covariance of
 //                     losses and solutions over the S >= 2 perturbed samples. Under Gumbel noise
 //                     the covariance is unbiased for argmax, and close to it for others.
-#include "aimle/torch/estimate/score.h"
-
 #include <ATen/ops/where.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -17,6 +15,7 @@
 #include <utility>
 
 #include "aimle/torch/estimate/builders.h"
+#include "aimle/torch/estimate/formulas.h"
 #include "aimle/torch/estimate/layer_estimator.h"
 #include "aimle/torch/estimate/sampled.h"
 
@@ -75,11 +74,13 @@ struct ScaleGradient : torch::autograd::Function<ScaleGradient> {
 
 at::Tensor sfe_samples(const SampleRequest& request) { return exact_or_solved(request); }
 
-at::Tensor sfe_surrogate(const SolverSpec& solver, const at::Tensor& theta, const at::Tensor& z,
-                         const at::Tensor& losses, const RowLimits& rows, bool leave_one_out) {
-  const at::Tensor scores = hide(theta, rows.mask);
+at::Tensor sfe_surrogate(const at::Tensor& theta, const at::Tensor& z, const at::Tensor& losses,
+                         const MaybeTensor& mask, const MaybeTensor& k, const std::string& solver,
+                         at::IntArrayRef solver_args, bool leave_one_out) {
+  const at::Tensor scores = hide(theta, mask);
   const at::Tensor solutions = by_example(theta, z);
-  const at::Tensor log_z = log_partition(solver, scores, {.k = rows.k}).unsqueeze(-1);
+  const at::Tensor log_z =
+      log_partition({.name = solver, .args = solver_args.vec()}, scores, {.k = k}).unsqueeze(-1);
   at::Tensor f = by_sample("sfe", losses, solutions);
   const double count = samples_of(solutions);
   if (leave_one_out && count > 1) f = centred(f, count / (count - 1));
@@ -87,15 +88,15 @@ at::Tensor sfe_surrogate(const SolverSpec& solver, const at::Tensor& theta, cons
 }
 
 at::Tensor covariance_surrogate(const at::Tensor& theta, const at::Tensor& z,
-                                const at::Tensor& losses, const CovarianceSettings& settings) {
-  const at::Tensor rows = theta.flatten(-settings.instance_dims);
+                                const at::Tensor& losses, double share, double tau,
+                                int64_t instance_dims) {
+  const at::Tensor rows = theta.flatten(-instance_dims);
   const at::Tensor solutions = by_example(rows, z);
   const double count = samples_of(solutions);
   if (count < 2) return losses.clone();
   const at::Tensor f = by_sample("aimle_covariance", losses, solutions);
-  double scale = settings.share * count / ((count - 1) * settings.temperature);
-  if (settings.sense == Sense::kMin) scale = -scale;
-  return with_gradient_of(losses, centred(f, scale).mul(inner_product(rows, solutions)));
+  const at::Tensor weights = centred(f, share * count / ((count - 1) * tau));
+  return with_gradient_of(losses, weights.mul(inner_product(rows, solutions)));
 }
 
 at::Tensor scale_gradient(const at::Tensor& x, double scale) {
@@ -123,7 +124,7 @@ class Sfe final : public Sampled {
 
   at::Tensor surrogate(const at::Tensor& theta, const at::Tensor& z, const at::Tensor& losses,
                        const LayerCall& call) const override {
-    return sfe_surrogate(solver(), theta, z, losses, {.mask = call.mask, .k = call.k},
+    return sfe_surrogate(theta, z, losses, call.mask, call.k, solver().name, solver().args,
                          leave_one_out_);
   }
 
@@ -151,11 +152,10 @@ class CovarianceAimle final : public LayerEstimator {
   at::Tensor surrogate(const at::Tensor& theta, const at::Tensor& z, const at::Tensor& losses,
                        const LayerCall&) const override {
     const SolverSpec& solver = options().solver;
-    return covariance_surrogate(theta, z, losses,
-                                {.share = share_,
-                                 .temperature = *options().theta_noise_temperature,
-                                 .sense = options().sense.value_or(solver.sense),
-                                 .instance_dims = solver.instance_dims()});
+    const bool costs = options().sense.value_or(solver.sense) == Sense::kMin;
+    const double temperature = *options().theta_noise_temperature;
+    return covariance_surrogate(theta, z, losses, share_, costs ? -temperature : temperature,
+                                solver.instance_dims());
   }
 
  private:

@@ -106,29 +106,12 @@ class DPO(SettingsModule):
         key = key.to(theta.device)
         vertices = vertices_of(self.solver, theta)
         theta, mask = fold(theta, vertices), fold_mask(mask, vertices)
-        eps, z = _perturbed_solutions(
-            self.solver,
-            self.sense,
-            self.noise,
-            self.temperature,
-            self.nb_samples,
-            theta,
-            mask,
-            k,
-            key,
-            dims,
+        tau = signed(self.temperature, self.sense)
+        eps, z = perturbed_solutions(
+            self.solver, self.sense, self.noise, tau, self.nb_samples, theta, mask, k, key, dims
         )
-        mean = _ops.dpo.default(
-            theta,
-            eps,
-            z,
-            mask,
-            self.noise.name,
-            self.temperature,
-            self.sense,
-            dims,
-            self.variance_reduction == "leave_one_out",
-        )
+        reduced = self.variance_reduction == "leave_one_out"
+        mean = _ops.dpo.default(theta, eps, z, mask, self.noise.name, tau, dims, reduced)
         return spread(mean, vertices)
 
     def extra_repr(self) -> str:
@@ -166,7 +149,6 @@ def perturbed_fenchel_young_loss(
     """
     nb_samples = check_int("perturbed_fenchel_young_loss", "nb_samples", nb_samples, 1)
     check_positive("perturbed_fenchel_young_loss", "temperature", temperature)
-    temperature = float(temperature)
     check_theta("perturbed_fenchel_young_loss", theta)
     check_solver("perturbed_fenchel_young_loss", solver)
     check_tensor("perturbed_fenchel_young_loss", "target", target)
@@ -185,22 +167,24 @@ def perturbed_fenchel_young_loss(
     if vertices is not None:  # a structure has the same in both directions, and their mean is it
         target = fold(target.to(theta.dtype), vertices) / 2
         theta, mask = fold(theta, vertices), fold_mask(mask, vertices)
-    eps, z = _perturbed_solutions(
-        solver, sense, noise, temperature, nb_samples, theta, mask, k, key, dims
-    )
-    return _ops.fenchel_young.default(
-        theta, target, eps, z, mask, temperature, sense, dims, _clips(solver)
-    )
+    tau = signed(temperature, sense)
+    eps, z = perturbed_solutions(solver, sense, noise, tau, nb_samples, theta, mask, k, key, dims)
+    clips = isinstance(solver, GridPath) and solver.negative == "clip"
+    return _ops.fenchel_young.default(theta, target, eps, z, mask, tau, dims, clips)
 
 
-def _perturbed_solutions(
-    solver, sense, noise, temperature, nb_samples, theta, mask, k, key, dims
+def signed(temperature: float, sense: Sense) -> float:
+    """tau, by which noise is added to theta: negative for costs."""
+    return -float(temperature) if sense == "min" else float(temperature)
+
+
+def perturbed_solutions(
+    solver, sense: Sense, noise, tau: float, nb_samples: int, theta: Tensor, mask, k, key, dims: int
 ) -> tuple[Tensor, Tensor]:
-    """eps and z, [S, *batch, *instance]."""
+    """eps and the solutions of theta + tau eps: both [S, *batch, *instance]."""
     eps = sample_noise(noise, theta.shape, key, instance_dims=dims, nb_samples=nb_samples)
     eps = eps.movedim(theta.dim() - dims, 0).to(theta.dtype)
-    x = _ops.perturbed_scores.default(theta, eps, temperature, sense)
-    return eps, _solve(solver, sense, x, mask, k, dims)
+    return eps, _solve(solver, sense, theta.detach() + tau * eps, mask, k, dims)
 
 
 def _solve(solver, sense: Sense, x: Tensor, mask, k, dims: int) -> Tensor:
@@ -213,11 +197,6 @@ def _solve(solver, sense: Sense, x: Tensor, mask, k, dims: int) -> Tensor:
         scores = scores.masked_fill(~mask, torch.inf if sense == "min" else -torch.inf)
     instance = x.shape[x.dim() - dims :]
     return solver(scores.reshape(-1, *instance)).reshape(x.shape).detach()
-
-
-def _clips(solver: object) -> bool:
-    """Whether the solver takes costs below zero as zero."""
-    return isinstance(solver, GridPath) and solver.negative == "clip"
 
 
 def _with_density(owner: str, noise: Noise | str | None) -> Noise:

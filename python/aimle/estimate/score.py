@@ -27,6 +27,7 @@ import torch
 from torch import Generator, Tensor
 
 from aimle._settings import check_choice, check_theta
+from aimle.estimate.perturbed import signed
 from aimle.estimate.sampled import SampledEstimator
 from aimle.exact import _CLOSED_FORM
 from aimle.layers import AIMLE, Output, Sense
@@ -177,9 +178,8 @@ class CovarianceAIMLE(AIMLE):
     def surrogate(self, theta: Tensor, z: Tensor, losses: Tensor) -> Tensor:
         """losses, one per sample, with the covariance's part of the gradient of theta."""
         dims = getattr(self.solver, "instance_dims", theta.dim() - 1)
-        return _ops.covariance_surrogate.default(
-            theta, z, losses, self.share, float(self.theta_noise_temperature), self.sense, dims
-        )
+        tau = signed(self.theta_noise_temperature, self.sense)
+        return _ops.covariance_surrogate.default(theta, z, losses, self.share, tau, dims)
 
 
 def _refuse_mean(owner: str, output: Output) -> None:

@@ -1,0 +1,54 @@
+// The formulas of the composed estimators that take solutions, whichever solver found them. They
+// are the kernels of ops (ops.cpp), and what the C++ classes call; those that draw samples
+// themselves are in sampled.h. Sizes may be symbolic: PyTorch traces through them.
+//
+// tau is the temperature of the noise, negative where theta are costs.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+
+namespace aimle {
+
+using MaybeTensor = std::optional<at::Tensor>;
+
+// ---- score.cpp: losses, one for every sample of z, with a gradient for theta ----
+
+/// The score function's; mask, k and solver as in the call that gave z.
+at::Tensor sfe_surrogate(const at::Tensor& theta, const at::Tensor& z, const at::Tensor& losses,
+                         const MaybeTensor& mask, const MaybeTensor& k, const std::string& solver,
+                         at::IntArrayRef solver_args, bool leave_one_out);
+
+/// share * Cov(f, z) / tau. Nothing for one sample.
+at::Tensor covariance_surrogate(const at::Tensor& theta, const at::Tensor& z,
+                                const at::Tensor& losses, double share, double tau,
+                                int64_t instance_dims);
+
+/// x, with its gradient scaled.
+at::Tensor scale_gradient(const at::Tensor& x, double scale);
+
+// ---- perturbed.cpp: z solves theta + tau eps; both are [S, *batch, *instance] ----
+
+/// nu'(eps) of noise with density exp(-nu(eps)): "normal", "gumbel" or "logistic".
+at::Tensor noise_score(const at::Tensor& eps, const std::string& noise);
+
+/// The mean of z with the gradient of the perturbed optimiser.
+at::Tensor perturbed_mean(const at::Tensor& theta, const at::Tensor& eps, const at::Tensor& z,
+                          const MaybeTensor& mask, const std::string& noise, double tau,
+                          int64_t instance_dims, bool leave_one_out);
+
+/// The perturbed Fenchel-Young loss of every example, [*batch]. clips: whether the solver takes
+/// costs below zero as zero.
+at::Tensor fenchel_young(const at::Tensor& theta, const at::Tensor& target, const at::Tensor& eps,
+                         const at::Tensor& z, const MaybeTensor& mask, double tau,
+                         int64_t instance_dims, bool clips);
+
+// ---- perturbed_map.cpp ----
+
+/// `project` (layer.h) by the name of the projection: "std", "mean", "norm" or "none".
+at::Tensor project_by_name(const at::Tensor& theta, const std::string& projection,
+                           int64_t instance_dims, const MaybeTensor& mask);
+
+}  // namespace aimle
