@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -116,7 +117,7 @@ def _average(blocks: list[Tensor], about: str) -> tuple[Tensor, str, float]:
 
 def _model_gradient(solver, noise, tau: float, theta: Tensor, loss: Loss, samples: int) -> Tensor:
     """mean_s (f_s - mean of the others) nu'(eps_s) / tau: unbiased for any solver and loss."""
-    sense = getattr(solver, "sense", "max")
+    sense: Literal["max", "min"] = getattr(solver, "sense", "max")
     dims = getattr(solver, "instance_dims", theta.dim() - 1)
     key = aimle.draw_key(theta)
     tau = signed(tau, sense)
