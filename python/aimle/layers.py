@@ -24,7 +24,7 @@ from aimle.solvers import Solver
 from aimle.targets import AdaptiveTarget, FixedTarget, Rule, Scale, Scope, Target
 
 
-def _target_of(owner: str, target: object, **settings: Any) -> Target:
+def target_of(owner: str, target: object, **settings: Any) -> Target:
     """The target given, or an AdaptiveTarget of the settings that are not None."""
     given = {name: value for name, value in settings.items() if value is not None}
     if target is None:
@@ -40,6 +40,13 @@ def _target_of(owner: str, target: object, **settings: Any) -> Target:
             f"{', '.join(given)}: give {', '.join(given)} to the target"
         )
     return target
+
+
+def difference_of(solver: object, symmetric: bool | None) -> Literal["central", "forward"]:
+    """The difference asked for, or the solver's own."""
+    if symmetric is None:
+        symmetric = getattr(solver, "symmetric_perturbation", True)
+    return "central" if symmetric else "forward"
 
 
 class AIMLE(PerturbedMap):
@@ -95,27 +102,24 @@ class AIMLE(PerturbedMap):
         noise_in_eval: bool = False,
         generator: Generator | None = None,
     ) -> None:
-        target = _target_of(
-            type(self).__name__,
-            target,
-            initial_alpha=initial_alpha,
-            step=step,
-            target_norm=target_norm,
-            decay=decay,
-            scope=scope,
-            scale=scale,
-            rule=rule,
-            factor=factor,
-            alpha_range=alpha_range,
-            momentum=momentum,
-            initial_gbar=initial_gbar,
-        )
-        if symmetric_perturbation is None:
-            symmetric_perturbation = getattr(solver, "symmetric_perturbation", True)
         super().__init__(
             solver,
-            difference="central" if symmetric_perturbation else "forward",
-            target=target,
+            difference=difference_of(solver, symmetric_perturbation),
+            target=target_of(
+                type(self).__name__,
+                target,
+                initial_alpha=initial_alpha,
+                step=step,
+                target_norm=target_norm,
+                decay=decay,
+                scope=scope,
+                scale=scale,
+                rule=rule,
+                factor=factor,
+                alpha_range=alpha_range,
+                momentum=momentum,
+                initial_gbar=initial_gbar,
+            ),
             noise=noise,
             nb_samples=nb_samples,
             temperature=temperature,
@@ -128,7 +132,7 @@ class AIMLE(PerturbedMap):
         )
 
 
-class IMLE(AIMLE):
+class IMLE(PerturbedMap):
     """Implicit MLE: a difference of solutions with a fixed step size.
 
     Niepert, Minervini, Franceschi, "Implicit MLE: Backpropagating Through Discrete Exponential
@@ -169,13 +173,13 @@ class IMLE(AIMLE):
             target = FixedTarget(1.0 if lambda_ is None else lambda_)
         super().__init__(
             solver,
+            difference=difference_of(solver, symmetric_perturbation),
+            target=target_of(owner, target),
             noise=noise,
             nb_samples=nb_samples,
-            symmetric_perturbation=symmetric_perturbation,
             temperature=temperature,
             theta_noise_temperature=theta_noise_temperature,
             target_noise_temperature=target_noise_temperature,
-            target=target,
             sense=sense,
             output=output,
             noise_in_eval=noise_in_eval,
@@ -183,7 +187,7 @@ class IMLE(AIMLE):
         )
 
 
-class DBB(IMLE):
+class DBB(PerturbedMap):
     """Blackbox differentiation: the forward difference of noise-free solutions.
 
     Vlastelica, Paulus, Musil, Martius, Rolinek, "Differentiation of Blackbox Combinatorial
@@ -203,7 +207,14 @@ class DBB(IMLE):
         sense: Sense | None = None,
         output: Output = "mean",
     ) -> None:
-        super().__init__(solver, lambda_, noise=None, sense=sense, output=output)
+        super().__init__(
+            solver,
+            difference="forward",
+            target=FixedTarget(lambda_),
+            noise=None,
+            sense=sense,
+            output=output,
+        )
 
 
 class STE(PerturbedMap):
@@ -234,7 +245,6 @@ class STE(PerturbedMap):
             nb_samples=nb_samples,
             temperature=temperature,
             theta_noise_temperature=theta_noise_temperature,
-            target_noise_temperature=None,
             sense=sense,
             output=output,
             noise_in_eval=noise_in_eval,
@@ -242,7 +252,7 @@ class STE(PerturbedMap):
         )
 
 
-class Identity(STE):
+class Identity(PerturbedMap):
     """The identity as the solver's Jacobian, after a projection that removes what cannot matter.
 
     Sahoo, Paulus, Vlastelica, Musil, Kuleshov, Martius, "Backpropagation through Combinatorial
@@ -268,6 +278,8 @@ class Identity(STE):
         check_choice("Identity", "projection", projection, ("std", "mean", "norm", None))
         super().__init__(
             solver,
+            difference="straight_through",
+            target=FixedTarget(0.0),
             noise=noise,
             nb_samples=nb_samples,
             temperature=temperature,

@@ -134,14 +134,14 @@ class PerturbedMap(SettingsModule):
         difference: Literal["central", "forward", "straight_through", "thresholds"],
         target: Target | ThresholdTarget,
         noise: Noise | str | None,
-        nb_samples: int,
+        nb_samples: int = 1,
         temperature: float | None = None,
         theta_noise_temperature: float | None = None,
-        target_noise_temperature: float | None,
-        sense: Sense | None,
-        output: Output,
-        noise_in_eval: bool,
-        generator: Generator | None,
+        target_noise_temperature: float | None = None,
+        sense: Sense | None = None,
+        output: Output = "samples",
+        noise_in_eval: bool = False,
+        generator: Generator | None = None,
     ) -> None:
         super().__init__()
         owner = type(self).__name__

@@ -54,6 +54,11 @@ def test_everything_has_help(name: str):
 
 
 @pytest.mark.parametrize("cls", LAYERS, ids=lambda cls: cls.__name__)
+def test_no_layer_derives_from_another(cls: type):
+    assert [base.__name__ for base in cls.__mro__[1:] if base in LAYERS] == []
+
+
+@pytest.mark.parametrize("cls", LAYERS, ids=lambda cls: cls.__name__)
 def test_signatures_spell_out_every_setting(cls: type):
     parameters = inspect.signature(cls).parameters.values()
     assert [p.name for p in parameters if p.kind is p.VAR_KEYWORD] == []

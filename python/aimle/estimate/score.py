@@ -30,8 +30,9 @@ from aimle._settings import check_choice, check_theta
 from aimle.estimate.perturbed import signed
 from aimle.estimate.sampled import SampledEstimator
 from aimle.exact import _CLOSED_FORM
-from aimle.layers import AIMLE, Output, Sense
+from aimle.layers import Output, Sense, difference_of, target_of
 from aimle.noise import Noise
+from aimle.perturbed_map import PerturbedMap
 from aimle.solvers import Solver
 from aimle.targets import Rule, Scale, Scope, Target
 
@@ -97,7 +98,7 @@ class SFE(SampledEstimator):
         )
 
 
-class CovarianceAIMLE(AIMLE):
+class CovarianceAIMLE(PerturbedMap):
     """AIMLE and the covariance of losses and solutions, in parts; see the module.
 
     Args:
@@ -136,24 +137,27 @@ class CovarianceAIMLE(AIMLE):
     ) -> None:
         super().__init__(
             solver,
+            difference=difference_of(solver, symmetric_perturbation),
+            target=target_of(
+                type(self).__name__,
+                target,
+                initial_alpha=initial_alpha,
+                step=step,
+                target_norm=target_norm,
+                decay=decay,
+                scope=scope,
+                scale=scale,
+                rule=rule,
+                factor=factor,
+                alpha_range=alpha_range,
+                momentum=momentum,
+                initial_gbar=initial_gbar,
+            ),
             noise=noise,
             nb_samples=nb_samples,
-            symmetric_perturbation=symmetric_perturbation,
             temperature=temperature,
             theta_noise_temperature=theta_noise_temperature,
             target_noise_temperature=target_noise_temperature,
-            target=target,
-            initial_alpha=initial_alpha,
-            step=step,
-            target_norm=target_norm,
-            decay=decay,
-            scope=scope,
-            scale=scale,
-            rule=rule,
-            factor=factor,
-            alpha_range=alpha_range,
-            momentum=momentum,
-            initial_gbar=initial_gbar,
             sense=sense,
             output=output,
             noise_in_eval=noise_in_eval,

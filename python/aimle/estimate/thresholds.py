@@ -82,7 +82,6 @@ class Thresholds(PerturbedMap):
             nb_samples=nb_samples,
             temperature=temperature,
             theta_noise_temperature=theta_noise_temperature,
-            target_noise_temperature=None,
             sense=sense,
             output=output,
             noise_in_eval=noise_in_eval,
