@@ -52,6 +52,29 @@ def test_opcheck_of_samples(name: str):
     opcheck(op, (scores(4, 5), *rest))
 
 
+def test_bad_arguments_of_ops_are_named():
+    theta, rest = scores(4, 5), (None, None, KEY, "topk", [2])
+    for call, error, message in (
+        (lambda: ops.exact(theta.long(), *rest, 3, "flat"), TypeError, "theta of a floating-point"),
+        (lambda: ops.exact(theta, *rest, 0, "flat"), ValueError, "nb_samples >= 1"),
+        (lambda: ops.exact(theta, *rest, 3, "sum"), ValueError, 'output to be "samples" or "flat"'),
+        (lambda: ops.softsub(theta, *rest, 3, "flat"), ValueError, "softsub.* a temperature"),
+        (lambda: ops.reinmax(theta, *rest, 3, "flat"), TypeError, 'not apply to solver "topk"'),
+        (
+            lambda: ops.noise_score(theta, "none"),
+            ValueError,
+            'noise to be one of .*"logistic" but got "none"',
+        ),
+        (
+            lambda: ops.project(theta, "half", 1, None),
+            ValueError,
+            'projection to be one of .*"half"',
+        ),
+    ):
+        with pytest.raises(error, match=message):
+            call()
+
+
 def test_opcheck_of_surrogates():
     theta, z = scores(4, 5).requires_grad_(), aimle.TopK(2)(scores(4, 3, 5))
     f = scores(4, 3).requires_grad_()

@@ -1,6 +1,9 @@
 // The composed estimators as ops. Their kernels are composed of ops with gradients
 // (CompositeImplicitAutograd), so that autograd, torch.compile and torch.export see through them.
+#include <c10/util/Exception.h>
 #include <torch/library.h>
+
+#include <algorithm>
 
 #include "aimle/torch/estimate/formulas.h"
 #include "aimle/torch/estimate/sampled.h"
@@ -8,19 +11,34 @@
 namespace aimle {
 namespace {
 
-template <SampleFormula* formula>
+/// The name of an estimator as a template argument.
+template <size_t size>
+struct Name {
+  constexpr Name(const char (&from)[size]) { std::copy_n(from, size, text); }  // NOLINT
+  char text[size];
+};
+
+template <Name name, SampleFormula* formula>
 at::Tensor sampled(const at::Tensor& theta, const MaybeTensor& mask, const MaybeTensor& k,
                    const MaybeTensor& key, const std::string& solver, at::IntArrayRef solver_args,
                    int64_t nb_samples, const std::string& output, const MaybeTensor& temperature,
                    bool hard) {
-  return shaped(formula({.solver = {.name = solver, .args = solver_args.vec()},
-                         .scores = hide(theta, mask),
-                         .k = k,
-                         .key = key,
-                         .nb_samples = nb_samples,
-                         .temperature = temperature.value_or(at::Tensor()),
-                         .hard = hard}),
-                output);
+  static const EstimatorInfo& info = estimator_info(name.text);
+  check_theta(info.name, theta);
+  check_samples(info.name, nb_samples, 1);
+  check_word(info.name, "output", output, {"samples", "flat", "mean"});
+  TORCH_CHECK_VALUE(temperature || !info.takes("temperature"), "[aimle::", info.name,
+                    "] expected a temperature but got none");
+  const SampleRequest request{.solver = {.name = solver, .args = solver_args.vec()},
+                              .scores = hide(theta, mask),
+                              .k = k,
+                              .key = key,
+                              .nb_samples = nb_samples,
+                              .temperature = temperature.value_or(at::Tensor()),
+                              .hard = hard};
+  TORCH_CHECK_TYPE(info.applies_to(request.solver), "[aimle::", info.name,
+                   "] does not apply to solver \"", solver, "\"");
+  return shaped(formula(request), output);
 }
 
 /// Defines an op with its kernel.
@@ -37,13 +55,13 @@ TORCH_LIBRARY_FRAGMENT(aimle, library) {
   const std::string samples =
       "(Tensor theta, Tensor? mask, Tensor? k, Tensor? key, str solver, int[] solver_args,"
       " int nb_samples, str output, Tensor? temperature=None, bool hard=False) -> Tensor";
-  define(library, "exact", samples, sampled<&exact_marginal_samples>);
-  define(library, "gumbel_softmax", samples, sampled<&gumbel_softmax_samples>);
-  define(library, "l2x", samples, sampled<&l2x_samples>);
-  define(library, "reinmax", samples, sampled<&reinmax_samples>);
-  define(library, "sfe", samples, sampled<&sfe_samples>);
-  define(library, "softsub", samples, sampled<&softsub_samples>);
-  define(library, "sst", samples, sampled<&sst_samples>);
+  define(library, "exact", samples, sampled<"exact", exact_marginal_samples>);
+  define(library, "gumbel_softmax", samples, sampled<"gumbel_softmax", gumbel_softmax_samples>);
+  define(library, "l2x", samples, sampled<"l2x", l2x_samples>);
+  define(library, "reinmax", samples, sampled<"reinmax", reinmax_samples>);
+  define(library, "sfe", samples, sampled<"sfe", sfe_samples>);
+  define(library, "softsub", samples, sampled<"softsub", softsub_samples>);
+  define(library, "sst", samples, sampled<"sst", sst_samples>);
 
   // See formulas.h.
   define(library, "sfe_surrogate",

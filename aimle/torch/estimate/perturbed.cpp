@@ -46,7 +46,10 @@ at::Tensor free_entries(const at::Tensor& theta, const std::optional<at::Tensor>
 }  // namespace
 
 at::Tensor noise_score(const at::Tensor& eps, const std::string& noise) {
-  const NoiseKind kind = ops::parse_word("noise_score", "noise", noise, ops::kNoises);
+  constexpr ops::Words<NoiseKind, 3> kDensities = {{{"normal", NoiseKind::kNormal},
+                                                    {"gumbel", NoiseKind::kGumbel},
+                                                    {"logistic", NoiseKind::kLogistic}}};
+  const NoiseKind kind = ops::parse_word("noise_score", "noise", noise, kDensities);
   if (kind == NoiseKind::kNormal) return eps;
   return kind == NoiseKind::kGumbel ? at::rsub(eps.neg().exp(), 1) : eps.div(2).tanh();
 }

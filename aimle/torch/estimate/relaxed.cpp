@@ -60,22 +60,50 @@ struct Softened {
   at::Tensor soft;  // and their soft sample
 };
 
-/// A relaxation of top-k that does something k times: `soften` with the rounds, at least one, and
-/// of how many of them each row makes use, [*batch, 1], where that is given.
-template <class Soften>
-at::Tensor samples_in_rounds(const char* name, const SampleRequest& request, const Soften& soften) {
+/// One of the relaxations below, in rounds_of(request) >= 1 rounds, of which k rows [*batch, 1],
+/// where given, make use.
+using Soften = Softened(const SampleRequest& request, const std::optional<at::Tensor>& k);
+
+at::Tensor samples_in_rounds(const char* name, const SampleRequest& request, Soften* soften) {
   const at::Tensor bad = request.k ? bad_k(name, request) : at::Tensor();
   refuse_bad_rows(request);
   if (rounds_of(request) == 0) {
     const at::Tensor x = perturbed(request);
     return shown(request, x, x.masked_fill(at::ones_like(x, at::kBool), 0.0));
   }
-  auto [x, soft] = soften(rounds_of(request), per_sample(request).k);
+  auto [x, soft] = soften(request, per_sample(request).k);
   if (request.k) {
     constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
     soft = soft.masked_fill(bad.unsqueeze(-1).unsqueeze(-1), kNaN);
   }
   return shown(request, x, soft);
+}
+
+/// Round i takes a_i = softmax(w_i / t) and leaves w_{i+1} = w_i + log(1 - a_i), so that what was
+/// taken in any earlier round stays down. Entries in (0, 1) that sum to k.
+Softened soften_by_subtraction(const SampleRequest& request, const std::optional<at::Tensor>& k) {
+  const at::Tensor x = perturbed(request);
+  const double tiny = ops::smallest_normal(x);
+  at::Tensor w = x, soft = at::zeros_like(x);
+  for (int64_t i = 0; i < rounds_of(request); ++i) {
+    const at::Tensor taken = at::softmax(w.div(request.temperature), -1);
+    soft = soft.add(k ? taken.mul(k->gt(i).unsqueeze(-1)) : taken);
+    w = w.add(at::rsub(taken, 1).clamp_min(tiny).log());
+  }
+  return {x, soft};
+}
+
+/// The largest of as many draws as there are rounds, entry by entry.
+Softened soften_by_maximum(const SampleRequest& request, const std::optional<at::Tensor>& k) {
+  const int64_t draws = rounds_of(request);
+  const at::Tensor rows = request.scores.unsqueeze(-2);
+  const at::Tensor x = rows.unsqueeze(-2).add(gumbel_noise(request, draws));
+  at::Tensor concrete = at::softmax(x.div(request.temperature), -1);
+  if (k) {
+    const at::Tensor used = k->unsqueeze(-1).gt(at::arange(draws, k->options()));
+    concrete = at::where(used.unsqueeze(-1), concrete, 0.0);
+  }
+  return {rows, concrete.amax(-2)};
 }
 
 }  // namespace
@@ -91,35 +119,12 @@ at::Tensor gumbel_softmax_samples(const SampleRequest& request) {
   return shown(request, x, at::softmax(x.div(request.temperature), -1));
 }
 
-// Round i takes a_i = softmax(w_i / t) and leaves w_{i+1} = w_i + log(1 - a_i), so that what was
-// taken in any earlier round stays down. Entries in (0, 1) that sum to k.
 at::Tensor softsub_samples(const SampleRequest& request) {
-  return samples_in_rounds("softsub", request,
-                           [&](int64_t rounds, const std::optional<at::Tensor>& k) -> Softened {
-                             const at::Tensor x = perturbed(request);
-                             const double tiny = ops::smallest_normal(x);
-                             at::Tensor w = x, soft = at::zeros_like(x);
-                             for (int64_t i = 0; i < rounds; ++i) {
-                               const at::Tensor taken = at::softmax(w.div(request.temperature), -1);
-                               soft = soft.add(k ? taken.mul(k->gt(i).unsqueeze(-1)) : taken);
-                               w = w.add(at::rsub(taken, 1).clamp_min(tiny).log());
-                             }
-                             return {x, soft};
-                           });
+  return samples_in_rounds("softsub", request, soften_by_subtraction);
 }
 
 at::Tensor l2x_samples(const SampleRequest& request) {
-  return samples_in_rounds(
-      "l2x", request, [&](int64_t rounds, const std::optional<at::Tensor>& k) -> Softened {
-        const at::Tensor rows = request.scores.unsqueeze(-2);
-        const at::Tensor x = rows.unsqueeze(-2).add(gumbel_noise(request, rounds));
-        at::Tensor concrete = at::softmax(x.div(request.temperature), -1);
-        if (k) {
-          const at::Tensor used = k->unsqueeze(-1).gt(at::arange(rounds, k->options()));
-          concrete = at::where(used.unsqueeze(-1), concrete, 0.0);
-        }
-        return {rows, concrete.amax(-2)};
-      });
+  return samples_in_rounds("l2x", request, soften_by_maximum);
 }
 
 double anneal(int64_t step, const Annealing& annealing) {
