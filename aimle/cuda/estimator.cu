@@ -1,5 +1,8 @@
 #include "aimle/cuda/estimator.h"
 
+#include <type_traits>
+
+#include "aimle/base/check.h"
 #include "aimle/cuda/accumulate.cuh"
 #include "aimle/cuda/step_sizes.h"
 #include "aimle/cuda/threshold_backward.h"
@@ -9,6 +12,18 @@ namespace aimle::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+
+/// Calls body with the solver as the type that has kernels; std::invalid_argument for the others.
+template <class Body>
+void with_kernels_of(const Solver& solver, Body body) {
+  const auto found = [&]<class... S>(std::type_identity<S>...) {
+    return ((solver.is<S>() && (body(*solver.get_if<S>()), true)) || ...);
+  };
+  AIMLE_CHECK(found(std::type_identity<Argmax>{}, std::type_identity<TopK>{},
+                    std::type_identity<SpanningTree>{}, std::type_identity<GridPath>{}),
+              "[aimle::cuda] ", solver.name(),
+              " has no GPU kernel: call it with theta on the CPU, for example theta.cpu()");
+}
 
 template <class T>
 RowSource<T> perturbed_rows(const EstimatorSettings& settings, Sense solver_sense,
@@ -82,13 +97,13 @@ bool backward_of_whole_examples(const EstimatorSettings& settings, const Solver&
                                 const DeviceExamples<T>& examples, const DeviceBackward<T>& pass,
                                 bool kept, const SourceFor& source_for, const DeviceState& state,
                                 const Context& context) {
-  if (std::holds_alternative<GridPath>(solver)) return false;
+  if (solver.is<GridPath>()) return false;
   const int64_t changes_bytes = kWholeBlocks * int64_t{sizeof(Changes)};
   const int64_t reported_bytes = align_up(examples.count * int64_t{sizeof(double)});
   auto* room =
       context.array<uint8_t>(16 + changes_bytes + reported_bytes + report_bytes(examples.count));
   WholeExamples<T> work{.settings = settings,
-                        .size = solution_size(solver),
+                        .size = solver.solution_size(),
                         .alpha = alpha_source(settings, state),
                         .left = kept ? pass.bits : nullptr,
                         .dtheta = pass.dtheta,
@@ -96,12 +111,10 @@ bool backward_of_whole_examples(const EstimatorSettings& settings, const Solver&
                         .reported = reinterpret_cast<double*>(room + 16 + changes_bytes),
                         .changes = reinterpret_cast<Changes*>(room + 16),
                         .done = reinterpret_cast<unsigned*>(room)};
-  const int64_t blocks = std::visit(
-      [&]<class S>(const S& concrete) {
-        work.rows = source_for(S::kSense, nullptr);
-        return whole_examples(concrete, work, context);
-      },
-      solver);
+  work.rows = source_for(solver.sense(), nullptr);
+  int64_t blocks = 0;
+  with_kernels_of(solver,
+                  [&](const auto& concrete) { blocks = whole_examples(concrete, work, context); });
   if (blocks == 0) return false;
   const DeviceReport seen{.examples = examples.count,
                           .reported = work.reported,
@@ -132,11 +145,8 @@ void forward(const EstimatorSettings& settings, const Solver& solver,
   RowSink<T> sink{.z = mean ? nullptr : pass.z, .bits = pass.bits, .status = pass.status};
   if (mean && sink.bits == nullptr) sink.bits = context.array<uint8_t>(rows * bytes_per_row(n));
   if (mean && sink.status == nullptr) sink.status = context.array<uint8_t>(rows);
-  std::visit(
-      [&]<class S>(const S& concrete) {
-        map_rows(concrete, perturbed_rows(settings, S::kSense, examples), sink, context);
-      },
-      solver);
+  const RowSource<T> source = perturbed_rows(settings, solver.sense(), examples);
+  with_kernels_of(solver, [&](const auto& concrete) { map_rows(concrete, source, sink, context); });
   if (!mean) return;
   launch("perturbed_map", mean_kernel<T>, blocks_for(examples.count * n, kThreads), kThreads, 0,
          context, examples.count, n, settings.samples, static_cast<const uint8_t*>(sink.bits),
@@ -185,18 +195,15 @@ void backward(const EstimatorSettings& settings, const Solver& solver,
   uint8_t* status = pass.status != nullptr ? pass.status : bits + bits_bytes;
 
   unsigned long long* clipped = nullptr;
-  if (std::holds_alternative<GridPath>(solver) && state.stats != nullptr) {
+  if (solver.has_costs() && state.stats != nullptr) {
     clipped = context.array<unsigned long long>(2);
     check(cudaMemsetAsync(clipped, 0, 2 * sizeof(*clipped), stream_of(context)), "grid_path");
   }
-  step_sizes(settings, solution_size(solver), examples, pass.dy, alpha_source(settings, state),
+  step_sizes(settings, solver.solution_size(), examples, pass.dy, alpha_source(settings, state),
              lambda, counted, done, context);
-  std::visit(
-      [&]<class S>(const S& concrete) {
-        map_rows(concrete, source_for(S::kSense, lambda),
-                 RowSink<T>{.bits = bits, .status = status, .clipped = clipped}, context);
-      },
-      solver);
+  const RowSource<T> source = source_for(solver.sense(), lambda);
+  const RowSink<T> sink{.bits = bits, .status = status, .clipped = clipped};
+  with_kernels_of(solver, [&](const auto& concrete) { map_rows(concrete, source, sink, context); });
   const BitPair pair{.left = kept ? pass.bits : bits,
                      .right = kept ? bits : bits + rows * stride,
                      .left_status = kept ? nullptr : status,

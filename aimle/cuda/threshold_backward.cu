@@ -300,11 +300,11 @@ void threshold_backward(const EstimatorSettings& settings, const Solver& solver,
                         const DeviceExamples<T>& examples, const DeviceBackward<T>& pass,
                         const DeviceState& state, const Context& context) {
   const int64_t chosen = entries_in_solution(solver);
-  AIMLE_CHECK(!std::holds_alternative<SpanningTree>(solver) || examples.n < (int64_t{1} << 31),
+  AIMLE_CHECK(!solver.is<SpanningTree>() || examples.n < (int64_t{1} << 31),
               "[aimle::thresholds] expected fewer than 2^31 entries but got n=", examples.n);
   if (examples.count == 0) return;
   const auto& target = std::get<ThresholdTarget>(settings.target);
-  const auto* tree = std::get_if<SpanningTree>(&solver);
+  const auto* tree = solver.get_if<SpanningTree>();
   const bool directed = tree != nullptr && tree->layout == SpanningTree::Layout::kDirected;
   const double sign = settings.sense == Sense::kMin ? -1.0 : 1.0;
   const double samples =

@@ -12,6 +12,7 @@
 #include "aimle/estimate/row_kernels.h"
 #include "aimle/estimate/settings.h"
 #include "aimle/estimate/step_size.h"
+#include "aimle/map/solver.h"
 
 namespace aimle {
 
@@ -119,14 +120,13 @@ class Block {
   }
 
   /// Solves the block's rows of x into z.
-  template <MapSolver S>
-  void solve(const S& solver, const T* x, T* z) {
-    solve_rows(solver, Rows<T>{.count = count_,
-                               .scores = x,
-                               .mask = mask_.get(),
-                               .k = k_.empty() ? nullptr : k_.data(),
-                               .z = z,
-                               .status = status_.data()});
+  void solve(const Solver& solver, const T* x, T* z) {
+    solver.solve_rows(Rows<T>{.count = count_,
+                              .scores = x,
+                              .mask = mask_.get(),
+                              .k = k_.empty() ? nullptr : k_.data(),
+                              .z = z,
+                              .status = status_.data()});
   }
 
  private:

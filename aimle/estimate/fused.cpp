@@ -9,10 +9,6 @@
 namespace aimle {
 namespace {
 
-/// Whether all solutions have the same number of entries, so that the mean of the noise cancels.
-template <class S>
-constexpr bool kFixedSize = !std::is_same_v<S, GridPath>;
-
 constexpr double kNoiseNs = 2.5;    // per entry
 constexpr double kPerturbNs = 0.5;  // per entry
 
@@ -35,12 +31,16 @@ class FirstFailure {
   Failure failure_;
 };
 
-template <class T, MapSolver S>
-Failure forward_with(const EstimatorSettings& settings, const S& solver,
-                     const Examples<T>& examples, const ForwardPass<T>& pass,
-                     const Executor& executor) {
+}  // namespace
+
+template <class T>
+Failure forward(const EstimatorSettings& settings, const Solver& solver,
+                const Examples<T>& examples, const ForwardPass<T>& pass, const Executor& executor) {
+  settings.validate();
+  solver.validate();
   const int64_t n = examples.n, samples = settings.samples;
-  const Signs sign = signs(settings.sense, S::kSense);
+  const Signs sign = signs(settings.sense, solver.sense());
+  const bool fixed_size = solver.solution_size().fixed;
   const bool mean = settings.output == Output::kMean;
   const bool own_z = mean || pass.store != nullptr;
   const RowKernels<T>& kernels = row_kernels<T>();
@@ -56,7 +56,7 @@ Failure forward_with(const EstimatorSettings& settings, const S& solver,
     for_each_block(block, settings, begin, end, [&](Block<T>& rows) {
       T* z = own_z ? z_block.data() : pass.z + rows.first() * n;
       rows.perturb(sign, x.data());
-      if constexpr (!kFixedSize<S>) rows.center(sign, settings.theta_temperature, x.data());
+      if (!fixed_size) rows.center(sign, settings.theta_temperature, x.data());
       rows.solve(solver, x.data(), z);
       if (pass.bits != nullptr) {
         kernels.pack(z, rows.count(), n, pass.bits + rows.first() * bytes_per_row(n));
@@ -79,16 +79,19 @@ Failure forward_with(const EstimatorSettings& settings, const S& solver,
   return failure.get();
 }
 
-template <class T, MapSolver S>
-BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
-                             const Examples<T>& examples, const BackwardPass<T>& pass,
-                             const Executor& executor) {
+namespace {
+
+template <class T>
+BackwardReport difference_backward(const EstimatorSettings& settings, const Solver& solver,
+                                   const Examples<T>& examples, const BackwardPass<T>& pass,
+                                   const Executor& executor) {
+  solver.validate();
   const int64_t n = examples.n, samples = settings.samples;
-  const Signs sign = signs(settings.sense, S::kSense);
+  const Signs sign = signs(settings.sense, solver.sense());
   const bool central = settings.difference == Difference::kCentral;
   const bool kept = keeps_solution(settings) && pass.bits != nullptr;
   const GradientRows<T> dy = pass.rows(settings, n);
-  const StepSizes<T> sizes(settings, solution_size(solver), examples, dy, pass.alpha, executor);
+  const StepSizes<T> sizes(settings, solver.solution_size(), examples, dy, pass.alpha, executor);
   const int64_t gradients = sizes.rows_per_example();
   const double solves = kept ? 1.0 : 2.0;
   const double noise_ns = settings.noise.kind == NoiseKind::kNone ? 0.0 : kNoiseNs;
@@ -98,14 +101,14 @@ BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
 
   ReportBuilder report(examples.count);
   FirstFailure failure;
-  const auto solve = [&](Block<T>& rows, T* x, T* z, [[maybe_unused]] Clipping& seen) {
-    if constexpr (!kFixedSize<S>) rows.center(sign, settings.target_temperature, x);
+  const bool fixed_size = solver.solution_size().fixed, has_costs = solver.has_costs();
+  const auto solve = [&](Block<T>& rows, T* x, T* z, Clipping& seen) {
+    if (!fixed_size) rows.center(sign, settings.target_temperature, x);
     rows.solve(solver, x, z);
-    if constexpr (std::is_same_v<S, GridPath>) {
-      rows.count_clipped(x, seen);
-      for (int64_t i = 0; i < rows.count(); ++i) {
-        if (rows.status(i) == Status::kNegativeCost) failure.add(rows.first() + i, rows.status(i));
-      }
+    if (!has_costs) return;
+    rows.count_clipped(x, seen);
+    for (int64_t i = 0; i < rows.count(); ++i) {
+      if (rows.status(i) == Status::kNegativeCost) failure.add(rows.first() + i, rows.status(i));
     }
   };
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
@@ -180,18 +183,6 @@ BackwardReport backward_with(const EstimatorSettings& settings, const S& solver,
 }  // namespace
 
 template <class T>
-Failure forward(const EstimatorSettings& settings, const Solver& solver,
-                const Examples<T>& examples, const ForwardPass<T>& pass, const Executor& executor) {
-  settings.validate();
-  return std::visit(
-      [&](const auto& concrete) {
-        concrete.validate();
-        return forward_with(settings, concrete, examples, pass, executor);
-      },
-      solver);
-}
-
-template <class T>
 BackwardReport backward(const EstimatorSettings& settings, const Solver& solver,
                         const Examples<T>& examples, const BackwardPass<T>& pass,
                         const Executor& executor) {
@@ -203,12 +194,7 @@ BackwardReport backward(const EstimatorSettings& settings, const Solver& solver,
   if (settings.difference == Difference::kThresholds) {
     return threshold_backward(settings, solver, examples, pass, executor);
   }
-  return std::visit(
-      [&](const auto& concrete) {
-        concrete.validate();
-        return backward_with(settings, concrete, examples, pass, executor);
-      },
-      solver);
+  return difference_backward(settings, solver, examples, pass, executor);
 }
 
 template Failure forward(const EstimatorSettings&, const Solver&, const Examples<float>&,

@@ -52,7 +52,7 @@ class ThresholdSum {
     in_groups_.resize(all / kThresholdGroup + 1);
     rows_.resize(static_cast<size_t>(capacity_));
     sum_.resize(static_cast<size_t>(stride_));
-    if (const auto* tree = std::get_if<SpanningTree>(&solver)) {
+    if (const auto* tree = solver.get_if<SpanningTree>()) {
       tree_ = std::make_unique<TreeThresholds<T>>(*tree);
       threshold_.resize(static_cast<size_t>(examples.n));
     }
@@ -202,7 +202,7 @@ BackwardReport threshold_backward(const EstimatorSettings& settings, const Solve
   const GradientRows<T> dy = pass.rows(settings, n);
   const Signs sign = signs(settings.sense, Sense::kMax);
   entries_in_solution(solver);  // throws here rather than on a thread
-  const bool tree = std::holds_alternative<SpanningTree>(solver);
+  const bool tree = solver.is<SpanningTree>();
   const double ns = (tree ? 12.0 : 5.0) * static_cast<double>(samples * n);
   std::vector<CappedTotals> capped(static_cast<size_t>(examples.count));
   ReportBuilder report(0);

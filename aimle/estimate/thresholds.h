@@ -38,33 +38,13 @@
 
 namespace aimle {
 
-// The solvers that have thresholds: each with the number of entries in one of its solutions. A
-// solver without an overload is refused.
-inline int64_t entries_in_solution(const Argmax&) { return 1; }
-inline int64_t entries_in_solution(const TopK& solver) { return solver.k; }
-inline int64_t entries_in_solution(const SpanningTree& solver) {
-  return (solver.layout == SpanningTree::Layout::kDirected ? 2 : 1) * (solver.vertices - 1);
-}
-
-template <class S>
-concept HasThresholds = requires(const S& solver) {
-  entries_in_solution(solver);
-};
-
-/// Of whichever solver it is; throws std::invalid_argument for those without thresholds.
-template <MapSolver... S>
-int64_t entries_in_solution(const std::variant<S...>& solver) {
-  return std::visit(
-      []<class Concrete>(const Concrete& concrete) -> int64_t {
-        if constexpr (HasThresholds<Concrete>) {
-          return entries_in_solution(concrete);
-        } else {
-          detail::throw_invalid_argument(
-              "[aimle::thresholds] expected argmax, topk or spanning_tree but got ",
-              Concrete::kName, ": its entries have no single partner each; use aimle or imle");
-        }
-      },
-      solver);
+/// The number of entries in a solution of a solver that has thresholds; throws
+/// std::invalid_argument for the others.
+inline int64_t entries_in_solution(const Solver& solver) {
+  AIMLE_CHECK(solver.is<Argmax>() || solver.is<TopK>() || solver.is<SpanningTree>(),
+              "[aimle::thresholds] expected argmax, topk or spanning_tree but got ", solver.name(),
+              ": its entries have no single partner each; use aimle or imle");
+  return solver.solution_size().ones;
 }
 
 /// The gradient of Difference::kThresholds; `pass.bits` is what forward wrote.

@@ -76,49 +76,47 @@ class Walker {
   std::vector<uint32_t> found_;
 };
 
-double sign(const Solver& solver) {
-  return std::visit([](const auto& s) { return s.kSense == Sense::kMax ? 1.0 : -1.0; }, solver);
-}
+double sign(const Solver& solver) { return solver.sense() == Sense::kMax ? 1.0 : -1.0; }
 
 }  // namespace
 
-std::vector<uint8_t> enumerate(const Argmax& solver) {
-  solver.validate();
-  return enumerate(TopK{.n = solver.n, .k = 1});
+std::vector<uint8_t> Argmax::structures() const {
+  validate();
+  return TopK{.n = n, .k = 1}.structures();
 }
 
-std::vector<uint8_t> enumerate(const TopK& solver) {
-  solver.validate();
-  const int64_t count = binomial(solver.n, solver.k);
+std::vector<uint8_t> TopK::structures() const {
+  validate();
+  const int64_t count = binomial(n, k);
   AIMLE_CHECK(count <= kMaxStructures, "[aimle::enumerate] expected at most ", kMaxStructures,
-              " structures but there are more for n=", solver.n, ", k=", solver.k);
+              " structures but there are more for n=", n, ", k=", k);
   std::vector<uint8_t> all;
-  all.reserve(static_cast<size_t>(count * solver.n));
-  std::vector<uint8_t> z(static_cast<size_t>(solver.n));
-  std::fill_n(z.begin(), solver.k, uint8_t{1});
+  all.reserve(static_cast<size_t>(count * n));
+  std::vector<uint8_t> z(static_cast<size_t>(n));
+  std::fill_n(z.begin(), k, uint8_t{1});
   do {
     all.insert(all.end(), z.begin(), z.end());
   } while (std::prev_permutation(z.begin(), z.end()));
   return all;
 }
 
-std::vector<uint8_t> enumerate(const SpanningTree& solver) {
-  solver.validate();
-  AIMLE_CHECK(solver.vertices <= kMaxEnumeratedVertices, "[aimle::enumerate] expected at most ",
-              kMaxEnumeratedVertices, " vertices but got vertices=", solver.vertices);
-  const int64_t n = solver.vertices;
-  const bool directed = solver.layout == SpanningTree::Layout::kDirected;
+std::vector<uint8_t> SpanningTree::structures() const {
+  validate();
+  AIMLE_CHECK(vertices <= kMaxEnumeratedVertices, "[aimle::enumerate] expected at most ",
+              kMaxEnumeratedVertices, " vertices but got vertices=", vertices);
+  const int64_t n = vertices;
+  const bool directed = layout == SpanningTree::Layout::kDirected;
   std::vector<std::pair<int, int>> ends;
   for (int i = 0; i < n; ++i) {
     for (int j = i + 1; j < n; ++j) ends.emplace_back(i, j);
   }
   std::vector<uint8_t> all;
   if (n == 1) return all;
-  const uint32_t end = 1u << solver.edges();
+  const uint32_t end = 1u << edges();
   for (uint32_t edges = (1u << (n - 1)) - 1; edges < end; edges = next_of_same_count(edges)) {
     if (!is_tree(edges, ends, static_cast<int>(n))) continue;
     const size_t at = all.size();
-    all.resize(at + static_cast<size_t>(solver.size()));
+    all.resize(at + static_cast<size_t>(size()));
     for (uint32_t left = edges; left != 0; left &= left - 1) {
       const auto edge = static_cast<size_t>(std::countr_zero(left));
       const auto [i, j] = ends[edge];
@@ -133,34 +131,26 @@ std::vector<uint8_t> enumerate(const SpanningTree& solver) {
   return all;
 }
 
-std::vector<uint8_t> enumerate(const GridPath& solver) {
-  solver.validate();
-  AIMLE_CHECK(solver.height <= kMaxEnumeratedSide && solver.width <= kMaxEnumeratedSide,
+std::vector<uint8_t> GridPath::structures() const {
+  validate();
+  AIMLE_CHECK(height <= kMaxEnumeratedSide && width <= kMaxEnumeratedSide,
               "[aimle::enumerate] expected a grid of at most ", kMaxEnumeratedSide, " x ",
-              kMaxEnumeratedSide, " cells but got height=", solver.height,
-              ", width=", solver.width);
+              kMaxEnumeratedSide, " cells but got height=", height, ", width=", width);
   std::vector<uint8_t> all;
-  for (const uint32_t cells : Walker(solver).sets()) {
-    for (int64_t j = 0; j < solver.size(); ++j) all.push_back(cells >> j & 1);
+  for (const uint32_t cells : Walker(*this).sets()) {
+    for (int64_t j = 0; j < size(); ++j) all.push_back(cells >> j & 1);
   }
   return all;
 }
 
-/// Of a solver without a list of its own. Without this the visitor below would call itself, since
-/// every solver converts to the variant.
-template <MapSolver S>
-std::vector<uint8_t> enumerate(const S&) {
-  AIMLE_CHECK(false, "[aimle::enumerate] there is no list of the structures of ", S::kName);
-}
-
-std::vector<uint8_t> enumerate(const Solver& solver) {
-  return std::visit([](const auto& s) { return enumerate(s); }, solver);
+void Solver::throw_no_structures(std::string_view name) {
+  AIMLE_CHECK(false, "[aimle::enumerate] there is no list of the structures of ", name);
 }
 
 Expectation expectation(const Solver& solver, const double* scores, const bool* mask,
                         FunctionRef<double(const uint8_t* z)> f) {
-  const std::vector<uint8_t> all = enumerate(solver);
-  const auto size = static_cast<size_t>(std::visit([](const auto& s) { return s.size(); }, solver));
+  const std::vector<uint8_t> all = solver.structures();
+  const auto size = static_cast<size_t>(solver.size());
   const auto refused = [&](Status status) {
     constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
     return Expectation{
@@ -178,8 +168,7 @@ Expectation expectation(const Solver& solver, const double* scores, const bool* 
   }
   const double largest = *std::max_element(p.begin(), p.end());
   if (largest == -kInf) {
-    const bool entries =
-        std::holds_alternative<Argmax>(solver) || std::holds_alternative<TopK>(solver);
+    const bool entries = solver.is<Argmax>() || solver.is<TopK>();
     return refused(entries ? Status::kTooFewEntries : Status::kDisconnected);
   }
   for (double& weight : p) weight = std::exp(weight - largest);

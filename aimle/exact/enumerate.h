@@ -29,11 +29,7 @@ inline constexpr int64_t kMaxEnumeratedVertices = 7;
 inline constexpr int64_t kMaxEnumeratedSide = 4;
 
 /// z [solver.size()] of 0 and 1, row after row.
-std::vector<uint8_t> enumerate(const Argmax& solver);
-std::vector<uint8_t> enumerate(const TopK& solver);
-std::vector<uint8_t> enumerate(const SpanningTree& solver);
-std::vector<uint8_t> enumerate(const GridPath& solver);
-std::vector<uint8_t> enumerate(const Solver& solver);
+inline std::vector<uint8_t> enumerate(const Solver& solver) { return solver.structures(); }
 
 struct Expectation {
   Status status = Status::kOk;

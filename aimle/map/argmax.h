@@ -20,7 +20,9 @@ struct Argmax {
 
   int64_t size() const { return n; }
   double work_ns() const { return 5.0 + 0.25 * static_cast<double>(n); }
+  SolutionSize solution_size() const { return {.fixed = true, .ones = 1}; }
   void validate() const;
+  std::vector<uint8_t> structures() const;
 };
 
 void solve_rows(const Argmax& solver, const Rows<float>& rows);

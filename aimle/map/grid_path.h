@@ -32,6 +32,7 @@ namespace aimle {
 struct GridPath {
   static constexpr std::string_view kName = "grid_path";
   static constexpr Sense kSense = Sense::kMin;
+  static constexpr bool kHasCosts = true;
   enum class Negative { kClip, kError };
   static constexpr int64_t kMaxCells = int64_t{1} << 28;
 
@@ -47,7 +48,9 @@ struct GridPath {
   int64_t target_cell() const { return target < 0 ? size() + target : target; }
   int64_t source_cell() const { return source < 0 ? size() + source : source; }
   double work_ns() const { return 50.0 + 3.0 * static_cast<double>(size()); }
+  SolutionSize solution_size() const { return {}; }
   void validate() const;
+  std::vector<uint8_t> structures() const;
 };
 
 void solve_rows(const GridPath& solver, const Rows<float>& rows);

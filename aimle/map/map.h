@@ -16,6 +16,7 @@
 #include <concepts>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "aimle/base/parallel.h"
 
@@ -35,6 +36,12 @@ enum class Status : uint8_t {
 std::string_view describe(Status status);
 
 enum class Sense { kMax, kMin };
+
+/// What is known of the number of ones in the solutions of a solver.
+struct SolutionSize {
+  bool fixed = false;  // all solutions of an instance have the same number
+  int64_t ones = -1;   // that number; < 0: unknown. A k per row stands in for it.
+};
 
 /// A batch of rows, contiguous and row-major. `k` is only read by solvers that choose k of n.
 template <class T>
@@ -59,12 +66,16 @@ Rows<T> slice(const Rows<T>& rows, int64_t size, int64_t begin, int64_t end) {
 
 /// The contract of a solver. `validate` throws std::invalid_argument for impossible settings;
 /// `solve_rows` may then assume them; `work_ns` is the rough cost of one row, for `parallel_for`.
+/// Optional: `static constexpr bool kHasCosts = true`, scores must not be below zero (perturbed
+/// ones are clipped, and counted); `std::vector<uint8_t> structures() const`, all of them, for
+/// checks against enumeration.
 template <class S>
 concept MapSolver = requires(const S& solver, const Rows<float>& f32, const Rows<double>& f64) {
   { S::kName } -> std::convertible_to<std::string_view>;
   { S::kSense } -> std::convertible_to<Sense>;
   { solver.size() } -> std::same_as<int64_t>;
   { solver.work_ns() } -> std::same_as<double>;
+  { solver.solution_size() } -> std::same_as<SolutionSize>;
   solver.validate();
   solve_rows(solver, f32);
   solve_rows(solver, f64);

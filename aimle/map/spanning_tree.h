@@ -34,7 +34,11 @@ struct SpanningTree {
   int64_t edges() const { return vertices * (vertices - 1) / 2; }
   int64_t size() const { return layout == Layout::kDirected ? 2 * edges() : edges(); }
   double work_ns() const { return 20.0 + 0.6 * static_cast<double>(vertices * vertices); }
+  SolutionSize solution_size() const {
+    return {.fixed = true, .ones = (layout == Layout::kDirected ? 2 : 1) * (vertices - 1)};
+  }
   void validate() const;
+  std::vector<uint8_t> structures() const;
 
   /// Index of edge {i, j}, i < j, in the undirected order.
   AIMLE_HD static constexpr int64_t edge(int64_t i, int64_t j, int64_t vertices) {

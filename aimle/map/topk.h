@@ -27,7 +27,9 @@ struct TopK {
 
   int64_t size() const { return n; }
   double work_ns() const { return 10.0 + 0.5 * static_cast<double>(n); }
+  SolutionSize solution_size() const { return {.fixed = true, .ones = k}; }
   void validate() const;
+  std::vector<uint8_t> structures() const;
 };
 
 void solve_rows(const TopK& solver, const Rows<float>& rows);

@@ -53,7 +53,7 @@ class Random {
 template <class T>
 struct Call {
   EstimatorSettings settings;
-  Solver solver;
+  Solver solver = Argmax{};
   int64_t count, n;
   std::vector<T> theta, dy;
   std::vector<uint8_t> mask;  // empty: none
@@ -74,7 +74,7 @@ struct Call {
     count = random.from(1, settings.samples > 100 ? 2 : 12);
     if (random.chance(0.03) && n <= 12 && settings.samples < 4) count = random.from(1000, 1500);
     const int64_t rows = count * gradient_rows(settings);
-    const bool grid = std::holds_alternative<GridPath>(solver);
+    const bool grid = solver.is<GridPath>();
     theta.resize(static_cast<size_t>(count * n));
     dy.resize(static_cast<size_t>(rows * n));
     for (T& x : theta) x = static_cast<T>(grid ? std::abs(random.normal()) + 1 : random.normal());
@@ -84,7 +84,7 @@ struct Call {
       mask.resize(theta.size());
       for (uint8_t& allowed : mask) allowed = !random.chance(0.1);
     }
-    if (std::holds_alternative<TopK>(solver) && random.chance(0.3)) {
+    if (solver.is<TopK>() && random.chance(0.3)) {
       for (int64_t b = 0; b < count; ++b) {
         k.push_back(random.chance(0.05) ? n + 1 : random.from(0, n));
       }
@@ -99,7 +99,7 @@ struct Call {
   std::string text() const {
     std::ostringstream out;
     out << count << " examples of n=" << n << ", " << settings.samples << " samples, solver "
-        << solver.index() << ", noise " << static_cast<int>(settings.noise.kind) << ", difference "
+        << solver.name() << ", noise " << static_cast<int>(settings.noise.kind) << ", difference "
         << static_cast<int>(settings.difference) << ", target " << settings.target.index();
     return out.str();
   }
@@ -129,7 +129,7 @@ struct Call {
     static const std::vector<float> table = *quantile_table({.k = 10, .iterations = 10});
     settings.noise = {.kind = static_cast<NoiseKind>(random.from(0, 4)), .table = table.data()};
     settings.noise_stddev = 1.3;
-    if (std::holds_alternative<GridPath>(solver) && random.chance(0.5)) settings.noise_mean = 0.6;
+    if (solver.is<GridPath>() && random.chance(0.5)) settings.noise_mean = 0.6;
     settings.samples = random.chance(0.3) ? 1 : random.from(1, 12);
     if (random.chance(0.02)) settings.samples = random.from(250, 600);
     if (random.chance(0.3)) settings.theta_temperature = 0.7;

@@ -39,13 +39,9 @@ inline void use_noise(NoiseKind kind, EstimatorSettings& settings) {
   settings.noise_stddev = moments(kind, kGamma.k, kGamma.iterations).stddev;
 }
 
-inline int64_t size_of(const Solver& solver) {
-  return std::visit([](const auto& s) { return s.size(); }, solver);
-}
+inline int64_t size_of(const Solver& solver) { return solver.size(); }
 
-inline Sense sense_of(const Solver& solver) {
-  return std::visit([](const auto& s) { return s.kSense; }, solver);
-}
+inline Sense sense_of(const Solver& solver) { return solver.sense(); }
 
 /// Solver number `which` of kSolverCount, of about `size` entries.
 inline constexpr int kSolverCount = 6;
@@ -72,7 +68,7 @@ inline Solver draw_solver(int which, int64_t size, Rng& rng) {
 template <class T>
 struct Case {
   EstimatorSettings settings;
-  Solver solver;
+  Solver solver = Argmax{};
   int64_t count = 0;
   double alpha = 0.5;
   Key key{.seed = 20230207, .stream = 3};
@@ -136,9 +132,8 @@ struct Case {
   std::string text() const {
     std::ostringstream out;
     const auto& s = settings;
-    out << std::visit([](const auto& solver) { return std::string(solver.kName); }, solver)
-        << " n=" << n() << " B=" << count << " S=" << s.samples << " noise=" << name(s.noise.kind)
-        << " difference=" << static_cast<int>(s.difference)
+    out << solver.name() << " n=" << n() << " B=" << count << " S=" << s.samples
+        << " noise=" << name(s.noise.kind) << " difference=" << static_cast<int>(s.difference)
         << " output=" << static_cast<int>(s.output) << " sense=" << static_cast<int>(s.sense)
         << " temperatures=" << s.theta_temperature << "," << s.target_temperature
         << " mask=" << (mask.size() != 0) << " k=" << !k.empty() << " alpha=" << alpha
@@ -183,7 +178,7 @@ Case<T> draw_case(Rng& rng, int64_t max_count, int64_t max_samples, int64_t max_
   result.draw_theta(rng);
   result.draw_dy(rng);
   if (one_in(rng, 3)) result.draw_mask(rng);
-  if (std::holds_alternative<TopK>(result.solver) && one_in(rng, 2)) result.draw_k(rng);
+  if (result.solver.template is<TopK>() && one_in(rng, 2)) result.draw_k(rng);
   return result;
 }
 
@@ -264,18 +259,14 @@ std::vector<T> solve_all(const Case<T>& call, const std::vector<T>& x, const Exe
   for (size_t i = 0; i < k.size(); ++i) k[i] = call.k[i / static_cast<size_t>(samples)];
   std::vector<T> z(x.size());
   std::vector<Status> status(static_cast<size_t>(rows));
-  std::visit(
-      [&](const auto& solver) {
-        solve(solver,
-              Rows<T>{.count = rows,
-                      .scores = x.data(),
-                      .mask = mask.size() != 0 ? &mask[0] : nullptr,
-                      .k = k.empty() ? nullptr : k.data(),
-                      .z = z.data(),
-                      .status = status.data()},
-              executor);
-      },
-      call.solver);
+  solve(call.solver,
+        Rows<T>{.count = rows,
+                .scores = x.data(),
+                .mask = mask.size() != 0 ? &mask[0] : nullptr,
+                .k = k.empty() ? nullptr : k.data(),
+                .z = z.data(),
+                .status = status.data()},
+        executor);
   return z;
 }
 
@@ -319,7 +310,7 @@ Outcome<T> run_staged(const Case<T>& call, const Executor& executor = sequential
   const bool kept = keeps_solution(settings);
   std::vector<double> lambda(static_cast<size_t>(call.count * (call.rows() + 2)));
   std::vector<uint8_t> counted(static_cast<size_t>(call.count * call.rows()));
-  step(settings, {.sense = sense, .size = solution_size(call.solver)}, examples, call.dy.data(),
+  step(settings, {.sense = sense, .size = call.solver.solution_size()}, examples, call.dy.data(),
        call.alpha, kept ? nullptr : left.data(), right.data(), lambda.data(), counted.data(),
        executor);
   const std::vector<T> z_left = kept ? z : solve_all(call, left, executor);

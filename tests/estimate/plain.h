@@ -134,7 +134,7 @@ class Plain {
       return ordered_sum(
           n_, [&](int64_t j) { return free(b, j) ? term(static_cast<double>(row[j])) : 0.0; });
     };
-    if (!sees_choice() || std::holds_alternative<GridPath>(call_.solver)) {
+    if (!sees_choice() || call_.solver.template is<GridPath>()) {
       return std::sqrt(sum([](double x) { return x * x; }));
     }
     const auto entries = static_cast<double>(free_entries(b));
@@ -158,14 +158,14 @@ class Plain {
   /// False if the example has one feasible solution, as far as the number of ones tells.
   bool chooses(int64_t b) const {
     const int64_t free = free_entries(b);
-    if (std::holds_alternative<GridPath>(call_.solver)) return free > 0;
+    if (call_.solver.template is<GridPath>()) return free > 0;
     int64_t ones = 1;
-    if (const auto* tree = std::get_if<SpanningTree>(&call_.solver)) {
+    if (const auto* tree = call_.solver.template get_if<SpanningTree>()) {
       ones = tree->vertices - 1;
       if (tree->layout == SpanningTree::Layout::kDirected) ones *= 2;
     } else if (!call_.k.empty()) {
       ones = call_.k[static_cast<size_t>(b)];
-    } else if (const auto* topk = std::get_if<TopK>(&call_.solver)) {
+    } else if (const auto* topk = call_.solver.template get_if<TopK>()) {
       ones = topk->k;
     }
     return 0 < ones && ones < free;
@@ -236,7 +236,7 @@ class Plain {
         .k = call_.k.empty() ? nullptr : call_.k.data() + b,
         .z = z.data(),
         .status = &status};
-    std::visit([&](const auto& solver) { solve_rows(solver, row); }, call_.solver);
+    call_.solver.solve_rows(row);
     return z;
   }
 

@@ -28,7 +28,7 @@ std::vector<Steps> steps_of(const Case<T>& call) {
   std::vector<T> left(size), right(size);
   std::vector<double> lambda(static_cast<size_t>(call.count) * (rows + 2));
   std::vector<uint8_t> counted(static_cast<size_t>(call.count) * rows);
-  step(call.settings, {.sense = sense_of(call.solver), .size = solution_size(call.solver)},
+  step(call.settings, {.sense = sense_of(call.solver), .size = call.solver.solution_size()},
        call.examples(), call.dy.data(), call.alpha, left.data(), right.data(), lambda.data(),
        counted.data(), sequential());
   std::vector<Steps> result;

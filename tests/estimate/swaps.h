@@ -20,12 +20,12 @@ struct Swaps {
 /// Of the solution z of scores x; argmax and top-k by their definition, trees by the library.
 template <class T>
 Swaps<T> find_swaps(const Solver& solver, const T* x, const bool* mask, const T* z, const T* d) {
-  const int64_t n = std::visit([](const auto& concrete) { return concrete.size(); }, solver);
+  const int64_t n = solver.size();
   const auto size = static_cast<size_t>(n);
   Swaps<T> swaps{.threshold = std::vector<T>(size, std::numeric_limits<T>::infinity()),
                  .partner = std::vector<int64_t>(size, -1),
                  .difference = std::vector<double>(size)};
-  if (const auto* tree = std::get_if<SpanningTree>(&solver)) {
+  if (const auto* tree = solver.get_if<SpanningTree>()) {
     std::vector<uint8_t> bits((size + 7) / 8);
     for (size_t j = 0; j < size; ++j) bits[j / 8] |= static_cast<uint8_t>((z[j] == T(1)) << j % 8);
     TreeThresholds<T> thresholds(*tree);

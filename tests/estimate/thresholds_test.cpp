@@ -21,20 +21,16 @@ struct Row {
 Row solve_row(const Solver& solver, std::vector<double> x, std::valarray<bool> mask) {
   Row row{.x = std::move(x), .z = {}, .mask = std::move(mask)};
   row.z.resize(row.x.size());
-  std::visit(
-      [&](const auto& concrete) {
-        solve_rows(concrete, Rows<double>{.count = 1,
-                                          .scores = row.x.data(),
-                                          .mask = row.mask.size() ? &row.mask[0] : nullptr,
-                                          .z = row.z.data(),
-                                          .status = &row.status});
-      },
-      solver);
+  solver.solve_rows(Rows<double>{.count = 1,
+                                 .scores = row.x.data(),
+                                 .mask = row.mask.size() ? &row.mask[0] : nullptr,
+                                 .z = row.z.data(),
+                                 .status = &row.status});
   return row;
 }
 
 std::string describe_row(uint64_t seed, const Solver& solver, int64_t j) {
-  return "seed " + std::to_string(seed) + " solver " + std::to_string(solver.index()) +
+  return "seed " + std::to_string(seed) + " solver " + std::string(solver.name()) +
          " n=" + std::to_string(size_of(solver)) + " entry " + std::to_string(j);
 }
 
@@ -192,8 +188,8 @@ void expect_the_plain_gradient(uint64_t seed) {
     const Outcome<T> got = run_fused(call);
     use_isa(before);
     const std::string where = "seed " + std::to_string(seed) + " solver " +
-                              std::to_string(call.solver.index()) +
-                              " n=" + std::to_string(call.n()) + " on " + std::string(name(set));
+                              std::string(call.solver.name()) + " n=" + std::to_string(call.n()) +
+                              " on " + std::string(name(set));
     ASSERT_EQ(got.dtheta.size(), expected.dtheta.size());
     for (size_t i = 0; i < got.dtheta.size(); ++i) {
       ASSERT_TRUE(got.dtheta[i] == expected.dtheta[i] ||
@@ -216,31 +212,31 @@ TEST(ThresholdsTest, EveryInstructionSetGivesTheBitsOfThePlainFormula) {
   }
 }
 
-// A solver as it comes to the variant, without thresholds.
+// A solver of somebody else's, without thresholds.
 struct Pairs {
   static constexpr std::string_view kName = "pairs";
   static constexpr Sense kSense = Sense::kMax;
   int64_t size() const { return 4; }
   double work_ns() const { return 1.0; }
+  SolutionSize solution_size() const { return {.fixed = true, .ones = 2}; }
   void validate() const {}
 };
 void solve_rows(const Pairs&, const Rows<float>&) {}
 void solve_rows(const Pairs&, const Rows<double>&) {}
 
 TEST(ThresholdsTest, ASolverThatIsNotOnTheListIsRefusedByName) {
-  using More = std::variant<Argmax, TopK, SpanningTree, GridPath, Pairs>;
-  EXPECT_EQ(entries_in_solution(More(Argmax{.n = 5})), 1);
-  EXPECT_EQ(entries_in_solution(More(TopK{.n = 5, .k = 3})), 3);
-  EXPECT_EQ(entries_in_solution(More(SpanningTree{.vertices = 4})), 3);
+  EXPECT_EQ(entries_in_solution(Solver(Argmax{.n = 5})), 1);
+  EXPECT_EQ(entries_in_solution(Solver(TopK{.n = 5, .k = 3})), 3);
+  EXPECT_EQ(entries_in_solution(Solver(SpanningTree{.vertices = 4})), 3);
   EXPECT_EQ(entries_in_solution(
-                More(SpanningTree{.vertices = 4, .layout = SpanningTree::Layout::kDirected})),
+                Solver(SpanningTree{.vertices = 4, .layout = SpanningTree::Layout::kDirected})),
             6);
-  for (const More& other : {More(GridPath{.height = 3, .width = 3}), More(Pairs{})}) {
+  for (const Solver& other : {Solver(GridPath{.height = 3, .width = 3}), Solver(Pairs{})}) {
     try {
       entries_in_solution(other);
-      FAIL() << "not refused: " << other.index();
+      FAIL() << "not refused: " << other.name();
     } catch (const std::invalid_argument& error) {
-      const std::string name = other.index() == 3 ? "grid_path" : "pairs";
+      const std::string name(other.name());
       EXPECT_NE(std::string(error.what()).find("but got " + name), std::string::npos)
           << error.what();
     }

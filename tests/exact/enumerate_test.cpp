@@ -105,7 +105,7 @@ TEST(Expectation, HasTheGradientOfFiniteDifferences) {
       Argmax{.n = 6}, TopK{.n = 6, .k = 3}, SpanningTree{.vertices = 4},
       SpanningTree{.vertices = 4, .layout = Layout::kDirected}, GridPath{.height = 3, .width = 3}};
   for (const Solver& solver : solvers) {
-    const int64_t size = std::visit([](const auto& s) { return s.size(); }, solver);
+    const int64_t size = solver.size();
     listed::Rng rng(13);
     const auto x = listed::reals<double>(rng, size, 1);
     const auto f = [&](const uint8_t* z) { return entangled(z, x.size()); };
@@ -119,7 +119,7 @@ TEST(Expectation, HasTheGradientOfFiniteDifferences) {
       const double slope = (expectation(solver, ahead.data(), nullptr, f).value -
                             expectation(solver, behind.data(), nullptr, f).value) /
                            (2 * h);
-      ASSERT_NEAR(exact.gradient[j], slope, 1e-8) << "solver " << solver.index();
+      ASSERT_NEAR(exact.gradient[j], slope, 1e-8) << "solver " << solver.name();
     }
   }
 }
