@@ -356,7 +356,10 @@ def test_an_option_without_its_value_is_named():
         (["train", "dvae", "--lambda", "-5"], "--lambda: expected a finite lambda >= 0 but got -5"),
         (["train", "dvae", "--grid", "lambda=1,-5"], "a finite lambda >= 0 but got -5"),
         (["train", "dvae", "--method", "ste", "--lambda", "3"], "ste does not take lambda"),
-        (["train", "dvae", "--config", "/"], "--config: /: expected a regular file but it is a folder"),
+        (
+            ["train", "dvae", "--config", "/"],
+            "--config: /: expected a regular file but it is a folder",
+        ),
         (["train", "dvae", "--config", "/etc/hostname"], "expected JSON"),
     ],
 )
