@@ -4,8 +4,7 @@
 // so that sums of fractions round alike; counts are integers, and any order serves.
 //
 // Solutions come as bits (BitPair) or as numbers (NumberPair); both answer
-//   void changes(row, q, d)                  d: z_left - z_right of entries 4q ... 4q + 3, NaN
-//   where
+//   void changes(row, q, d)                  d: z_left - z_right of entries 4q ... 4q + 3, NaN where
 //                                            a solution is missing; anything beyond the row's end
 //   long long nonzeros(row, n, lane, lanes)  this lane's share of the changed entries; < 0: NaN
 #pragma once

@@ -58,8 +58,7 @@ void backward(const EstimatorSettings& settings, const Solver& solver,
               const DeviceExamples<T>& examples, const DeviceBackward<T>& pass,
               const DeviceState& state, const Context& context);
 
-// ---- Staged
-// ---------------------------------------------------------------------------------------
+// ---- Staged -------------------------------------------------------------------------------------
 
 template <class T>
 void perturb(const EstimatorSettings& settings, Sense solver_sense,
@@ -79,8 +78,7 @@ template <class T>
 void straight_through(const EstimatorSettings& settings, const DeviceExamples<T>& examples,
                       const T* dy, T* dtheta, const Context& context);
 
-// ---- Parts, for estimators in files of their own
-// --------------------------------------------------
+// ---- Parts, for estimators in files of their own ------------------------------------------------
 
 /// What a pass saw, gathered on the device: the examples' step sizes and the counts of every block.
 struct DeviceReport {

@@ -12,8 +12,7 @@
 namespace aimle::cuda {
 namespace {
 
-// ---- One kernel for all: a body works on a row with memory of its own
-// -----------------------------
+// ---- One kernel for all: a body works on a row with memory of its own ---------------------------
 
 constexpr int kWarps = 4;
 constexpr int kLargeThreads = 256;
@@ -97,8 +96,7 @@ __device__ T* at(T* data, int64_t offset) {
   return data == nullptr ? nullptr : data + offset;
 }
 
-// ---- Bodies
-// ---------------------------------------------------------------------------------------
+// ---- Bodies -------------------------------------------------------------------------------------
 
 template <class T>
 struct EvaluateCategorical {

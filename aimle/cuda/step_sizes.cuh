@@ -63,8 +63,7 @@ __device__ __forceinline__ bool can_change(const StepRule& rule, const DeviceExa
          has_choice(of_row ? examples.k[b] : rule.size.ones, static_cast<int64_t>(entries));
 }
 
-// ---- Norms
-// ----------------------------------------------------------------------------------------
+// ---- Norms --------------------------------------------------------------------------------------
 
 /// The norm of a row over the entries of theta that can move, and how many they are.
 struct RowNorm {
@@ -178,8 +177,7 @@ __device__ __forceinline__ void norms_by_block(const StepRule& rule,
   }
 }
 
-// ---- The rule
-// -------------------------------------------------------------------------------------
+// ---- The rule -----------------------------------------------------------------------------------
 
 /// How the threads that share an example work together: a warp, or one thread alone.
 struct AsWarp {

@@ -38,8 +38,7 @@ struct Rule {
   int32_t vertices;
 };
 
-// ---- Partners of one sample, by entry
-// -------------------------------------------------------------
+// ---- Partners of one sample, by entry -----------------------------------------------------------
 
 /// An entry's partner: its threshold, and what either gains. `entry` < 0: there is none.
 struct Partner {
@@ -168,8 +167,7 @@ class TreeSample {
   TreePartners<T> tree_;
 };
 
-// ---- Gradients
-// ------------------------------------------------------------------------------------
+// ---- Gradients ----------------------------------------------------------------------------------
 
 /// A tree of halves, as the end of fixed_sum.
 __device__ __forceinline__ double fold_lanes(double partial) {

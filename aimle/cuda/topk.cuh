@@ -17,8 +17,7 @@
 
 namespace aimle::cuda {
 
-// ---- Short rows: a thread each
-// --------------------------------------------------------------------
+// ---- Short rows: a thread each ------------------------------------------------------------------
 
 template <int kSize>
 inline constexpr Network<kSize> kNetwork;
@@ -106,8 +105,7 @@ struct ThreadTopK {
   }
 };
 
-// ---- Longer rows
-// ----------------------------------------------------------------------------------
+// ---- Longer rows --------------------------------------------------------------------------------
 
 /// Scores as integers of the same order; 0 for what may not be chosen, NaN aside.
 template <class T>

@@ -83,8 +83,7 @@ BackwardReport backward(const EstimatorSettings& settings, const Solver& solver,
                         const Examples<T>& examples, const BackwardPass<T>& pass,
                         const Executor& executor);
 
-// ---- Staged
-// ---------------------------------------------------------------------------------------
+// ---- Staged -------------------------------------------------------------------------------------
 
 /// What the stages know of a solver that is not ours.
 struct CallableSolver {

@@ -49,8 +49,7 @@ Distribution make_distribution(const ExactInput& input);
 /// [*batch, samples, n]
 std::vector<c10::SymInt> sample_sizes(const at::Tensor& scores, const c10::SymInt& samples);
 
-// ---- What devices compute
-// -------------------------------------------------------------------------
+// ---- What devices compute -----------------------------------------------------------------------
 
 /// The outputs that are wanted are defined, and v where the covariance is.
 struct ExactOutputs {

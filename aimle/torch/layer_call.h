@@ -2,10 +2,11 @@
 //
 //   theta      [*batch, *instance]; every instance is one example
 //   key        int64 [2], on theta's device or on the CPU
-//   mask       bool, broadcastable to theta; k: int64, broadcastable to *batch; table:
-//   Sum-of-Gamma's alpha, gbar, updates, memory, stats: the controller's state, buffers of the
-//   layer. Only
-//              backward reads and writes them.
+//   mask       bool, broadcastable to theta
+//   k          int64, broadcastable to *batch
+//   table      of Sum-of-Gamma noise
+//   alpha, gbar, updates, memory, stats
+//              the controller's state, buffers of the layer. Only backward reads and writes them.
 //   settings   see kLayerSettings in layer_schema.h, in that order
 //   result     z [*batch, S, *instance] ("samples"), [B S, *instance] ("flat") or
 //              [*batch, *instance] ("mean")

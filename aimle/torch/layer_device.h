@@ -150,8 +150,7 @@ at::Tensor backward_op(ArgumentReader& reader) {
   return dtheta.to(input.theta.scalar_type());
 }
 
-// ---- Stages
-// ---------------------------------------------------------------------------------------
+// ---- Stages -------------------------------------------------------------------------------------
 
 template <class Device>
 at::Tensor perturb_op(ArgumentReader& reader) {

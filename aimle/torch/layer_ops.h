@@ -1,16 +1,18 @@
 // The layer ops as C++ functions. Each reads its arguments from the stack in the order of its
-// schema (library_layer.cpp) and is registered boxed, so that a setting is named in one place only.
+// schema (layer_autograd.cpp) and is registered boxed, so that a setting is named in one place only.
 //
-//   perturbed_map           inputs, state (read), settings                         -> z,
-//   differentiable perturbed_map_forward   inputs, settings -> z, bits perturbed_map_backward  dy,
-//   bits, inputs, state (written), settings            -> dtheta
+//   perturbed_map           inputs, state (read), settings               -> z, differentiable
+//   perturbed_map_forward   inputs, settings                             -> z, bits
+//   perturbed_map_backward  dy, bits, inputs, state (written), settings  -> dtheta
+//
 // and for solvers that are not ours, the same in stages:
-//   perturb                 inputs, settings                                       -> x
-//   step                    dy, inputs, alpha, updates, settings -> x_left, x_right, lambda,
-//   counted difference              z_left, z_right, lambda, counted, inputs, state (written),
-//   settings
-//                                                                                  -> dtheta
-//   straight_through        dy, inputs, settings                                   -> dtheta
+//
+//   perturb                 inputs, settings                             -> x
+//   step                    dy, inputs, alpha, updates, settings         -> x_left, x_right, lambda,
+//                                                                           counted
+//   difference              z_left, z_right, lambda, counted, inputs, state (written), settings
+//                                                                        -> dtheta
+//   straight_through        dy, inputs, settings                         -> dtheta
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -11,7 +11,7 @@ Noise       Gumbel, SumOfGamma, Normal, Logistic; sample_noise, draw_key
 Care        diagnose: which estimator suits a batch; log_stats: what a layer sees, in a log
 Compat      aimle.compat: the interface of torch-imle and torch-adaptive-imle
 
-Every function here is also an op, ``torch.ops.aimle.<name>``, usable under ``torch.compile``.
+All of it runs on ops, ``torch.ops.aimle.*``, and works under ``torch.compile``.
 """
 
 import importlib

@@ -182,8 +182,7 @@ Case<T> draw_case(Rng& rng, int64_t max_count, int64_t max_samples, int64_t max_
   return result;
 }
 
-// ---- Outcomes
-// ------------------------------------------------------------------------------------
+// ---- Outcomes -----------------------------------------------------------------------------------
 
 template <class T>
 struct Outcome {

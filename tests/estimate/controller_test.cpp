@@ -216,8 +216,7 @@ TEST(Controller, CountsAddUp) {
   EXPECT_EQ(total.entries, 55);
 }
 
-// ---- Settings
-// ------------------------------------------------------------------------------------
+// ---- Settings -----------------------------------------------------------------------------------
 
 /// The message of the error that `call` throws, or "" if it throws none.
 template <class Call>

@@ -104,8 +104,7 @@ double inner_product(const T* scores, const Structure& z) {
   return sum;
 }
 
-// ---- Batches
-// --------------------------------------------------------------------------------------
+// ---- Batches ------------------------------------------------------------------------------------
 
 template <class T>
 struct Batch {
@@ -245,8 +244,7 @@ class WithIsa {
   Isa before_;
 };
 
-// ---- Judging
-// --------------------------------------------------------------------------------------
+// ---- Judging ------------------------------------------------------------------------------------
 
 /// Everything needed to run a failing row again.
 template <class T, class S>

@@ -24,8 +24,7 @@ using std::fma;
 using std::isfinite;
 using std::isnan;
 
-// ---- The runtime
-// ----------------------------------------------------------------------------------
+// ---- The runtime --------------------------------------------------------------------------------
 
 using cudaStream_t = void*;
 enum cudaError_t { cudaSuccess };
@@ -54,8 +53,7 @@ inline cudaError_t cudaDeviceGetAttribute(int* value, int, int) {
   return cudaSuccess;
 }
 
-// ---- Memory
-// ---------------------------------------------------------------------------------------
+// ---- Memory -------------------------------------------------------------------------------------
 
 struct alignas(16) float4 {
   float x, y, z, w;
@@ -91,8 +89,7 @@ Value atomicOr(Value* at, Value value) {
   return before;
 }
 
-// ---- Threads together
-// -----------------------------------------------------------------------------
+// ---- Threads together ---------------------------------------------------------------------------
 
 inline void __syncthreads() { aimle::on_host::block->sync(); }
 inline int __syncthreads_or(int value) { return aimle::on_host::block->any(value != 0); }
@@ -139,8 +136,7 @@ inline unsigned __reduce_max_sync(unsigned, unsigned mine) {
   return largest;
 }
 
-// ---- Numbers
-// --------------------------------------------------------------------------------------
+// ---- Numbers ------------------------------------------------------------------------------------
 
 template <class To, class From>
 To same_bits(From from) {
