@@ -17,6 +17,7 @@
 #include "aimle/torch/layer_call.h"
 #include "aimle/torch/setting_names.h"
 #include "aimle/torch/solver_checks.h"
+#include "aimle/torch/staged_layer.h"
 #include "aimle/torch/value_error.h"
 
 namespace aimle {
@@ -56,7 +57,7 @@ double noise_stddev(const NoiseSpec& noise) {
 
 /// Whether the noise has to suit solutions that vary in size.
 bool varies(const LayerOptions& options) {
-  return !options.solver.fixed_size() && !is_published(options.target);
+  return options.solver.varies_in_size() && !is_published(options.target);
 }
 
 /// What is subtracted from the noise.
@@ -119,6 +120,17 @@ SolverSpec grid_path(int64_t neighbourhood, std::vector<int64_t> source,
   return {.name = "grid_path",
           .args = {neighbourhood, source[0], source[1], target[0], target[1], refuse_negative},
           .sense = Sense::kMin};
+}
+
+SolverSpec callable(SolverFunction function, Sense sense, int64_t instance_dims, KnownSize size) {
+  TORCH_CHECK_VALUE(function, "[aimle::callable] expected a function but got an empty one");
+  TORCH_CHECK_VALUE(instance_dims >= 1, "[aimle::callable] expected instance_dims >= 1 but got ",
+                    instance_dims);
+  return {.name = "callable",
+          .args = {sense == Sense::kMin, instance_dims, size == KnownSize::kFixed},
+          .sense = sense,
+          .function = std::move(function),
+          .size = size};
 }
 
 LayerOptions aimle(SolverSpec solver) {
@@ -238,15 +250,25 @@ at::Tensor Layer::operator()(const at::Tensor& theta, const LayerCall& given) co
                                 options_.target_noise_temperature.value_or(temperature),
                                 subtracted_mean(options_)};
   scales.insert(scales.end(), target.scales.begin(), target.scales.end());
-  torch::jit::Stack stack;
-  torch::jit::push(stack, theta, key, given.mask, given.k, tensor(constants_, "table"),
-                   tensor(state_, "alpha"), tensor(state_, "gbar"), tensor(state_, "updates"),
+  torch::jit::Stack inputs, state, settings;
+  torch::jit::push(inputs, theta, key, given.mask, given.k, tensor(constants_, "table"));
+  torch::jit::push(state, tensor(state_, "alpha"), tensor(state_, "gbar"),
+                   tensor(state_, "updates"),
                    tensor(state_, state_.contains("reach") ? "reach" : "velocity"),
-                   tensor(constants_, "layer_stats"), options_.solver.name, options_.solver.args,
-                   choices,
+                   tensor(constants_, "layer_stats"));
+  torch::jit::push(settings, options_.solver.name, options_.solver.args, choices,
                    std::vector<int64_t>{noisy ? options_.nb_samples : 1, training_,
                                         static_cast<int64_t>(ops::Check::kDefault)},
                    std::move(scales));
+  if (options_.solver.function) {
+    return ops::staged_map({.function = options_.solver.function,
+                            .inputs = std::move(inputs),
+                            .state = std::move(state),
+                            .settings = std::move(settings)});
+  }
+  torch::jit::Stack stack = std::move(inputs);
+  stack.insert(stack.end(), state.begin(), state.end());
+  stack.insert(stack.end(), settings.begin(), settings.end());
   return call("aimle::perturbed_map", std::move(stack))[0].toTensor();
 }
 

@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,16 +22,26 @@
 
 namespace aimle {
 
+/// A solver as a function: scores [N, *instance] in, solutions of the same shape, type and device
+/// out.
+using SolverFunction = std::function<at::Tensor(const at::Tensor& scores)>;
+
+/// Whether all solutions of a function have the same number of ones. If they do, step sizes ignore
+/// a constant in the scores or in the loss; if they do not, the default noise suits costs.
+enum class KnownSize { kUnknown, kFixed, kVaries };
+
 /// A solver whose instances get their size from theta.
 struct SolverSpec {
   std::string name;
   std::vector<int64_t> args;
   Sense sense = Sense::kMax;
+  SolverFunction function = {};  // of `callable`, with what is known of its solutions
+  KnownSize size = KnownSize::kUnknown;
 
   /// How many trailing dimensions of theta belong to one instance.
-  int64_t instance_dims() const { return name == "grid_path" ? 2 : 1; }
-  /// Whether all solutions have the same number of entries.
-  bool fixed_size() const { return name != "grid_path"; }
+  int64_t instance_dims() const { return function ? args[1] : name == "grid_path" ? 2 : 1; }
+  /// Whether solutions are known to vary in their number of entries.
+  bool varies_in_size() const { return size == KnownSize::kVaries || name == "grid_path"; }
 };
 
 SolverSpec argmax();
@@ -39,6 +50,13 @@ SolverSpec spanning_tree(int64_t vertices);
 /// Cells as (row, column), negative ones from the end.
 SolverSpec grid_path(int64_t neighbourhood = 8, std::vector<int64_t> source = {0, 0},
                      std::vector<int64_t> target = {-1, -1}, bool refuse_negative = false);
+
+/// Any function as a solver, for a Layer. Masked scores are -inf for it (+inf if it minimises).
+/// Backward calls it with the rows whose solutions can differ, on a GPU with all of them.
+///
+///   aimle::Layer layer(aimle::aimle(aimle::callable([](const at::Tensor& x) { ... })));
+SolverSpec callable(SolverFunction function, Sense sense = Sense::kMax, int64_t instance_dims = 1,
+                    KnownSize size = KnownSize::kUnknown);
 
 struct NoiseSpec {
   NoiseKind kind = NoiseKind::kGumbel;

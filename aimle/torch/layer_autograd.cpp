@@ -15,6 +15,7 @@
 #include "aimle/torch/dtype.h"
 #include "aimle/torch/layer_ops.h"
 #include "aimle/torch/layer_schema.h"
+#include "aimle/torch/only_once.h"
 
 namespace aimle::ops {
 namespace {
@@ -43,19 +44,6 @@ std::pair<at::Tensor, at::Tensor> call_forward(Values input, Values settings) {
   op.callBoxed(stack);
   return {stack[0].toTensor(), stack[1].toTensor()};
 }
-
-/// The gradient of a gradient estimate is not defined: differentiating it must not give zeros.
-/// Takes theta so that it is part of the graph for every loss.
-struct OnlyOnce : torch::autograd::Function<OnlyOnce> {
-  static at::Tensor forward(AutogradContext*, const at::Tensor& dtheta, const at::Tensor&) {
-    return dtheta.alias();
-  }
-  static variable_list backward(AutogradContext*, variable_list) {  // NOLINT
-    TORCH_CHECK(false,
-                "[aimle::perturbed_map] expected one backward pass but got a second derivative: a "
-                "gradient estimate has no gradient of its own (drop create_graph=True)");
-  }
-};
 
 struct PerturbedMap : torch::autograd::Function<PerturbedMap> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor&, Values input, Values state,

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <torch/serialize.h>
 
+#include <functional>
 #include <sstream>
 #include <thread>
 #include <vector>
 
+#include "aimle/torch/functions.h"
 #include "aimle/torch/module.h"
 
 namespace aimle {
@@ -56,6 +58,72 @@ TEST(Layer, ThreadsThatShareItLoseNoUpdate) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(layer.state().at("updates").item<int64_t>(), kThreads * kPasses);
+}
+
+// A function has the bits of the native solver that it calls.
+TEST(Layer, TakesAnyFunctionAsASolver) {
+  const SolverSpec native = topk(3);
+  int64_t rows = 0;
+  const auto solve_topk = [&](const at::Tensor& x) {
+    rows += x.size(0);
+    return solve(topk(3), x);
+  };
+  const SolverSpec own = callable(solve_topk, Sense::kMax, 1, KnownSize::kFixed);
+  const auto with = [](LayerOptions options, int64_t samples, const char* output) {
+    options.nb_samples = samples;
+    options.output = output;
+    return options;
+  };
+  using Make = std::function<LayerOptions(const SolverSpec&)>;
+  const std::vector<Make> all = {[](const SolverSpec& s) { return aimle::aimle(s); },
+                                 [](const SolverSpec& s) { return imle(s, 3.0); },
+                                 [](const SolverSpec& s) { return ste(s); },
+                                 [](const SolverSpec& s) { return dbb(s, 5.0); }};
+  for (const Make& make : all) {
+    for (const char* output : {"samples", "flat", "mean"}) {
+      for (const bool masked : {false, true}) {
+        const Layer ours(with(make(native), 2, output)), theirs(with(make(own), 2, output));
+        const at::Tensor theta = leaf({4, 9}, 3);
+        const at::Tensor same = theta.detach().clone().requires_grad_(true);
+        LayerCall call{.key = a_key()};
+        if (masked) call.mask = at::arange(9).ne(2).unsqueeze(0);
+        const at::Tensor z = ours(theta, call), z_own = theirs(same, call);
+        EXPECT_TRUE(z.equal(z_own));
+        const at::Tensor dy = at::randn(z.sizes());
+        z.backward(dy);
+        z_own.backward(dy);
+        EXPECT_TRUE(theta.grad().equal(same.grad()));
+        for (const auto& [name, tensor] : ours.state()) {
+          EXPECT_TRUE(tensor.equal(theirs.state().at(name))) << name;
+        }
+      }
+    }
+  }
+  rows = 0;
+  const Layer layer(imle(own, 3.0));
+  const at::Tensor theta = leaf({8, 9});
+  const at::Tensor z = layer(theta);
+  at::Tensor dy = at::zeros(z.sizes());
+  dy[5].normal_();
+  z.backward(dy);
+  EXPECT_EQ(rows, 8 + 1);  // one row has a gradient
+}
+
+TEST(Layer, RefusesWhatAFunctionMustNotDo) {
+  const at::Tensor theta = leaf({2, 4});
+  const auto layer_of = [](SolverFunction function) {
+    return Layer(imle(callable(std::move(function)), 1.0));
+  };
+  EXPECT_THROW(layer_of([](const at::Tensor& x) { return x.sum(-1); })(theta), c10::ValueError);
+  EXPECT_THROW(layer_of([](const at::Tensor& x) { return x.gt(0); })(theta), c10::TypeError);
+  EXPECT_THROW(callable({}), c10::ValueError);
+  EXPECT_THROW(Layer(thresholds(callable([](const at::Tensor& x) { return x; })))(theta),
+               c10::ValueError);
+  const at::Tensor costs = leaf({1, 3}).detach().abs();
+  const auto cheapest = [](const at::Tensor& x) { return solve(argmax(), -x); };
+  const Layer layer(imle(callable(cheapest, Sense::kMin, 1, KnownSize::kVaries), 1.0));
+  EXPECT_EQ(layer.options().noise->kind, NoiseKind::kNormal);
+  EXPECT_EQ(layer(costs).sum().item<double>(), 1.0);
 }
 
 TEST(Layer, SameKeySameSolution) {

@@ -1,0 +1,23 @@
+// The layer of C++ programs for solvers that are functions: the ops of the stages (layer_ops.h), one
+// after the other, with the function between them. The same steps as python/aimle/staged.py.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
+
+#include "aimle/torch/layer.h"
+
+namespace aimle::ops {
+
+/// One call, its arguments in the order of layer_schema.h.
+struct StagedCall {
+  SolverFunction function;
+  torch::jit::Stack inputs;
+  torch::jit::Stack state;
+  torch::jit::Stack settings;
+};
+
+/// z, with a gradient for theta.
+at::Tensor staged_map(StagedCall call);
+
+}  // namespace aimle::ops
