@@ -15,6 +15,7 @@
 
 #include "aimle/cuda/estimator.h"
 #include "aimle/cuda/launch.cuh"
+#include "aimle/estimate/stats.h"
 #include "aimle/noise/sum_of_gamma.h"
 
 namespace aimle::cuda {
