@@ -1,6 +1,7 @@
 #include "cli/app.h"
 
 #include <ATen/Parallel.h>
+#include <dlfcn.h>
 #include <torch/headeronly/version.h>
 
 #include <algorithm>
@@ -151,6 +152,21 @@ int run_command(CLI::App& app, int argc, char** argv) {
 }
 
 }  // namespace
+
+int load_libraries(int argc, char** argv) {
+  constexpr std::string_view kOption = "--library";
+  for (int i = 1; i < argc; ++i) {
+    std::string_view path = argv[i];
+    if (!path.starts_with(kOption)) continue;
+    path.remove_prefix(kOption.size());
+    if (path.empty() && i + 1 < argc) path = argv[++i];
+    if (path.starts_with('=')) path.remove_prefix(1);
+    if (dlopen(std::string(path).c_str(), RTLD_NOW) != nullptr) continue;
+    std::fprintf(stderr, "aimle: --library: %s\n", dlerror());
+    return 1;
+  }
+  return 0;
+}
 
 void set_up(CLI::App& app) {
   app.formatter(std::make_shared<HelpFormatter>());

@@ -19,6 +19,9 @@
 
 namespace aimle::cli {
 
+/// Loads what `--library` names, so that the options of its solvers are known. 0, or the exit code
+/// of a library that cannot be loaded, which is said.
+int load_libraries(int argc, char** argv);
 void set_up(CLI::App& app);
 int run(CLI::App& app, int argc, char** argv);
 /// Runs the command that the arguments name, as if they had been typed; throws what it throws.

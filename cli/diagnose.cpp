@@ -1,8 +1,11 @@
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "aimle/base/join.h"
 #include "aimle/base/shown_value.h"
 #include "cli/app.h"
 #include "cli/commands.h"
@@ -25,43 +28,67 @@ using namespace experiments;  // NOLINT(google-build-using-namespace): this file
 struct DiagnoseOptions {
   CommonOptions common;
   std::string structure = "argmax";
+  std::vector<std::string> libraries;
+  std::map<std::string, std::string> settings_of_solver;  // those given as options
   std::filesystem::path theta;
   std::filesystem::path target;
   std::filesystem::path gradients;
   int64_t n = 20;
-  int64_t k = 3;
   int64_t seed = 0;
   int64_t long_run = 200'000;
   std::vector<std::string> estimators;
   DiagnoseSettings settings;
 };
 
-int64_t vertices_of(int64_t edges) {
-  for (int64_t vertices = 2; vertices * (vertices - 1) / 2 <= edges; ++vertices) {
-    if (vertices * (vertices - 1) / 2 == edges) return vertices;
-  }
-  throw Failure("a spanning tree needs theta of v(v-1)/2 entries (1, 3, 6, 10, ...) but got " +
-                std::to_string(edges));
-}
-
 at::Tensor as_tensor(const data::NumberTable& array) {
   return at::tensor(array.values, at::kDouble).to(at::kFloat).view({array.rows, array.columns});
 }
 
-/// [*instance]: of the file, or random.
-at::Tensor theta_of(const DiagnoseOptions& options, RandomState& random) {
-  const bool is_grid = options.structure == "grid_path";
-  if (options.theta.empty()) {
-    const int64_t n = options.n;
-    const int64_t count = is_grid                                ? n * n
-                          : options.structure == "spanning_tree" ? n * (n - 1) / 2
-                                                                 : n;
-    if (count > 1'000'000) throw Misuse("expected theta of up to a million entries");
-    at::Tensor theta = at::tensor(random.randn(count), at::kDouble).to(at::kFloat);
-    return is_grid ? theta.abs().view({n, n}) : theta;
+constexpr const char* kDefaultK = "3";
+
+/// The solver that --structure and the options of its settings name.
+SolverSpec solver_of(const DiagnoseOptions& options) {
+  const std::string name = options.structure.substr(0, options.structure.find(':'));
+  const SolverKind& kind = solver_kind(name);
+  const auto takes = [&](const std::string& setting) {
+    return std::any_of(kind.settings.begin(), kind.settings.end(),
+                       [&](const SolverSetting& known) { return known.name == setting; });
+  };
+  std::string text = options.structure;
+  const auto add = [&](const std::string& setting, const std::string& value) {
+    text += (text.find(':') == std::string::npos ? ":" : ",") + setting + "=" + value;
+  };
+  for (const auto& [setting, value] : options.settings_of_solver) {
+    if (value.empty()) continue;
+    if (!takes(setting)) throw Misuse("--" + setting + " is no setting of " + name);
+    add(setting, value);
   }
-  at::Tensor theta = as_tensor(data::read_number_table(options.theta, "theta"));
-  if (is_grid) return theta;
+  const auto given = [&](const std::string& setting) {
+    return text.find(":" + setting + "=") != std::string::npos ||
+           text.find("," + setting + "=") != std::string::npos;
+  };
+  if (kind.takes_k && takes("k") && !given("k")) add("k", kDefaultK);
+  if (options.theta.empty() && takes("n") && !given("n")) add("n", std::to_string(options.n));
+  try {
+    return parse_solver(text);
+  } catch (const std::invalid_argument& error) {
+    throw Misuse(error.what());
+  }
+}
+
+/// [*instance]: of the file, or random.
+at::Tensor theta_of(const DiagnoseOptions& options, const SolverSpec& solver, RandomState& random) {
+  if (options.theta.empty()) {
+    const std::vector<int64_t> shape = solver.shape_for(options.n);
+    int64_t count = 1;
+    for (const int64_t size : shape) count *= size;
+    if (count > 1'000'000) throw Misuse("expected theta of up to a million entries");
+    const at::Tensor theta = at::tensor(random.randn(count), at::kDouble).to(at::kFloat);
+    return (solver.has_costs() ? theta.abs() : theta).view(shape);
+  }
+  const at::Tensor theta = as_tensor(data::read_number_table(options.theta, "theta"));
+  if (solver.instance_dims() == 2) return theta;
+  if (solver.instance_dims() > 2) return theta.reshape(solver.shape_for(options.n));
   if (theta.size(0) != 1 && theta.size(1) != 1) {
     throw Failure("expected one row of numbers in " + options.theta.string() + " but it has " +
                   std::to_string(theta.size(0)));
@@ -69,23 +96,26 @@ at::Tensor theta_of(const DiagnoseOptions& options, RandomState& random) {
   return theta.flatten();
 }
 
-SolverSpec solver_of(const DiagnoseOptions& options, const at::Tensor& theta) {
-  const int64_t n = theta.numel();
-  if (options.structure == "argmax") return argmax();
-  if (options.structure == "spanning_tree") return spanning_tree(vertices_of(n));
-  if (options.structure == "grid_path") return grid_path();
-  if (options.k >= n) {
-    throw Failure("expected --k below the " + std::to_string(n) + " entries of theta but got " +
-                  std::to_string(options.k));
+/// Refuses theta of which the solver has no instance, or but one structure.
+void check_fits(const SolverSpec& solver, const at::Tensor& theta) {
+  if (theta.numel() < 2) throw Failure("expected theta of at least two entries");
+  try {
+    const int64_t chosen = solver.fit(theta.sizes()).solution_size().ones;
+    if (chosen >= theta.numel()) {
+      throw Failure("expected --k below the " + std::to_string(theta.numel()) +
+                    " entries of theta but got " + std::to_string(chosen));
+    }
+  } catch (const std::invalid_argument& error) {
+    throw Failure(error.what());
   }
-  return topk(options.k);
 }
 
 Problem problem_of(const DiagnoseOptions& options) {
   RandomState random(static_cast<uint32_t>(options.seed));
-  const at::Tensor theta = theta_of(options, random).div(options.settings.temperature);
-  if (theta.numel() < 2) throw Failure("expected theta of at least two entries");
-  Problem problem{.solver = solver_of(options, theta), .theta = theta.unsqueeze(0)};
+  const SolverSpec solver = solver_of(options);
+  const at::Tensor theta = theta_of(options, solver, random).div(options.settings.temperature);
+  check_fits(solver, theta);
+  Problem problem{.solver = solver, .theta = theta.unsqueeze(0)};
   const auto fits = [&](const at::Tensor& given, const std::filesystem::path& path) {
     if (given.size(-1) * (theta.dim() > 1 && given.dim() > 1 ? given.size(0) : 1) !=
             theta.numel() &&
@@ -136,9 +166,13 @@ nlohmann::ordered_json document(const DiagnoseOptions& options, const Problem& p
                                 const std::vector<Recommendation>& advice) {
   nlohmann::ordered_json json = {
       {"version", AIMLE_VERSION},
-      {"structure", options.structure},
+      {"structure", problem.solver.name()},
+      {"solver", problem.solver.text()},
       {"shape", problem.theta.sizes().slice(1).vec()},
-      {"k", options.structure == "topk" ? nlohmann::ordered_json(options.k) : nullptr},
+      {"k", problem.solver.kind()->takes_k
+                ? nlohmann::ordered_json(
+                      problem.solver.fit(problem.theta.sizes().slice(1)).solution_size().ones)
+                : nullptr},
       {"theta", options.theta.empty() ? "random" : to_json_text(options.theta.string())},
       {"loss", problem.target.defined() ? "|z - b|^2" : "<dy, z>"},
       {"truth", truth.exact ? "exact" : "long run of the perturbation model"},
@@ -163,7 +197,7 @@ void run_diagnosis(DiagnoseOptions& options) {
   for (const std::string& text : options.estimators) {
     Contestant contestant = parse_contestant(text);
     if (!contestant.applies_to(problem.solver)) {
-      throw Misuse(contestant.label + " does not apply to " + problem.solver.name);
+      throw Misuse(contestant.label + " does not apply to " + problem.solver.name());
     }
     contestant.build(problem.solver, contestant.least_samples());  // refuses what does not fit
     const bool own_noise = estimator_info(contestant.name).takes("noise");
@@ -215,6 +249,22 @@ void run_diagnosis(DiagnoseOptions& options) {
   }
 }
 
+/// An option for every setting of every solver; `n` is there already.
+void add_settings_of_solvers(CLI::App& command, DiagnoseOptions& options) {
+  std::map<std::string, std::string> help;
+  for (const std::string& name : solver_names()) {
+    for (const SolverSetting& setting : solver_kind(name).settings) {
+      if (setting.name == "n") continue;
+      std::string& text = help[setting.name];
+      text += (text.empty() ? "" : "; ") + name + ": " + setting.meaning + " (" +
+              setting.default_value.value_or(setting.name == "k" ? kDefaultK : "required") + ")";
+    }
+  }
+  for (const auto& [name, text] : help) {
+    command.add_option("--" + name, options.settings_of_solver[name], text);
+  }
+}
+
 }  // namespace
 
 void add_diagnose(CLI::App& app) {
@@ -222,18 +272,21 @@ void add_diagnose(CLI::App& app) {
       "diagnose", "Which estimator suits these scores, this structure, this loss?");
   auto options = std::make_shared<DiagnoseOptions>();
   add_common_options(*command, options->common, "out/diagnose");
-  command->add_option("--structure", options->structure, "What is chosen")
-      ->check(one_of("structure", {"argmax", "topk", "spanning_tree", "grid_path"}))
+  command
+      ->add_option("--structure", options->structure,
+                   "What is chosen: " + join(solver_names()) + "; also name:setting=value,...")
+      ->check(
+          taken_by([](const std::string& text) { solver_kind(text.substr(0, text.find(':'))); }))
       ->capture_default_str();
+  command->add_option("--library", options->libraries,
+                      "A library with solvers of your own, loaded before anything else");
+  add_settings_of_solvers(*command, *options);
   command->add_option(
       "--theta", options->theta,
       "Scores, .npy, .npz or .csv (a grid: costs, two-dimensional); random if not given");
   command
       ->add_option("--n", options->n, "Random theta: entries, vertices of a tree, side of a grid")
       ->check(integer_between(2, 100'000))
-      ->capture_default_str();
-  command->add_option("--k", options->k, "Entries chosen by topk")
-      ->check(integer_between(1, 100'000))
       ->capture_default_str();
   CLI::Option* b = command->add_option(
       "--b", options->target,

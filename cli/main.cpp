@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 
 int main(int argc, char** argv) {
+  if (const int failed = aimle::cli::load_libraries(argc, argv)) return failed;
   CLI::App app("Gradients through discrete choices: studies, diagnosis, training", "aimle");
   aimle::cli::set_up(app);
   aimle::cli::add_synth(app);

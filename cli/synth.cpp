@@ -135,7 +135,7 @@ std::vector<Contestant> named_contestants(const SynthOptions& options, const Sol
   for (const std::string& text : named) {
     Contestant contestant = parse_contestant(text);
     if (!contestant.applies_to(solver)) {
-      throw Misuse(contestant.label + " does not apply to " + solver.name);
+      throw Misuse(contestant.label + " does not apply to " + solver.name());
     }
     const bool swept = estimator_info(contestant.name).takes("lambda") && !contestant.lambda();
     if (!swept) add(contestant);

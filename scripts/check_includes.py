@@ -14,8 +14,9 @@ MAY_INCLUDE = {
     "map": {"base", "map"},
     "estimate": {"base", "noise", "map", "estimate"},
     "exact": {"base", "noise", "map", "exact"},
-    "cuda": {"base", "noise", "map", "estimate", "exact", "cuda"},
-    "torch": {"base", "noise", "map", "estimate", "exact", "cuda", "torch"},
+    "registry": {"base", "map", "exact", "registry"},
+    "cuda": {"base", "noise", "map", "estimate", "exact", "registry", "cuda"},
+    "torch": {"base", "noise", "map", "estimate", "exact", "registry", "cuda", "torch"},
 }
 MAY_INCLUDE_TORCH = {"torch"}
 

@@ -1,29 +1,15 @@
 #include "aimle/cuda/estimator.h"
 
-#include <type_traits>
-
 #include "aimle/base/check.h"
 #include "aimle/cuda/accumulate.cuh"
+#include "aimle/cuda/kernels.h"
 #include "aimle/cuda/step_sizes.h"
 #include "aimle/cuda/threshold_backward.h"
-#include "aimle/cuda/whole_examples.h"
 
 namespace aimle::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-
-/// Calls body with the solver as the type that has kernels; std::invalid_argument for the others.
-template <class Body>
-void with_kernels_of(const Solver& solver, Body body) {
-  const auto found = [&]<class... S>(std::type_identity<S>...) {
-    return ((solver.is<S>() && (body(*solver.get_if<S>()), true)) || ...);
-  };
-  AIMLE_CHECK(found(std::type_identity<Argmax>{}, std::type_identity<TopK>{},
-                    std::type_identity<SpanningTree>{}, std::type_identity<GridPath>{}),
-              "[aimle::cuda] ", solver.name(),
-              " has no GPU kernel: call it with theta on the CPU, for example theta.cpu()");
-}
 
 template <class T>
 RowSource<T> perturbed_rows(const EstimatorSettings& settings, Sense solver_sense,
@@ -97,7 +83,8 @@ bool backward_of_whole_examples(const EstimatorSettings& settings, const Solver&
                                 const DeviceExamples<T>& examples, const DeviceBackward<T>& pass,
                                 bool kept, const SourceFor& source_for, const DeviceState& state,
                                 const Context& context) {
-  if (solver.is<GridPath>()) return false;
+  const Kernels& kernels = kernels_of(solver);
+  if (!kernels.has_whole_examples()) return false;
   const int64_t changes_bytes = kWholeBlocks * int64_t{sizeof(Changes)};
   const int64_t reported_bytes = align_up(examples.count * int64_t{sizeof(double)});
   auto* room =
@@ -112,9 +99,7 @@ bool backward_of_whole_examples(const EstimatorSettings& settings, const Solver&
                         .changes = reinterpret_cast<Changes*>(room + 16),
                         .done = reinterpret_cast<unsigned*>(room)};
   work.rows = source_for(solver.sense(), nullptr);
-  int64_t blocks = 0;
-  with_kernels_of(solver,
-                  [&](const auto& concrete) { blocks = whole_examples(concrete, work, context); });
+  const int64_t blocks = kernels.whole_examples(solver, work, context);
   if (blocks == 0) return false;
   const DeviceReport seen{.examples = examples.count,
                           .reported = work.reported,
@@ -146,7 +131,7 @@ void forward(const EstimatorSettings& settings, const Solver& solver,
   if (mean && sink.bits == nullptr) sink.bits = context.array<uint8_t>(rows * bytes_per_row(n));
   if (mean && sink.status == nullptr) sink.status = context.array<uint8_t>(rows);
   const RowSource<T> source = perturbed_rows(settings, solver.sense(), examples);
-  with_kernels_of(solver, [&](const auto& concrete) { map_rows(concrete, source, sink, context); });
+  kernels_of(solver).map_rows(solver, source, sink, context);
   if (!mean) return;
   launch("perturbed_map", mean_kernel<T>, blocks_for(examples.count * n, kThreads), kThreads, 0,
          context, examples.count, n, settings.samples, static_cast<const uint8_t*>(sink.bits),
@@ -203,7 +188,7 @@ void backward(const EstimatorSettings& settings, const Solver& solver,
              lambda, counted, done, context);
   const RowSource<T> source = source_for(solver.sense(), lambda);
   const RowSink<T> sink{.bits = bits, .status = status, .clipped = clipped};
-  with_kernels_of(solver, [&](const auto& concrete) { map_rows(concrete, source, sink, context); });
+  kernels_of(solver).map_rows(solver, source, sink, context);
   const BitPair pair{.left = kept ? pass.bits : bits,
                      .right = kept ? bits : bits + rows * stride,
                      .left_status = kept ? nullptr : status,

@@ -14,7 +14,11 @@
 
 #include "aimle/base/function_ref.h"
 #include "aimle/estimate/perturb.h"
+#include "aimle/map/argmax.h"
+#include "aimle/map/grid_path.h"
 #include "aimle/map/solver.h"
+#include "aimle/map/spanning_tree.h"
+#include "aimle/map/topk.h"
 #include "aimle/noise/noise.h"
 
 namespace aimle::cuda {

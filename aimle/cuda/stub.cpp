@@ -3,7 +3,7 @@
 
 #include "aimle/cuda/directions.h"
 #include "aimle/cuda/estimator.h"
-#include "aimle/cuda/exact.h"
+#include "aimle/cuda/kernels.h"
 
 namespace aimle::cuda {
 
@@ -13,27 +13,19 @@ void require_kernels() {
       "or with -DAIMLE_CUDA=ON, or move the tensors to the CPU");
 }
 
+const Kernels& kernels_of(const Solver&) {
+  require_kernels();
+  throw std::logic_error("unreachable");
+}
+
+// Those of a library that was built with a GPU compiler are kept by nobody.
+void register_kernels(const std::type_info&, std::unique_ptr<const Kernels>) {}
+
 bool is_capturing(void*) {
   require_kernels();
   return false;
 }
 
-template <class T>
-void map_rows(const Argmax&, const RowSource<T>&, const RowSink<T>&, const Context&) {
-  require_kernels();
-}
-template <class T>
-void map_rows(const TopK&, const RowSource<T>&, const RowSink<T>&, const Context&) {
-  require_kernels();
-}
-template <class T>
-void map_rows(const SpanningTree&, const RowSource<T>&, const RowSink<T>&, const Context&) {
-  require_kernels();
-}
-template <class T>
-void map_rows(const GridPath&, const RowSource<T>&, const RowSink<T>&, const Context&) {
-  require_kernels();
-}
 void fill_noise(const NoiseSource&, const DeviceKey&, const NoiseRows&, float*, const Context&) {
   require_kernels();
 }
@@ -85,37 +77,8 @@ void spread_directions(int64_t, int64_t, const T*, T*, const Context&) {
 }
 template void fold_directions(int64_t, int64_t, const bool*, bool*, const Context&);
 template void spread_directions(int64_t, int64_t, const bool*, bool*, const Context&);
-template <class T>
-void evaluate_rows(const Argmax&, const DistributionRows<T>&, const Context&) {
-  require_kernels();
-}
-template <class T>
-void evaluate_rows(const TopK&, const DistributionRows<T>&, const Context&) {
-  require_kernels();
-}
-template <class T>
-void evaluate_rows(const SpanningTree&, const DistributionRows<T>&, const Context&) {
-  require_kernels();
-}
-template <class T>
-void sample_rows(const Argmax&, const SampleRows<T>&, const DeviceKey&, const Context&) {
-  require_kernels();
-}
-template <class T>
-void sample_rows(const TopK&, const SampleRows<T>&, const DeviceKey&, const Context&) {
-  require_kernels();
-}
-template <class T>
-void sample_rows(const SpanningTree&, const SampleRows<T>&, const DeviceKey&, const Context&) {
-  require_kernels();
-}
 
 #define AIMLE_INSTANTIATE(T)                                                                       \
-  template void map_rows(const Argmax&, const RowSource<T>&, const RowSink<T>&, const Context&);   \
-  template void map_rows(const TopK&, const RowSource<T>&, const RowSink<T>&, const Context&);     \
-  template void map_rows(const SpanningTree&, const RowSource<T>&, const RowSink<T>&,              \
-                         const Context&);                                                          \
-  template void map_rows(const GridPath&, const RowSource<T>&, const RowSink<T>&, const Context&); \
   template void write_scores(const RowSource<T>&, T*, const Context&);                             \
   template void forward(const EstimatorSettings&, const Solver&, const DeviceExamples<T>&,         \
                         const DeviceForward<T>&, const Context&);                                  \
@@ -131,15 +94,7 @@ void sample_rows(const SpanningTree&, const SampleRows<T>&, const DeviceKey&, co
                                  const Context&);                                                  \
   template void symmetrise(int64_t, int64_t, const T*, T*, const Context&);                        \
   template void fold_directions(int64_t, int64_t, const T*, T*, const Context&);                   \
-  template void spread_directions(int64_t, int64_t, const T*, T*, const Context&);                 \
-  template void evaluate_rows(const Argmax&, const DistributionRows<T>&, const Context&);          \
-  template void evaluate_rows(const TopK&, const DistributionRows<T>&, const Context&);            \
-  template void evaluate_rows(const SpanningTree&, const DistributionRows<T>&, const Context&);    \
-  template void sample_rows(const Argmax&, const SampleRows<T>&, const DeviceKey&,                 \
-                            const Context&);                                                       \
-  template void sample_rows(const TopK&, const SampleRows<T>&, const DeviceKey&, const Context&);  \
-  template void sample_rows(const SpanningTree&, const SampleRows<T>&, const DeviceKey&,           \
-                            const Context&);
+  template void spread_directions(int64_t, int64_t, const T*, T*, const Context&);
 
 AIMLE_INSTANTIATE(float)
 AIMLE_INSTANTIATE(double)

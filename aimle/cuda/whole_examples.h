@@ -33,10 +33,5 @@ int64_t whole_examples(const TopK& solver, const WholeExamples<T>& work, const C
 template <class T>
 int64_t whole_examples(const SpanningTree& solver, const WholeExamples<T>& work,
                        const Context& context);
-/// Any other solver: no.
-template <class S, class T>
-int64_t whole_examples(const S&, const WholeExamples<T>&, const Context&) {
-  return 0;
-}
 
 }  // namespace aimle::cuda

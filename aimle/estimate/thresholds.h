@@ -41,9 +41,10 @@ namespace aimle {
 /// The number of entries in a solution of a solver that has thresholds; throws
 /// std::invalid_argument for the others.
 inline int64_t entries_in_solution(const Solver& solver) {
-  AIMLE_CHECK(solver.is<Argmax>() || solver.is<TopK>() || solver.is<SpanningTree>(),
-              "[aimle::thresholds] expected argmax, topk or spanning_tree but got ", solver.name(),
-              ": its entries have no single partner each; use aimle or imle");
+  AIMLE_CHECK(
+      solver.swaps() != Swaps::kNone,
+      "[aimle::thresholds] expected a solver such as argmax, topk or spanning_tree but got ",
+      solver.name(), ": its entries have no single partner each; use aimle or imle");
   return solver.solution_size().ones;
 }
 

@@ -7,6 +7,10 @@
 #include <numeric>
 
 #include "aimle/base/check.h"
+#include "aimle/map/argmax.h"
+#include "aimle/map/grid_path.h"
+#include "aimle/map/spanning_tree.h"
+#include "aimle/map/topk.h"
 
 namespace aimle {
 namespace {
@@ -83,6 +87,25 @@ double sign(const Solver& solver) { return solver.sense() == Sense::kMax ? 1.0 :
 std::vector<uint8_t> Argmax::structures() const {
   validate();
   return TopK{.n = n, .k = 1}.structures();
+}
+
+double TopK::structure_count() const {
+  double count = 1.0;
+  for (int64_t i = 1; i <= std::min(k, n - k); ++i) {
+    count = count * static_cast<double>(n - i + 1) / static_cast<double>(i);
+  }
+  return count;
+}
+
+double SpanningTree::structure_count() const {
+  if (vertices > kMaxEnumeratedVertices) return kInf;
+  return std::pow(static_cast<double>(vertices),
+                  static_cast<double>(std::max<int64_t>(vertices - 2, 0)));
+}
+
+double GridPath::structure_count() const {
+  constexpr double kMostPaths = 3441;  // of 4 x 4 cells
+  return std::max(height, width) <= kMaxEnumeratedSide ? kMostPaths : kInf;
 }
 
 std::vector<uint8_t> TopK::structures() const {
@@ -168,7 +191,7 @@ Expectation expectation(const Solver& solver, const double* scores, const bool* 
   }
   const double largest = *std::max_element(p.begin(), p.end());
   if (largest == -kInf) {
-    const bool entries = solver.is<Argmax>() || solver.is<TopK>();
+    const bool entries = solver.swaps() == Swaps::kEntry;
     return refused(entries ? Status::kTooFewEntries : Status::kDisconnected);
   }
   for (double& weight : p) weight = std::exp(weight - largest);

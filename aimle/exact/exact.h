@@ -1,18 +1,46 @@
-// The table of exact distributions: include this to have them all, and to hold any of them.
+// Exact distributions behind one interface: any of them, for any solver that has one.
 #pragma once
 
-#include <variant>
-
-#include "aimle/exact/categorical.h"
-#include "aimle/exact/k_subset.h"
-#include "aimle/exact/tree_distribution.h"
+#include "aimle/exact/distribution.h"
+#include "aimle/map/solver.h"
 
 namespace aimle {
 
-/// By the settings of the solver whose structures they are over.
-using Distribution = std::variant<Argmax, TopK, SpanningTree>;
+/// The distribution over the structures of one type of solver. The solvers handed in must be of
+/// that type.
+class ExactKind {
+ public:
+  virtual ~ExactKind() = default;
 
-static_assert(ExactDistribution<Argmax> && ExactDistribution<TopK> &&
-              ExactDistribution<SpanningTree>);
+  virtual void evaluate(const Solver& solver, const DistributionRows<float>& rows,
+                        const Executor& executor) const = 0;
+  virtual void evaluate(const Solver& solver, const DistributionRows<double>& rows,
+                        const Executor& executor) const = 0;
+  virtual void sample(const Solver& solver, const SampleRows<float>& rows,
+                      const Executor& executor) const = 0;
+  virtual void sample(const Solver& solver, const SampleRows<double>& rows,
+                      const Executor& executor) const = 0;
+};
+
+template <ExactDistribution S>
+class ExactKindOf final : public ExactKind {
+ public:
+  void evaluate(const Solver& solver, const DistributionRows<float>& rows,
+                const Executor& executor) const override {
+    aimle::evaluate(*solver.get_if<S>(), rows, executor);
+  }
+  void evaluate(const Solver& solver, const DistributionRows<double>& rows,
+                const Executor& executor) const override {
+    aimle::evaluate(*solver.get_if<S>(), rows, executor);
+  }
+  void sample(const Solver& solver, const SampleRows<float>& rows,
+              const Executor& executor) const override {
+    aimle::sample(*solver.get_if<S>(), rows, executor);
+  }
+  void sample(const Solver& solver, const SampleRows<double>& rows,
+              const Executor& executor) const override {
+    aimle::sample(*solver.get_if<S>(), rows, executor);
+  }
+};
 
 }  // namespace aimle

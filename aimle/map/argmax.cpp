@@ -6,6 +6,7 @@
 
 #include "aimle/base/check.h"
 #include "aimle/base/isa.h"
+#include "aimle/map/declaration.h"
 #include "aimle/map/topk_avx2.h"
 
 namespace aimle {
@@ -44,6 +45,8 @@ void solve_portable(const Argmax& solver, const Rows<T>& rows) {
 void Argmax::validate() const {
   AIMLE_CHECK(n >= 1, "[aimle::argmax] expected n >= 1 but got n=", n);
 }
+
+void Argmax::declare(Declaration<Argmax>& solver) { solver.summary = "the largest score"; }
 
 void solve_rows(const Argmax& solver, const Rows<float>& rows) {
   if constexpr (kBuiltWithAvx2) {

@@ -15,6 +15,7 @@ namespace aimle {
 struct Argmax {
   static constexpr std::string_view kName = "argmax";
   static constexpr Sense kSense = Sense::kMax;
+  static constexpr Swaps kSwaps = Swaps::kEntry;
 
   int64_t n = 0;
 
@@ -23,6 +24,10 @@ struct Argmax {
   SolutionSize solution_size() const { return {.fixed = true, .ones = 1}; }
   void validate() const;
   std::vector<uint8_t> structures() const;
+  double structure_count() const { return static_cast<double>(n); }
+
+  static void declare(Declaration<Argmax>& solver);
+  void fit(Shape instance) { n = instance[0]; }
 };
 
 void solve_rows(const Argmax& solver, const Rows<float>& rows);

@@ -10,6 +10,7 @@
 
 #include "aimle/base/check.h"
 #include "aimle/base/isa.h"
+#include "aimle/map/declaration.h"
 #include "aimle/map/grid_path_avx2.h"
 #include "aimle/map/grid_walk.h"
 
@@ -209,10 +210,34 @@ void GridPath::validate() const {
               ", width=", width);
   AIMLE_CHECK(neighbourhood == 4 || neighbourhood == 8,
               "[aimle::grid_path] expected neighbourhood 4 or 8 but got ", neighbourhood);
-  AIMLE_CHECK(-size() <= source && source < size(), "[aimle::grid_path] expected source in [",
-              -size(), ", ", size(), ") but got ", source);
-  AIMLE_CHECK(-size() <= target && target < size(), "[aimle::grid_path] expected target in [",
-              -size(), ", ", size(), ") but got ", target);
+  const auto check_cell = [&](const char* name, Cell cell) {
+    AIMLE_CHECK(
+        -height <= cell.row && cell.row < height && -width <= cell.column && cell.column < width,
+        "[aimle::grid_path] expected ", name, " inside the ", height, " x ", width,
+        " grid but got (", cell.row, ", ", cell.column, ")");
+  };
+  check_cell("source", source);
+  check_cell("target", target);
+}
+
+void GridPath::declare(Declaration<GridPath>& solver) {
+  solver.summary = "the cheapest path between two cells of a grid of costs";
+  solver.ties = "fewest cells, then raster order";
+  solver.setting("neighbourhood", &GridPath::neighbourhood, {{"8", 8}, {"4", 4}},
+                 "how many neighbours of a cell a step may enter");
+  solver.setting("source", &GridPath::source, "where paths begin");
+  solver.setting("target", &GridPath::target, "where paths end");
+  solver.setting("negative", &GridPath::negative,
+                 {{"clip", Negative::kClip}, {"error", Negative::kError}},
+                 "whether costs below zero are taken as zero or refused");
+}
+
+void GridPath::fit(Shape instance) {
+  height = instance[0];
+  width = instance[1];
+  AIMLE_CHECK(height >= 1 && width >= 1,
+              "[aimle::grid_path] expected scores of grids of at least 1 x 1 but got ", height,
+              " x ", width);
 }
 
 void solve_rows(const GridPath& solver, const Rows<float>& rows) {

@@ -33,24 +33,37 @@ struct GridPath {
   static constexpr std::string_view kName = "grid_path";
   static constexpr Sense kSense = Sense::kMin;
   static constexpr bool kHasCosts = true;
+  static constexpr int64_t kInstanceDims = 2;
   enum class Negative { kClip, kError };
   static constexpr int64_t kMaxCells = int64_t{1} << 28;
 
   int64_t height = 0;
   int64_t width = 0;
   int neighbourhood = 8;
-  /// Raster indices; negative ones count from the end, -1 being the last cell.
-  int64_t source = 0;
-  int64_t target = -1;
+  Cell source = {0, 0};
+  Cell target = {-1, -1};
   Negative negative = Negative::kClip;
 
   int64_t size() const { return height * width; }
-  int64_t target_cell() const { return target < 0 ? size() + target : target; }
-  int64_t source_cell() const { return source < 0 ? size() + source : source; }
+  /// Raster indices.
+  int64_t source_cell() const { return raster(source); }
+  int64_t target_cell() const { return raster(target); }
   double work_ns() const { return 50.0 + 3.0 * static_cast<double>(size()); }
   SolutionSize solution_size() const { return {}; }
   void validate() const;
   std::vector<uint8_t> structures() const;
+  /// Of a grid that can be listed at most; infinity for larger ones.
+  double structure_count() const;
+
+  static void declare(Declaration<GridPath>& solver);
+  void fit(Shape instance);
+  std::vector<int64_t> shape_for(int64_t n) const { return {n, n}; }
+
+ private:
+  int64_t raster(Cell cell) const {
+    const int64_t row = cell.row < 0 ? height + cell.row : cell.row;
+    return row * width + (cell.column < 0 ? width + cell.column : cell.column);
+  }
 };
 
 void solve_rows(const GridPath& solver, const Rows<float>& rows);

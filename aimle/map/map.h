@@ -15,6 +15,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -36,6 +37,27 @@ enum class Status : uint8_t {
 std::string_view describe(Status status);
 
 enum class Sense { kMax, kMin };
+
+/// The sizes of one instance, for example {height, width}.
+using Shape = std::span<const int64_t>;
+
+/// A cell of a grid; negative numbers count from the end, {-1, -1} being the last cell.
+struct Cell {
+  int64_t row = 0;
+  int64_t column = 0;
+};
+
+/// How an entry that leaves a solution is replaced, the others staying: what the `thresholds`
+/// estimator must know (estimate/thresholds.h).
+enum class Swaps {
+  kNone,   // there is no single partner for each entry
+  kEntry,  // any entry in may go for any entry out: k of n
+  kEdge,   // an edge of a tree may go for one that joins the two parts again
+};
+
+/// What a solver says of itself (declaration.h).
+template <class S>
+class Declaration;
 
 /// What is known of the number of ones in the solutions of a solver.
 struct SolutionSize {
@@ -67,8 +89,10 @@ Rows<T> slice(const Rows<T>& rows, int64_t size, int64_t begin, int64_t end) {
 /// The contract of a solver. `validate` throws std::invalid_argument for impossible settings;
 /// `solve_rows` may then assume them; `work_ns` is the rough cost of one row, for `parallel_for`.
 /// Optional: `static constexpr bool kHasCosts = true`, scores must not be below zero (perturbed
-/// ones are clipped, and counted); `std::vector<uint8_t> structures() const`, all of them, for
-/// checks against enumeration.
+/// ones are clipped, and counted); `static constexpr Swaps kSwaps`; `std::vector<uint8_t>
+/// structures() const`, all of them, for checks against enumeration, and `double structure_count()
+/// const`. registry/register_solver.h says what makes a solver known to Torch, Python and the
+/// program.
 template <class S>
 concept MapSolver = requires(const S& solver, const Rows<float>& f32, const Rows<double>& f64) {
   { S::kName } -> std::convertible_to<std::string_view>;

@@ -1,5 +1,4 @@
-// Any solver in one variable: include this to have them all, and to hold one of them, or one of
-// your own that obeys map.h.
+// Any solver in one variable: one of ours or one of your own that obeys map.h.
 //
 //   aimle::Solver solver = aimle::TopK{.n = 20, .k = 10};
 //   solver.solve_rows(rows);
@@ -8,19 +7,26 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string_view>
 #include <typeinfo>
 #include <utility>
 #include <vector>
 
-#include "aimle/map/argmax.h"
-#include "aimle/map/grid_path.h"
 #include "aimle/map/map.h"
-#include "aimle/map/spanning_tree.h"
-#include "aimle/map/topk.h"
 
 namespace aimle {
+
+namespace detail {
+
+/// Finds the function in the namespace of the solver.
+template <MapSolver S, class T>
+void solve_with(const S& solver, const Rows<T>& rows) {
+  solve_rows(solver, rows);
+}
+
+}  // namespace detail
 
 /// A solver with its settings. Copies share them.
 class Solver {
@@ -36,6 +42,7 @@ class Solver {
   SolutionSize solution_size() const { return held_->solution_size(); }
   /// Whether scores are costs that must not be below zero.
   bool has_costs() const { return held_->has_costs(); }
+  Swaps swaps() const { return held_->swaps(); }
   void validate() const { held_->validate(); }
 
   void solve_rows(const Rows<float>& rows) const { held_->solve_rows(rows); }
@@ -44,6 +51,10 @@ class Solver {
   /// Every structure, one after the other; std::invalid_argument for a solver that cannot list
   /// them.
   std::vector<uint8_t> structures() const { return held_->structures(); }
+
+  const std::type_info& type() const { return held_->type(); }
+  /// How many there are, as far as it is known; infinity where it is not.
+  double structure_count() const { return held_->structure_count(); }
 
   /// The solver itself if it is of this type, else null.
   template <MapSolver S>
@@ -65,10 +76,12 @@ class Solver {
     virtual double work_ns() const = 0;
     virtual SolutionSize solution_size() const = 0;
     virtual bool has_costs() const = 0;
+    virtual Swaps swaps() const = 0;
     virtual void validate() const = 0;
     virtual void solve_rows(const Rows<float>& rows) const = 0;
     virtual void solve_rows(const Rows<double>& rows) const = 0;
     virtual std::vector<uint8_t> structures() const = 0;
+    virtual double structure_count() const = 0;
   };
 
   template <MapSolver S>
@@ -85,9 +98,13 @@ class Solver {
       if constexpr (requires { S::kHasCosts; }) return S::kHasCosts;
       return false;
     }
+    Swaps swaps() const override {
+      if constexpr (requires { S::kSwaps; }) return S::kSwaps;
+      return Swaps::kNone;
+    }
     void validate() const override { solver.validate(); }
-    void solve_rows(const Rows<float>& rows) const override { solve(rows); }
-    void solve_rows(const Rows<double>& rows) const override { solve(rows); }
+    void solve_rows(const Rows<float>& rows) const override { detail::solve_with(solver, rows); }
+    void solve_rows(const Rows<double>& rows) const override { detail::solve_with(solver, rows); }
     std::vector<uint8_t> structures() const override {
       if constexpr (requires { solver.structures(); }) {
         return solver.structures();
@@ -96,14 +113,12 @@ class Solver {
       }
     }
 
-    S solver;
-
-   private:
-    template <class T>
-    void solve(const Rows<T>& rows) const {
-      using aimle::solve_rows;
-      solve_rows(solver, rows);
+    double structure_count() const override {
+      if constexpr (requires { solver.structure_count(); }) return solver.structure_count();
+      return std::numeric_limits<double>::infinity();
     }
+
+    S solver;
   };
 
   [[noreturn]] static void throw_no_structures(std::string_view name);

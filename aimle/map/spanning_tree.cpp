@@ -9,6 +9,7 @@
 
 #include "aimle/base/check.h"
 #include "aimle/base/isa.h"
+#include "aimle/map/declaration.h"
 #include "aimle/map/spanning_tree_avx2.h"
 
 namespace aimle {
@@ -187,6 +188,30 @@ void SpanningTree::validate() const {
   AIMLE_CHECK(1 <= vertices && vertices <= kMaxVertices,
               "[aimle::spanning_tree] expected 1 <= vertices <= ", kMaxVertices,
               " but got vertices=", vertices);
+}
+
+void SpanningTree::declare(Declaration<SpanningTree>& solver) {
+  solver.summary = "the maximum spanning tree of the complete graph";
+  solver.ties = "the lower edge wins, undirected edges in the order (0,1), (0,2), ... (1,2), ...";
+  solver.setting("n", &SpanningTree::vertices, {0, kMaxVertices},
+                 "vertices; 0: as many as n(n-1)/2 entries belong to");
+}
+
+void SpanningTree::fit(Shape instance) {
+  const int64_t entries = instance[0];
+  if (vertices == 0) {
+    while (edges() < entries && vertices < kMaxVertices) ++vertices;
+    AIMLE_CHECK(edges() == entries && vertices >= 2,
+                "[aimle::spanning_tree] expected theta of n(n-1)/2 entries (1, 3, 6, 10, ...) but "
+                "got ",
+                entries, ": give n where both directions of an edge have an entry");
+    return;
+  }
+  validate();
+  if (entries == 2 * edges()) layout = Layout::kDirected;
+  AIMLE_CHECK(entries == size(), "[aimle::spanning_tree] expected scores of ", edges(),
+              " (undirected) or ", 2 * edges(), " (directed) entries for n=", vertices,
+              " but the last dimension is ", entries);
 }
 
 void solve_rows(const SpanningTree& solver, const Rows<float>& rows) {

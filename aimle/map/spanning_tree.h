@@ -24,6 +24,7 @@ namespace aimle {
 struct SpanningTree {
   static constexpr std::string_view kName = "spanning_tree";
   static constexpr Sense kSense = Sense::kMax;
+  static constexpr Swaps kSwaps = Swaps::kEdge;
   enum class Layout { kUndirected, kDirected };
   /// So that the ends of an edge fit 32 bits; a row of this size takes gigabytes.
   static constexpr int64_t kMaxVertices = 65'536;
@@ -39,6 +40,12 @@ struct SpanningTree {
   }
   void validate() const;
   std::vector<uint8_t> structures() const;
+  double structure_count() const;
+
+  static void declare(Declaration<SpanningTree>& solver);
+  /// Takes the layout from the number of entries; without `vertices`, those of an undirected tree.
+  void fit(Shape instance);
+  std::vector<int64_t> shape_for(int64_t n) const { return {n * (n - 1) / 2}; }
 
   /// Index of edge {i, j}, i < j, in the undirected order.
   AIMLE_HD static constexpr int64_t edge(int64_t i, int64_t j, int64_t vertices) {

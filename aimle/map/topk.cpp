@@ -8,6 +8,7 @@
 
 #include "aimle/base/check.h"
 #include "aimle/base/isa.h"
+#include "aimle/map/declaration.h"
 #include "aimle/map/topk_avx2.h"
 #include "aimle/map/topk_short.h"
 
@@ -234,6 +235,11 @@ void solve_portable(const TopK& solver, const Rows<T>& rows) {
 void TopK::validate() const {
   AIMLE_CHECK(n >= 1, "[aimle::topk] expected n >= 1 but got n=", n);
   AIMLE_CHECK(0 <= k && k <= n, "[aimle::topk] expected 0 <= k <= n but got k=", k, ", n=", n);
+}
+
+void TopK::declare(Declaration<TopK>& solver) {
+  solver.summary = "the k largest scores";
+  solver.required("k", &TopK::k, {.min = 0}, "how many entries are chosen");
 }
 
 void solve_rows(const TopK& solver, const Rows<float>& rows) {

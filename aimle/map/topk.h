@@ -21,6 +21,7 @@ namespace aimle {
 struct TopK {
   static constexpr std::string_view kName = "topk";
   static constexpr Sense kSense = Sense::kMax;
+  static constexpr Swaps kSwaps = Swaps::kEntry;
 
   int64_t n = 0;
   int64_t k = 1;
@@ -30,6 +31,11 @@ struct TopK {
   SolutionSize solution_size() const { return {.fixed = true, .ones = k}; }
   void validate() const;
   std::vector<uint8_t> structures() const;
+  double structure_count() const;
+
+  static void declare(Declaration<TopK>& solver);
+  void fit(Shape instance) { n = instance[0]; }
+  void take_k_per_row() { k = 0; }
 };
 
 void solve_rows(const TopK& solver, const Rows<float>& rows);

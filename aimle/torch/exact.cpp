@@ -1,36 +1,34 @@
 #include "aimle/torch/exact.h"
 
+#include "aimle/base/join.h"
 #include "aimle/torch/dtype.h"
-#include "aimle/torch/solvers.h"
 
 namespace aimle::ops {
 namespace {
 
-void check_solver(std::string_view op, std::string_view solver, at::IntArrayRef args) {
-  const size_t expected = solver == "argmax" ? 0 : 1;
-  TORCH_CHECK_VALUE(
-      solver == "argmax" || solver == "topk" || solver == "spanning_tree", "[aimle::", op,
-      "] expected solver to be \"argmax\", \"topk\" or \"spanning_tree\" but got \"", solver, "\"");
-  TORCH_CHECK_VALUE(args.size() == expected, "[aimle::", op, "] expected ", expected,
-                    " solver_args for \"", solver, "\" but got ", args);
+std::vector<std::string> solvers_with_exact() {
+  std::vector<std::string> names;
+  for (const std::string& name : solver_names()) {
+    if (solver_kind(name).exact != nullptr) names.push_back(name);
+  }
+  return names;
 }
 
 }  // namespace
 
 ExactInput exact_input(std::string_view op, const at::Tensor& scores, std::string_view solver,
-                       at::IntArrayRef solver_args, const std::optional<at::Tensor>& mask,
-                       const std::optional<at::Tensor>& k, int64_t check) {
-  check_solver(op, solver, solver_args);
-  TORCH_CHECK_TYPE(!k || solver == "topk", "[aimle::", op, "] \"", solver,
-                   "\" takes no k; only \"topk\" does");
-  const ExactInput input{.rows = {.op = op,
-                                  .scores = scores,
-                                  .mask = mask,
-                                  .row_k = k,
-                                  .k = solver == "topk" ? solver_args[0] : 1},
-                         .solver = solver,
-                         .solver_args = solver_args,
-                         .check = check_level(op, check)};
+                       const std::optional<at::Tensor>& mask, const std::optional<at::Tensor>& k,
+                       int64_t check) {
+  const auto unsized = parse_solver_text(solver);
+  const SolverKind& kind = unsized->kind();
+  TORCH_CHECK_VALUE(kind.exact != nullptr, "[aimle::", op, "] expected solver to be ",
+                    join(solvers_with_exact(), " or "), " but got \"", kind.name,
+                    "\", which has no exact distribution in closed form");
+  if (k) check_takes_k(op, kind);
+  ExactInput input{.rows = solver_input(*unsized, scores, mask, k),
+                   .solver = unsized,
+                   .check = check_level(op, check)};
+  input.rows.op = op;
   check_input(input.rows);
   return input;
 }
@@ -58,17 +56,13 @@ void check_sample(const at::Tensor& key, const at::Tensor& scores, const c10::Sy
   TORCH_CHECK_VALUE(samples >= 1, "[aimle::exact_sample] expected samples >= 1 but got ", samples);
 }
 
-Distribution make_distribution(const ExactInput& input) {
-  if (input.solver == "argmax") return argmax_settings(input.rows.scores);
-  if (input.solver == "spanning_tree") {
-    return spanning_tree_settings(input.rows.scores, input.solver_args[0]);
-  }
-  return topk_settings(input.rows.scores, input.solver_args[0], input.rows.row_k.has_value());
+Solver fit(const ExactInput& input) {
+  return fit(*input.solver, input.rows.scores, input.rows.row_k.has_value());
 }
 
-std::vector<c10::SymInt> sample_sizes(const at::Tensor& scores, const c10::SymInt& samples) {
-  std::vector<c10::SymInt> sizes(scores.sym_sizes().begin(), scores.sym_sizes().end());
-  sizes.insert(sizes.end() - 1, samples);
+std::vector<c10::SymInt> sample_sizes(const ExactInput& input, const c10::SymInt& samples) {
+  std::vector<c10::SymInt> sizes = input.rows.scores.sym_sizes().vec();
+  sizes.insert(sizes.end() - input.rows.instance_dims, samples);
   return sizes;
 }
 

@@ -5,14 +5,13 @@
 //   covariance     [*batch, *instance]      Cov(z) v; differentiable in v, not in the scores
 //   exact_sample   [*batch, samples, *instance]   no gradient
 //
-// scores, mask, k per row and check are those of the solver ops; `solver` and `solver_args` name
-// the structures, as in the layer ops: "argmax" [], "topk" [k], "spanning_tree" [vertices].
+// scores, solver, mask, k per row and check are those of `solve`.
 // exact_autograd.cpp differentiates; devices compute, each a struct in a file of its own
 // (exact_cpu.cpp, exact_cuda.cpp; shapes alone: exact_meta.cpp) with
 //
-//   static void evaluate(const Distribution&, const SolverTensors&, const ExactOutputs&,
+//   static void evaluate(const ExactInput&, const SolverTensors&, const ExactOutputs&,
 //                        const at::Tensor& status);
-//   static void sample(const Distribution&, const SolverTensors&, const SampleOutputs&,
+//   static void sample(const ExactInput&, const SolverTensors&, const SampleOutputs&,
 //                      const at::Tensor& status);
 #pragma once
 
@@ -31,23 +30,22 @@ namespace aimle::ops {
 
 struct ExactInput {
   SolverInput rows;
-  std::string_view solver;
-  at::IntArrayRef solver_args;
+  std::shared_ptr<const UnsizedSolver> solver;
   Check check;
 };
 
 /// Checks everything that does not need the sizes of an instance.
 ExactInput exact_input(std::string_view op, const at::Tensor& scores, std::string_view solver,
-                       at::IntArrayRef solver_args, const std::optional<at::Tensor>& mask,
-                       const std::optional<at::Tensor>& k, int64_t check);
+                       const std::optional<at::Tensor>& mask, const std::optional<at::Tensor>& k,
+                       int64_t check);
 void check_v(const at::Tensor& v, const at::Tensor& scores);
 void check_sample(const at::Tensor& key, const at::Tensor& scores, const c10::SymInt& samples);
 
-/// The distribution, its settings held against the shape of scores, which must be known.
-Distribution make_distribution(const ExactInput& input);
+/// The solver for the shape of the scores, which must be known.
+Solver fit(const ExactInput& input);
 
-/// [*batch, samples, n]
-std::vector<c10::SymInt> sample_sizes(const at::Tensor& scores, const c10::SymInt& samples);
+/// [*batch, samples, *instance]
+std::vector<c10::SymInt> sample_sizes(const ExactInput& input, const c10::SymInt& samples);
 
 // ---- What devices compute -----------------------------------------------------------------------
 
@@ -74,8 +72,8 @@ DistributionRows<T> distribution_rows(const SolverTensors& tensors, const ExactO
   };
   return {.count = status.numel(),
           .scores = tensors.scores.const_data_ptr<T>(),
-          .mask = tensors.mask.defined() ? tensors.mask.const_data_ptr<bool>() : nullptr,
-          .k = tensors.row_k.defined() ? tensors.row_k.const_data_ptr<int64_t>() : nullptr,
+          .mask = tensors.mask_data(),
+          .k = tensors.k_data(),
           .v = outputs.v.defined() ? outputs.v.const_data_ptr<T>() : nullptr,
           .status = reinterpret_cast<Status*>(status.mutable_data_ptr<uint8_t>()),
           .log_partition = data(outputs.log_partition),
@@ -90,8 +88,8 @@ SampleRows<T> sample_rows_of(const SolverTensors& tensors, const SampleOutputs& 
   return {.count = status.numel(),
           .samples = outputs.samples,
           .scores = tensors.scores.const_data_ptr<T>(),
-          .mask = tensors.mask.defined() ? tensors.mask.const_data_ptr<bool>() : nullptr,
-          .k = tensors.row_k.defined() ? tensors.row_k.const_data_ptr<int64_t>() : nullptr,
+          .mask = tensors.mask_data(),
+          .k = tensors.k_data(),
           .status = reinterpret_cast<Status*>(status.mutable_data_ptr<uint8_t>()),
           .z = outputs.z.mutable_data_ptr<T>()};
 }
@@ -115,20 +113,18 @@ void in_type_of(const SolverTensors& tensors, Run run) {
 template <class Device>
 void evaluate_input(const ExactInput& input, const SolverTensors& tensors,
                     const ExactOutputs& outputs) {
-  const Distribution distribution = make_distribution(input);
   const at::Tensor status = empty_status(input);
   in_type_of(tensors, [&](auto zero) {
-    Device::template evaluate<decltype(zero)>(distribution, tensors, outputs, status);
+    Device::template evaluate<decltype(zero)>(input, tensors, outputs, status);
   });
   raise_for_status(input.rows, status, input.check);
 }
 
 template <class Device>
 at::Tensor log_partition(const at::Tensor& scores, std::string_view solver,
-                         at::IntArrayRef solver_args, const std::optional<at::Tensor>& mask,
-                         const std::optional<at::Tensor>& k, int64_t check) {
-  const ExactInput input =
-      exact_input("log_partition", scores, solver, solver_args, mask, k, check);
+                         const std::optional<at::Tensor>& mask, const std::optional<at::Tensor>& k,
+                         int64_t check) {
+  const ExactInput input = exact_input("log_partition", scores, solver, mask, k, check);
   const SolverTensors tensors = prepare(input.rows);
   const at::Tensor out = at::empty(input.rows.batch(), tensors.scores.options());
   evaluate_input<Device>(input, tensors, {.log_partition = out});
@@ -136,10 +132,10 @@ at::Tensor log_partition(const at::Tensor& scores, std::string_view solver,
 }
 
 template <class Device>
-at::Tensor marginals(const at::Tensor& scores, std::string_view solver, at::IntArrayRef solver_args,
+at::Tensor marginals(const at::Tensor& scores, std::string_view solver,
                      const std::optional<at::Tensor>& mask, const std::optional<at::Tensor>& k,
                      int64_t check) {
-  const ExactInput input = exact_input("marginals", scores, solver, solver_args, mask, k, check);
+  const ExactInput input = exact_input("marginals", scores, solver, mask, k, check);
   const SolverTensors tensors = prepare(input.rows);
   const at::Tensor out = at::empty(scores.sizes(), tensors.scores.options());
   evaluate_input<Device>(input, tensors, {.marginals = out});
@@ -148,9 +144,9 @@ at::Tensor marginals(const at::Tensor& scores, std::string_view solver, at::IntA
 
 template <class Device>
 at::Tensor covariance(const at::Tensor& scores, const at::Tensor& v, std::string_view solver,
-                      at::IntArrayRef solver_args, const std::optional<at::Tensor>& mask,
-                      const std::optional<at::Tensor>& k, int64_t check) {
-  const ExactInput input = exact_input("covariance", scores, solver, solver_args, mask, k, check);
+                      const std::optional<at::Tensor>& mask, const std::optional<at::Tensor>& k,
+                      int64_t check) {
+  const ExactInput input = exact_input("covariance", scores, solver, mask, k, check);
   check_v(v, scores);
   const SolverTensors tensors = prepare(input.rows);
   const at::Tensor out = at::empty(scores.sizes(), tensors.scores.options());
@@ -161,18 +157,16 @@ at::Tensor covariance(const at::Tensor& scores, const at::Tensor& v, std::string
 
 template <class Device>
 at::Tensor exact_sample(const at::Tensor& scores, const at::Tensor& key, c10::SymInt samples,
-                        std::string_view solver, at::IntArrayRef solver_args,
-                        const std::optional<at::Tensor>& mask, const std::optional<at::Tensor>& k,
-                        int64_t check) {
-  const ExactInput input = exact_input("exact_sample", scores, solver, solver_args, mask, k, check);
+                        std::string_view solver, const std::optional<at::Tensor>& mask,
+                        const std::optional<at::Tensor>& k, int64_t check) {
+  const ExactInput input = exact_input("exact_sample", scores, solver, mask, k, check);
   check_sample(key, scores, samples);
   const SolverTensors tensors = prepare(input.rows);
-  const at::Tensor z = at::empty_symint(sample_sizes(scores, samples), tensors.scores.options());
-  const Distribution distribution = make_distribution(input);
+  const at::Tensor z = at::empty_symint(sample_sizes(input, samples), tensors.scores.options());
   const at::Tensor status = empty_status(input);
   const SampleOutputs outputs{.key = key.contiguous(), .samples = samples.expect_int(), .z = z};
   in_type_of(tensors, [&](auto zero) {
-    Device::template sample<decltype(zero)>(distribution, tensors, outputs, status);
+    Device::template sample<decltype(zero)>(input, tensors, outputs, status);
   });
   raise_for_status(input.rows, status, input.check);
   return z.to(scores.scalar_type());

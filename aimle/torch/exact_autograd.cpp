@@ -9,6 +9,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include "aimle/torch/without_gradient.h"
+
 namespace aimle::ops {
 namespace {
 
@@ -21,7 +23,6 @@ using MaybeTensor = std::optional<at::Tensor>;
 /// What all four take beside their tensors.
 struct Settings {
   std::string solver;
-  std::vector<int64_t> solver_args;
   MaybeTensor mask;
   MaybeTensor k;
   int64_t check;
@@ -32,31 +33,30 @@ c10::TypedOperatorHandle<Signature> find(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
 }
 
-using OfScores = Tensor(const Tensor&, std::string_view, at::IntArrayRef, const MaybeTensor&,
-                        const MaybeTensor&, int64_t);
-using OfScoresAndV = Tensor(const Tensor&, const Tensor&, std::string_view, at::IntArrayRef,
-                            const MaybeTensor&, const MaybeTensor&, int64_t);
+using OfScores = Tensor(const Tensor&, std::string_view, const MaybeTensor&, const MaybeTensor&,
+                        int64_t);
+using OfScoresAndV = Tensor(const Tensor&, const Tensor&, std::string_view, const MaybeTensor&,
+                            const MaybeTensor&, int64_t);
 
 Tensor call_log_partition(const Tensor& scores, const Settings& s) {
   static const auto op = find<OfScores>("aimle::log_partition");
-  return op.call(scores, s.solver, s.solver_args, s.mask, s.k, s.check);
+  return op.call(scores, s.solver, s.mask, s.k, s.check);
 }
 
 Tensor call_marginals(const Tensor& scores, const Settings& s) {
   static const auto op = find<OfScores>("aimle::marginals");
-  return op.call(scores, s.solver, s.solver_args, s.mask, s.k, s.check);
+  return op.call(scores, s.solver, s.mask, s.k, s.check);
 }
 
 Tensor call_covariance(const Tensor& scores, const Tensor& v, const Settings& s) {
   static const auto op = find<OfScoresAndV>("aimle::covariance");
-  return op.call(scores, v, s.solver, s.solver_args, s.mask, s.k, s.check);
+  return op.call(scores, v, s.solver, s.mask, s.k, s.check);
 }
 
 void save(AutogradContext* context, const Tensor& scores, const Settings& settings) {
   context->save_for_backward(
       {scores, settings.mask.value_or(Tensor()), settings.k.value_or(Tensor())});
   context->saved_data["solver"] = settings.solver;
-  context->saved_data["solver_args"] = settings.solver_args;
   context->saved_data["check"] = settings.check;
 }
 
@@ -68,7 +68,6 @@ MaybeTensor or_none(const Tensor& tensor) {
 std::pair<Tensor, Settings> saved(AutogradContext* context) {
   const variable_list tensors = context->get_saved_variables();
   return {tensors[0], Settings{.solver = context->saved_data["solver"].toStringRef(),
-                               .solver_args = context->saved_data["solver_args"].toIntVector(),
                                .mask = or_none(tensors[1]),
                                .k = or_none(tensors[2]),
                                .check = context->saved_data["check"].toInt()}};
@@ -82,7 +81,9 @@ struct LogPartition : Function<LogPartition> {
   }
   static variable_list backward(AutogradContext* context, const variable_list& dy) {
     const auto [scores, settings] = saved(context);
-    return {dy[0].unsqueeze(-1).mul(call_marginals(scores, settings)), Tensor()};
+    Tensor scale = dy[0];
+    while (scale.dim() < scores.dim()) scale = scale.unsqueeze(-1);
+    return {scale.mul(call_marginals(scores, settings)), Tensor()};
   }
 };
 
@@ -115,33 +116,24 @@ struct Covariance : Function<Covariance> {
   }
 };
 
-Tensor log_partition(const Tensor& scores, std::string_view solver, at::IntArrayRef solver_args,
-                     const MaybeTensor& mask, const MaybeTensor& k, int64_t check) {
-  return LogPartition::apply(scores,
-                             Settings{std::string(solver), solver_args.vec(), mask, k, check});
+Tensor log_partition(const Tensor& scores, std::string_view solver, const MaybeTensor& mask,
+                     const MaybeTensor& k, int64_t check) {
+  return LogPartition::apply(scores, Settings{std::string(solver), mask, k, check});
 }
 
-Tensor marginals(const Tensor& scores, std::string_view solver, at::IntArrayRef solver_args,
-                 const MaybeTensor& mask, const MaybeTensor& k, int64_t check) {
-  return Marginals::apply(scores, Settings{std::string(solver), solver_args.vec(), mask, k, check});
+Tensor marginals(const Tensor& scores, std::string_view solver, const MaybeTensor& mask,
+                 const MaybeTensor& k, int64_t check) {
+  return Marginals::apply(scores, Settings{std::string(solver), mask, k, check});
 }
 
 Tensor covariance(const Tensor& scores, const Tensor& v, std::string_view solver,
-                  at::IntArrayRef solver_args, const MaybeTensor& mask, const MaybeTensor& k,
-                  int64_t check) {
-  return Covariance::apply(scores, v,
-                           Settings{std::string(solver), solver_args.vec(), mask, k, check});
-}
-
-/// Samples are piecewise constant in the scores.
-void without_gradient(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  const at::AutoDispatchBelowADInplaceOrView guard;
-  op.callBoxed(stack);
+                  const MaybeTensor& mask, const MaybeTensor& k, int64_t check) {
+  return Covariance::apply(scores, v, Settings{std::string(solver), mask, k, check});
 }
 
 TORCH_LIBRARY_FRAGMENT(aimle, library) {
   const std::string settings =
-      "str solver, int[] solver_args, Tensor? mask=None, Tensor? k=None, int check=1) -> Tensor";
+      "str solver, Tensor? mask=None, Tensor? k=None, int check=1) -> Tensor";
   const auto define = [&](const std::string& opening) {
     library.def((opening + settings).c_str(), {at::Tag::pt2_compliant_tag});
   };
@@ -155,7 +147,7 @@ TORCH_LIBRARY_IMPL(aimle, Autograd, library) {
   library.impl("log_partition", log_partition);
   library.impl("marginals", marginals);
   library.impl("covariance", covariance);
-  library.impl("exact_sample", torch::CppFunction::makeFromBoxedFunction<&without_gradient>());
+  library.impl("exact_sample", without_gradient());  // piecewise constant in the scores
 }
 
 }  // namespace

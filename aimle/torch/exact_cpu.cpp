@@ -7,19 +7,17 @@ namespace {
 
 struct Cpu {
   template <class T>
-  static void evaluate(const Distribution& distribution, const SolverTensors& tensors,
+  static void evaluate(const ExactInput& input, const SolverTensors& tensors,
                        const ExactOutputs& outputs, const at::Tensor& status) {
-    const DistributionRows<T> rows = distribution_rows<T>(tensors, outputs, status);
-    std::visit([&](const auto& solver) { aimle::evaluate(solver, rows, torch_threads()); },
-               distribution);
+    input.solver->kind().exact->evaluate(fit(input), distribution_rows<T>(tensors, outputs, status),
+                                         torch_threads());
   }
   template <class T>
-  static void sample(const Distribution& distribution, const SolverTensors& tensors,
+  static void sample(const ExactInput& input, const SolverTensors& tensors,
                      const SampleOutputs& outputs, const at::Tensor& status) {
     SampleRows<T> rows = sample_rows_of<T>(tensors, outputs, status);
     rows.key = host_key(outputs.key);
-    std::visit([&](const auto& solver) { aimle::sample(solver, rows, torch_threads()); },
-               distribution);
+    input.solver->kind().exact->sample(fit(input), rows, torch_threads());
   }
 };
 

@@ -1,5 +1,4 @@
-#include "aimle/cuda/exact.h"
-
+#include "aimle/cuda/kernels.h"
 #include "aimle/torch/device_context.h"
 #include "aimle/torch/exact.h"
 #include "aimle/torch/value_error.h"
@@ -9,27 +8,24 @@ namespace {
 
 struct Cuda {
   template <class T>
-  static void evaluate(const Distribution& distribution, const SolverTensors& tensors,
+  static void evaluate(const ExactInput& input, const SolverTensors& tensors,
                        const ExactOutputs& outputs, const at::Tensor& status) {
     const DeviceContext context(tensors.scores);
-    const DistributionRows<T> rows = distribution_rows<T>(tensors, outputs, status);
-    std::visit(
-        [&](const auto& solver) {
-          with_value_errors([&] { cuda::evaluate_rows(solver, rows, context.get()); });
-        },
-        distribution);
+    const Solver solver = fit(input);
+    with_value_errors([&] {
+      cuda::kernels_of(solver).evaluate_rows(solver, distribution_rows<T>(tensors, outputs, status),
+                                             context.get());
+    });
   }
   template <class T>
-  static void sample(const Distribution& distribution, const SolverTensors& tensors,
+  static void sample(const ExactInput& input, const SolverTensors& tensors,
                      const SampleOutputs& outputs, const at::Tensor& status) {
     const DeviceContext context(tensors.scores);
-    const SampleRows<T> rows = sample_rows_of<T>(tensors, outputs, status);
-    const cuda::DeviceKey key = device_key(outputs.key);
-    std::visit(
-        [&](const auto& solver) {
-          with_value_errors([&] { cuda::sample_rows(solver, rows, key, context.get()); });
-        },
-        distribution);
+    const Solver solver = fit(input);
+    with_value_errors([&] {
+      cuda::kernels_of(solver).sample_rows(solver, sample_rows_of<T>(tensors, outputs, status),
+                                           device_key(outputs.key), context.get());
+    });
   }
 };
 

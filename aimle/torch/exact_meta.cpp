@@ -11,39 +11,37 @@ using at::Tensor;
 using MaybeTensor = std::optional<at::Tensor>;
 
 ExactInput checked(std::string_view op, const Tensor& scores, std::string_view solver,
-                   at::IntArrayRef solver_args, const MaybeTensor& mask, const MaybeTensor& k,
-                   int64_t check) {
-  const ExactInput input = exact_input(op, scores, solver, solver_args, mask, k, check);
-  if (!scores.sym_sizes().back().is_symbolic()) make_distribution(input);
+                   const MaybeTensor& mask, const MaybeTensor& k, int64_t check) {
+  const ExactInput input = exact_input(op, scores, solver, mask, k, check);
+  if (has_known_instance(*input.solver, scores)) fit(input);
   return input;
 }
 
-Tensor log_partition(const Tensor& scores, std::string_view solver, at::IntArrayRef solver_args,
-                     const MaybeTensor& mask, const MaybeTensor& k, int64_t check) {
-  const ExactInput input = checked("log_partition", scores, solver, solver_args, mask, k, check);
+Tensor log_partition(const Tensor& scores, std::string_view solver, const MaybeTensor& mask,
+                     const MaybeTensor& k, int64_t check) {
+  const ExactInput input = checked("log_partition", scores, solver, mask, k, check);
   return at::empty_symint(input.rows.sym_batch(), scores.options());
 }
 
-Tensor marginals(const Tensor& scores, std::string_view solver, at::IntArrayRef solver_args,
-                 const MaybeTensor& mask, const MaybeTensor& k, int64_t check) {
-  checked("marginals", scores, solver, solver_args, mask, k, check);
+Tensor marginals(const Tensor& scores, std::string_view solver, const MaybeTensor& mask,
+                 const MaybeTensor& k, int64_t check) {
+  checked("marginals", scores, solver, mask, k, check);
   return at::empty_symint(scores.sym_sizes(), scores.options());
 }
 
 Tensor covariance(const Tensor& scores, const Tensor& v, std::string_view solver,
-                  at::IntArrayRef solver_args, const MaybeTensor& mask, const MaybeTensor& k,
-                  int64_t check) {
-  checked("covariance", scores, solver, solver_args, mask, k, check);
+                  const MaybeTensor& mask, const MaybeTensor& k, int64_t check) {
+  checked("covariance", scores, solver, mask, k, check);
   check_v(v, scores);
   return at::empty_symint(scores.sym_sizes(), scores.options());
 }
 
 Tensor exact_sample(const Tensor& scores, const Tensor& key, c10::SymInt samples,
-                    std::string_view solver, at::IntArrayRef solver_args, const MaybeTensor& mask,
-                    const MaybeTensor& k, int64_t check) {
-  checked("exact_sample", scores, solver, solver_args, mask, k, check);
+                    std::string_view solver, const MaybeTensor& mask, const MaybeTensor& k,
+                    int64_t check) {
+  const ExactInput input = checked("exact_sample", scores, solver, mask, k, check);
   check_sample(key, scores, samples);
-  return at::empty_symint(sample_sizes(scores, samples), scores.options());
+  return at::empty_symint(sample_sizes(input, samples), scores.options());
 }
 
 TORCH_LIBRARY_IMPL(aimle, Meta, library) {

@@ -20,29 +20,17 @@ at::Tensor call(const std::string& op, torch::jit::Stack stack) {
 
 constexpr int64_t kDefaultCheck = 1;
 
-/// The arguments that all ops of exact distributions end with.
-void push_exact(torch::jit::Stack& stack, const SolverSpec& solver, const RowLimits& rows) {
-  torch::jit::push(stack, solver.name, solver.args, rows.mask, rows.k, kDefaultCheck);
+/// The arguments that all ops of solvers and exact distributions end with.
+void push_solver(torch::jit::Stack& stack, const SolverSpec& solver, const RowLimits& rows) {
+  torch::jit::push(stack, solver.text(), rows.mask, rows.k, kDefaultCheck);
 }
 
 }  // namespace
 
 at::Tensor solve(const SolverSpec& solver, const at::Tensor& scores, const RowLimits& rows) {
-  TORCH_CHECK_TYPE(!rows.k || solver.name == "topk", "[aimle::solve] \"", solver.name,
-                   "\" takes no k; only \"topk\" does");
-  const std::vector<int64_t>& args = solver.args;
   torch::jit::Stack stack{scores};
-  if (solver.name == "grid_path") {
-    torch::jit::push(stack, args[0], std::vector<int64_t>{args[1], args[2]},
-                     std::vector<int64_t>{args[3], args[4]},
-                     std::string(args[5] != 0 ? "error" : "clip"));
-  } else {
-    for (const int64_t arg : args) torch::jit::push(stack, arg);
-  }
-  torch::jit::push(stack, rows.mask);
-  if (solver.name == "topk") torch::jit::push(stack, rows.k);
-  torch::jit::push(stack, kDefaultCheck);
-  return call(solver.name, std::move(stack));
+  push_solver(stack, solver, rows);
+  return call("solve", std::move(stack));
 }
 
 at::Tensor draw_key(const at::Tensor& like, const std::optional<at::Generator>& generator) {
@@ -72,33 +60,39 @@ at::Tensor sample_noise(const NoiseSpec& noise, const at::Tensor& key, at::IntAr
 at::Tensor log_partition(const SolverSpec& solver, const at::Tensor& scores,
                          const RowLimits& rows) {
   torch::jit::Stack stack{scores};
-  push_exact(stack, solver, rows);
+  push_solver(stack, solver, rows);
   return call("log_partition", std::move(stack));
 }
 
 at::Tensor marginals(const SolverSpec& solver, const at::Tensor& scores, const RowLimits& rows) {
   torch::jit::Stack stack{scores};
-  push_exact(stack, solver, rows);
+  push_solver(stack, solver, rows);
   return call("marginals", std::move(stack));
 }
 
 at::Tensor covariance(const SolverSpec& solver, const at::Tensor& scores, const at::Tensor& v,
                       const RowLimits& rows) {
   torch::jit::Stack stack{scores, v};
-  push_exact(stack, solver, rows);
+  push_solver(stack, solver, rows);
   return call("covariance", std::move(stack));
 }
 
 at::Tensor exact_sample(const SolverSpec& solver, const at::Tensor& scores, const at::Tensor& key,
                         int64_t samples, const RowLimits& rows) {
   torch::jit::Stack stack{scores, key, samples};
-  push_exact(stack, solver, rows);
+  push_solver(stack, solver, rows);
   return call("exact_sample", std::move(stack));
+}
+
+double structure_count(const SolverSpec& solver, at::IntArrayRef instance) {
+  torch::jit::Stack stack{solver.text(), instance.vec()};
+  c10::Dispatcher::singleton().findSchemaOrThrow("aimle::structure_count", "").callBoxed(stack);
+  return stack[0].toDouble();
 }
 
 at::Tensor structures(const SolverSpec& solver, at::IntArrayRef instance,
                       std::optional<at::Device> device) {
-  return call("structures", {solver.name, solver.args, instance.vec(), device});
+  return call("structures", {solver.text(), instance.vec(), device});
 }
 
 }  // namespace aimle

@@ -53,6 +53,8 @@ at::Tensor covariance(const SolverSpec& solver, const at::Tensor& scores, const 
 /// Independent draws of z: [*batch, samples, n]. No gradient. Do not draw noise under the same key.
 at::Tensor exact_sample(const SolverSpec& solver, const at::Tensor& scores, const at::Tensor& key,
                         int64_t samples, const RowLimits& rows = {});
+/// How many structures there are for instances of these sizes; infinity where it is not known.
+double structure_count(const SolverSpec& solver, at::IntArrayRef instance);
 /// Every structure, of any solver, for instances of these sizes: uint8 [N, *instance].
 at::Tensor structures(const SolverSpec& solver, at::IntArrayRef instance,
                       std::optional<at::Device> device = std::nullopt);

@@ -12,9 +12,11 @@
 #include <utility>
 
 #include "aimle/estimate/published.h"
+#include "aimle/estimate/stats.h"
+#include "aimle/map/declaration.h"
 #include "aimle/torch/dtype.h"
 #include "aimle/torch/functions.h"
-#include "aimle/torch/layer_call.h"
+#include "aimle/torch/layer_settings.h"
 #include "aimle/torch/setting_names.h"
 #include "aimle/torch/solver_checks.h"
 #include "aimle/torch/staged_layer.h"
@@ -28,27 +30,6 @@ at::Tensor scalar(double value) { return at::full({}, value, at::kDouble); }
 std::vector<at::IValue> call(const char* op, torch::jit::Stack stack) {
   c10::Dispatcher::singleton().findSchemaOrThrow(op, "").callBoxed(stack);
   return stack;
-}
-
-struct TargetSettings {
-  std::string choices;
-  std::vector<double> scales;
-};
-
-TargetSettings settings_of(const Target& target) {
-  if (const auto* fixed = std::get_if<FixedTarget>(&target)) return {"fixed", {fixed->lambda}};
-  if (const auto* thresholds = std::get_if<ThresholdTarget>(&target)) {
-    return {"thresholds " + ops::word_of(thresholds->density, ops::kNoises) + ' ' +
-                ops::word_of(thresholds->order, ops::kOrders),
-            {thresholds->max_weight}};
-  }
-  const auto& adaptive = std::get<AdaptiveTarget>(target);
-  return {"adaptive " + ops::word_of(adaptive.scope, ops::kScopes) + ' ' +
-              ops::word_of(adaptive.scale, ops::kScales) + ' ' +
-              ops::word_of(adaptive.rule, ops::kRules) + ' ' +
-              ops::word_of(adaptive.reference, ops::kVariants),
-          {adaptive.step, adaptive.target_norm, adaptive.decay, adaptive.factor, adaptive.alpha_min,
-           adaptive.alpha_max, adaptive.momentum}};
 }
 
 double noise_stddev(const NoiseSpec& noise) {
@@ -79,19 +60,25 @@ LayerOptions with_noise(LayerOptions options) {
   return options;
 }
 
-void validate(const LayerOptions& options) {
+EstimatorSettings settings_of(const LayerOptions& options) {
   const double temperature = *options.theta_noise_temperature;
-  const EstimatorSettings settings{
-      .noise = {.kind = options.noise->kind},
-      .noise_stddev = noise_stddev(*options.noise),
-      .samples = options.nb_samples,
-      .theta_temperature = temperature,
-      .target_temperature = options.target_noise_temperature.value_or(temperature),
-      .output = ops::parse_word("Layer", "output", options.output, ops::kOutputs),
-      .difference = options.difference,
-      .target = options.target};
+  return {.noise = {.kind = options.noise->kind},
+          .noise_stddev = noise_stddev(*options.noise),
+          .noise_mean = subtracted_mean(options),
+          .samples = options.nb_samples,
+          .theta_temperature = temperature,
+          .target_temperature = options.target_noise_temperature.value_or(temperature),
+          .sense = options.sense.value_or(options.solver.sense()),
+          .output = ops::parse_word("Layer", "output", options.output, ops::kOutputs),
+          .difference = options.difference,
+          .target = options.target};
+}
+
+void validate(const LayerOptions& options) {
+  const EstimatorSettings settings = settings_of(options);
   ops::with_value_errors([&] { settings.validate(); });
-  ops::check_sense("Layer", options.solver.name, options.sense.value_or(options.solver.sense));
+  const SolverKind* kind = options.solver.kind();
+  if (kind != nullptr) ops::check_sense("Layer", *kind, settings.sense);
 }
 
 /// Where alpha starts: as given, or where the target starts.
@@ -107,30 +94,34 @@ double start_of(const AdaptiveTarget& target, std::optional<double> given) {
 
 }  // namespace
 
-SolverSpec argmax() { return {.name = "argmax", .args = {}}; }
+std::string SolverSpec::text() const {
+  if (native_) return native_->text();
+  return "callable:sense=" + ops::word_of(function_sense_, ops::kSenses) +
+         ",dims=" + std::to_string(function_dims_) +
+         (function_size_ == KnownSize::kFixed ? ",fixed_size=1" : ",fixed_size=0");
+}
 
-SolverSpec topk(int64_t k) { return {.name = "topk", .args = {k}}; }
+SolverSpec solver(std::string_view text) { return ops::parse_solver_text(text); }
 
-SolverSpec spanning_tree(int64_t vertices) { return {.name = "spanning_tree", .args = {vertices}}; }
+SolverSpec argmax() { return solver("argmax"); }
 
-SolverSpec grid_path(int64_t neighbourhood, std::vector<int64_t> source,
-                     std::vector<int64_t> target, bool refuse_negative) {
-  TORCH_CHECK_VALUE(source.size() == 2 && target.size() == 2,
-                    "[aimle::grid_path] expected source and target to be (row, column)");
-  return {.name = "grid_path",
-          .args = {neighbourhood, source[0], source[1], target[0], target[1], refuse_negative},
-          .sense = Sense::kMin};
+SolverSpec topk(int64_t k) { return solver("topk:k=" + std::to_string(k)); }
+
+SolverSpec spanning_tree(int64_t vertices) {
+  return solver("spanning_tree:n=" + std::to_string(vertices));
+}
+
+SolverSpec grid_path(int64_t neighbourhood, Cell source, Cell target, bool refuse_negative) {
+  return solver("grid_path:neighbourhood=" + std::to_string(neighbourhood) +
+                ",source=" + detail::cell_text(source) + ",target=" + detail::cell_text(target) +
+                (refuse_negative ? ",negative=error" : ",negative=clip"));
 }
 
 SolverSpec callable(SolverFunction function, Sense sense, int64_t instance_dims, KnownSize size) {
   TORCH_CHECK_VALUE(function, "[aimle::callable] expected a function but got an empty one");
   TORCH_CHECK_VALUE(instance_dims >= 1, "[aimle::callable] expected instance_dims >= 1 but got ",
                     instance_dims);
-  return {.name = "callable",
-          .args = {sense == Sense::kMin, instance_dims, size == KnownSize::kFixed},
-          .sense = sense,
-          .function = std::move(function),
-          .size = size};
+  return {std::move(function), sense, instance_dims, size};
 }
 
 LayerOptions aimle(SolverSpec solver) {
@@ -139,7 +130,7 @@ LayerOptions aimle(SolverSpec solver) {
 }
 
 Difference default_difference(const SolverSpec& solver) {
-  return solver.name == "grid_path" ? Difference::kForward : Difference::kCentral;
+  return solver.has_costs() ? Difference::kForward : Difference::kCentral;
 }
 
 LayerOptions imle(SolverSpec solver, double lambda) {
@@ -215,6 +206,8 @@ Layer::Layer(LayerOptions options) : options_(with_noise(std::move(options))) {
     if (target->is_automatic()) state_["reach"] = scalar(0.0);
     if (target->momentum != 0.0) state_["velocity"] = scalar(0.0);
   }
+  training_settings_ = settings_text(true);
+  eval_settings_ = settings_text(false);
   constants_["layer_stats"] =
       at::full({kLayerStats}, std::numeric_limits<double>::quiet_NaN(), at::kDouble);
   if (options_.noise->kind == NoiseKind::kSumOfGamma) {
@@ -222,6 +215,16 @@ Layer::Layer(LayerOptions options) : options_(with_noise(std::move(options))) {
                                {options_.noise->k, options_.noise->iterations, at::IValue()})[0]
                               .toTensor();
   }
+}
+
+std::string Layer::settings_text(bool training) const {
+  EstimatorSettings settings = settings_of(options_);
+  if (!training && !options_.noise_in_eval) {
+    settings.noise.kind = NoiseKind::kNone;
+    settings.samples = 1;
+  }
+  return ops::layer_settings_text(options_.solver.text(), settings, options_.output == "flat",
+                                  training);
 }
 
 at::Tensor Layer::operator()(const at::Tensor& theta, const LayerCall& given) const {
@@ -239,29 +242,15 @@ at::Tensor Layer::operator()(const at::Tensor& theta, const LayerCall& given) co
     const auto found = from.find(key_name);
     return found == from.end() ? at::IValue() : at::IValue(found->second);
   };
-  const double temperature = *options_.theta_noise_temperature;
-  const TargetSettings target = settings_of(options_.target);
-  const std::string choices =
-      ops::word_of(kind, ops::kNoises) + ' ' +
-      ops::word_of(options_.sense.value_or(options_.solver.sense), ops::kSenses) + ' ' +
-      options_.output + ' ' + ops::word_of(options_.difference, ops::kDifferences) + ' ' +
-      target.choices;
-  std::vector<double> scales = {noise_stddev(*options_.noise), temperature,
-                                options_.target_noise_temperature.value_or(temperature),
-                                subtracted_mean(options_)};
-  scales.insert(scales.end(), target.scales.begin(), target.scales.end());
   torch::jit::Stack inputs, state, settings;
   torch::jit::push(inputs, theta, key, given.mask, given.k, tensor(constants_, "table"));
   torch::jit::push(state, tensor(state_, "alpha"), tensor(state_, "gbar"),
                    tensor(state_, "updates"),
                    tensor(state_, state_.contains("reach") ? "reach" : "velocity"),
                    tensor(constants_, "layer_stats"));
-  torch::jit::push(settings, options_.solver.name, options_.solver.args, choices,
-                   std::vector<int64_t>{noisy ? options_.nb_samples : 1, training_,
-                                        static_cast<int64_t>(ops::Check::kDefault)},
-                   std::move(scales));
-  if (options_.solver.function) {
-    return ops::staged_map({.function = options_.solver.function,
+  torch::jit::push(settings, training_ ? training_settings_ : eval_settings_);
+  if (options_.solver.function()) {
+    return ops::staged_map({.function = options_.solver.function(),
                             .inputs = std::move(inputs),
                             .state = std::move(state),
                             .settings = std::move(settings)});
@@ -287,7 +276,7 @@ std::map<std::string, at::Tensor> Layer::stats() const {
   const bool thresholds = options_.difference == Difference::kThresholds;
   for (const auto& [known, at_index] : thresholds ? of_thresholds : of_steps)
     result[known] = seen.select(0, at_index);
-  if (options_.solver.name == GridPath::kName) {
+  if (options_.solver.has_costs()) {
     result["clipped_share"] = seen.select(0, kClippedShare);
   }
   return result;

@@ -14,11 +14,15 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "aimle/estimate/settings.h"
+#include "aimle/registry/registry.h"
 
 namespace aimle {
 
@@ -30,26 +34,60 @@ using SolverFunction = std::function<at::Tensor(const at::Tensor& scores)>;
 /// a constant in the scores or in the loss; if they do not, the default noise suits costs.
 enum class KnownSize { kUnknown, kFixed, kVaries };
 
-/// A solver whose instances get their size from theta.
-struct SolverSpec {
-  std::string name;
-  std::vector<int64_t> args;
-  Sense sense = Sense::kMax;
-  SolverFunction function = {};  // of `callable`, with what is known of its solutions
-  KnownSize size = KnownSize::kUnknown;
+/// A solver whose instances get their size from theta: one of the registry, or a function.
+class SolverSpec {
+ public:
+  SolverSpec(std::shared_ptr<const UnsizedSolver> native)  // NOLINT(google-explicit-constructor)
+      : native_(std::move(native)) {}
+  SolverSpec(SolverFunction function, Sense sense, int64_t instance_dims, KnownSize size)
+      : function_(std::move(function)),
+        function_sense_(sense),
+        function_dims_(instance_dims),
+        function_size_(size) {}
 
+  /// "topk", or "callable".
+  std::string name() const { return native_ ? native_->kind().name : "callable"; }
+  /// As ops take it: "topk:k=5".
+  std::string text() const;
+  Sense sense() const { return native_ ? native_->kind().sense : function_sense_; }
   /// How many trailing dimensions of theta belong to one instance.
-  int64_t instance_dims() const { return function ? args[1] : name == "grid_path" ? 2 : 1; }
+  int64_t instance_dims() const { return native_ ? native_->kind().instance_dims : function_dims_; }
   /// Whether solutions are known to vary in their number of entries.
-  bool varies_in_size() const { return size == KnownSize::kVaries || name == "grid_path"; }
+  bool varies_in_size() const {
+    return native_ ? !native_->kind().fixed_size : function_size_ == KnownSize::kVaries;
+  }
+  bool has_costs() const { return native_ && native_->kind().has_costs; }
+  /// Of a solver of the registry: for instances of this shape, and the shape of one of size n.
+  Solver fit(at::IntArrayRef instance) const {
+    return native_->fit({instance.begin(), instance.end()});
+  }
+  std::vector<int64_t> shape_for(int64_t n) const { return native_->shape_for(n); }
+
+  /// What the registry knows of it; null for a function.
+  const SolverKind* kind() const { return native_ ? &native_->kind() : nullptr; }
+  /// Its settings if they are of this type, else null.
+  template <MapSolver S>
+  const S* get_if() const {
+    return native_ ? native_->get_if<S>() : nullptr;
+  }
+  const SolverFunction& function() const { return function_; }
+
+ private:
+  std::shared_ptr<const UnsizedSolver> native_;
+  SolverFunction function_;
+  Sense function_sense_ = Sense::kMax;
+  int64_t function_dims_ = 1;
+  KnownSize function_size_ = KnownSize::kUnknown;
 };
+
+/// Any solver of the registry by its text: `solver("topk:k=5")`. A ValueError names what there is.
+SolverSpec solver(std::string_view text);
 
 SolverSpec argmax();
 SolverSpec topk(int64_t k);
 SolverSpec spanning_tree(int64_t vertices);
-/// Cells as (row, column), negative ones from the end.
-SolverSpec grid_path(int64_t neighbourhood = 8, std::vector<int64_t> source = {0, 0},
-                     std::vector<int64_t> target = {-1, -1}, bool refuse_negative = false);
+SolverSpec grid_path(int64_t neighbourhood = 8, Cell source = {0, 0}, Cell target = {-1, -1},
+                     bool refuse_negative = false);
 
 /// Any function as a solver, for a Layer. Masked scores are -inf for it (+inf if it minimises).
 /// Backward calls it with the rows whose solutions can differ, on a GPU with all of them.
@@ -147,7 +185,12 @@ class Layer {
   std::map<std::string, at::Tensor> stats() const;
 
  private:
+  /// The settings of the ops as one text (layer_settings.h).
+  std::string settings_text(bool training) const;
+
   LayerOptions options_;
+  std::string training_settings_;
+  std::string eval_settings_;
   std::map<std::string, at::Tensor> state_;
   std::map<std::string, at::Tensor> constants_;
   bool training_ = true;

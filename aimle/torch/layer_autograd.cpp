@@ -4,7 +4,7 @@
 // difference, one bit per entry of z. The controller's state is held without a version check: it is
 // read at backward time, so two calls in one graph, retain_graph and gradient accumulation work.
 //
-// Trees over directed theta are solved here as trees over theta_ij + theta_ji (folds_directions),
+// Trees over directed theta are solved here as trees over theta_ij + theta_ji (vertices_to_fold),
 // unless the target is the paper's or its authors'; perturbed_map_forward and _backward take theta
 // as it is.
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -12,6 +12,7 @@
 #include <torch/library.h>
 
 #include "aimle/estimate/published.h"
+#include "aimle/map/spanning_tree.h"
 #include "aimle/torch/dtype.h"
 #include "aimle/torch/layer_ops.h"
 #include "aimle/torch/layer_schema.h"
@@ -87,20 +88,18 @@ struct PerturbedMap : torch::autograd::Function<PerturbedMap> {
   }
 };
 
-/// Whether theta has two entries per edge of a graph, which share its noise: the model is then that
-/// of the undirected theta_ij + theta_ji.
-bool folds_directions(Values input, Values settings) {
-  if (settings[0].toStringRef() != SpanningTree::kName) return false;
+/// The number of vertices if theta has two entries per edge of a graph, which share its noise: the
+/// model is then that of the undirected theta_ij + theta_ji. Else 0.
+int64_t vertices_to_fold(Values input, Values settings) {
+  const auto parsed = parse_layer_settings(settings[0].toStringRef());
+  const auto* tree = parsed->solver ? parsed->solver->get_if<SpanningTree>() : nullptr;
   const at::Tensor& theta = input[0].toTensor();
-  const c10::List<int64_t> args = settings[1].toIntList();
-  if (args.size() != 1 || theta.dim() == 0) return false;
-  const int64_t vertices = args[0];
-  if (vertices < 2 || theta.sym_size(-1) != vertices * (vertices - 1)) return false;
-  const LayerSettings parsed = parse_settings(settings);
-  if (is_published(parsed.estimator.target)) return false;
+  if (tree == nullptr || theta.dim() == 0 || tree->vertices < 2) return 0;
+  if (theta.sym_size(-1) != 2 * tree->edges()) return 0;
+  if (is_published(parsed->estimator.target)) return 0;
   ArgumentReader reader(input);
-  check_layer(reader.input(), parsed);  // so that messages are about what was given
-  return true;
+  check_layer(reader.input(), *parsed);  // so that messages are about what was given
+  return tree->vertices;
 }
 
 at::Tensor convert(const char* op, const at::Tensor& tensor, int64_t vertices) {
@@ -132,15 +131,15 @@ at::Tensor perturbed_map_autograd(ArgumentReader& reader) {
   const auto solve = [&](Values given) {
     return PerturbedMap::apply(given[0].toTensor(), given, state, settings);
   };
-  if (!folds_directions(input, settings)) return solve(input);
-  return solve_folded(input, settings[1].toIntList()[0], solve);
+  const int64_t vertices = vertices_to_fold(input, settings);
+  return vertices == 0 ? solve(input) : solve_folded(input, vertices, solve);
 }
 
 at::Tensor perturbed_map(ArgumentReader& reader) {
   const Values input = reader.take(kLayerInputsCount), settings = reader.raw_settings();
   const auto solve = [&](Values given) { return call_forward(given, settings).first; };
-  if (!folds_directions(input, settings)) return solve(input);
-  return solve_folded(input, settings[1].toIntList()[0], solve);
+  const int64_t vertices = vertices_to_fold(input, settings);
+  return vertices == 0 ? solve(input) : solve_folded(input, vertices, solve);
 }
 
 TORCH_LIBRARY_FRAGMENT(aimle, library) {

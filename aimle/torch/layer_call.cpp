@@ -1,76 +1,12 @@
 #include "aimle/torch/layer_call.h"
 
 #include <ATen/core/ivalue.h>
-#include <c10/util/SmallVector.h>
-
-#include <string_view>
 
 #include "aimle/noise/quantile_table.h"
 #include "aimle/torch/dtype.h"
-#include "aimle/torch/layer_schema.h"
-#include "aimle/torch/setting_names.h"
-#include "aimle/torch/solvers.h"
-#include "aimle/torch/value_error.h"
 
 namespace aimle::ops {
 namespace {
-
-constexpr Words<size_t, 5> kSolverArguments = {
-    {{"argmax", 0}, {"topk", 1}, {"spanning_tree", 1}, {"grid_path", 6}, {"callable", 3}}};
-
-template <class Table>
-auto parse(std::string_view argument, std::string_view word, const Table& allowed) {
-  return parse_word("perturbed_map", argument, word, allowed);
-}
-
-void check_count(std::string_view argument, size_t got, size_t expected) {
-  TORCH_CHECK_VALUE(got == expected, "[aimle::perturbed_map] expected ", expected, " values in ",
-                    argument, " but got ", got);
-}
-
-using WordList = c10::SmallVector<std::string_view, 10>;
-
-WordList split(std::string_view text) {
-  WordList words;
-  while (true) {
-    const size_t end = text.find(' ');
-    words.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return words;
-    text.remove_prefix(end + 1);
-  }
-}
-
-Target parse_target(at::ArrayRef<std::string_view> words, at::ArrayRef<double> values) {
-  if (words[0] == "fixed") {
-    check_count("target", words.size(), 1);
-    check_count("target_args", values.size(), 1);
-    return FixedTarget{.lambda = values[0]};
-  }
-  if (words[0] == "thresholds") {
-    check_count("target", words.size(), 3);
-    check_count("target_args", values.size(), 1);
-    return ThresholdTarget{.density = parse("density", words[1], kNoises),
-                           .order = parse("order", words[2], kOrders),
-                           .max_weight = values[0]};
-  }
-  TORCH_CHECK_VALUE(words[0] == "adaptive",
-                    "[aimle::perturbed_map] expected target to be \"fixed\", \"adaptive\" or "
-                    "\"thresholds\" but got \"",
-                    words[0], "\"");
-  check_count("target", words.size(), 5);
-  check_count("target_args", values.size(), 7);
-  return AdaptiveTarget{.step = values[0],
-                        .target_norm = values[1],
-                        .decay = values[2],
-                        .scope = parse("scope", words[1], kScopes),
-                        .scale = parse("scale", words[2], kScales),
-                        .rule = parse("rule", words[3], kRules),
-                        .factor = values[3],
-                        .alpha_min = values[4],
-                        .alpha_max = values[5],
-                        .momentum = values[6],
-                        .reference = parse("variant", words[4], kVariants)};
-}
 
 c10::SymIntArrayRef batch_of(const LayerInput& input, const LayerSettings& settings) {
   return input.theta.sym_sizes().slice(0, input.theta.dim() - settings.instance_dims());
@@ -87,60 +23,15 @@ void check_same_device(const char* name, const at::Tensor& tensor, const at::Ten
 
 }  // namespace
 
-LayerSettings parse_settings(at::ArrayRef<c10::IValue> given) {
-  LayerSettings settings;
-  settings.solver = given[0].toStringRef();
-  settings.solver_args = given[1].toIntVector();
-  check_count("solver_args", settings.solver_args.size(),
-              parse("solver", settings.solver, kSolverArguments));
-  const WordList words = split(given[2].toStringRef());
-  const std::vector<int64_t> counts = given[3].toIntVector();
-  const std::vector<double> scales = given[4].toDoubleVector();
-  constexpr size_t kTargetWord = 4, kTargetScale = 4;
-  TORCH_CHECK_VALUE(words.size() > kTargetWord,
-                    "[aimle::perturbed_map] expected choices to name noise, sense, output, "
-                    "difference and target but got \"",
-                    given[2].toStringRef(), "\"");
-  check_count("counts", counts.size(), 3);
-  TORCH_CHECK_VALUE(scales.size() >= kTargetScale, "[aimle::perturbed_map] expected at least ",
-                    kTargetScale, " values in scales but got ", scales.size());
-  settings.flat = words[2] == "flat";
-  settings.adapt = counts[1] != 0;
-  settings.check = check_level("perturbed_map", counts[2]);
-  settings.estimator = EstimatorSettings{
-      .noise = {.kind = parse("noise", words[0], kNoises)},
-      .noise_stddev = scales[0],
-      .noise_mean = scales[3],
-      .samples = counts[0],
-      .theta_temperature = scales[1],
-      .target_temperature = scales[2],
-      .sense = parse("sense", words[1], kSenses),
-      .output = parse("output", words[2], kOutputs),
-      .difference = parse("difference", words[3], kDifferences),
-      .target = parse_target(at::ArrayRef<std::string_view>(words).slice(kTargetWord),
-                             at::ArrayRef<double>(scales).slice(kTargetScale))};
-  with_value_errors([&] { settings.estimator.validate(); });
-  check_sense("perturbed_map", settings.solver, settings.estimator.sense);
-  TORCH_CHECK_VALUE(
-      scales[3] == 0.0 || settings.solver == "grid_path" || settings.solver == "callable",
-      "[aimle::perturbed_map] expected noise that is not centred for \"", settings.solver,
-      "\", whose solutions have one size, but got ", scales[3], " to be subtracted from it");
-  return settings;
-}
-
 Solver make_solver(const LayerInput& input, const LayerSettings& settings) {
-  const at::Tensor& theta = input.theta;
-  const std::vector<int64_t>& args = settings.solver_args;
-  if (settings.solver == "argmax") return argmax_settings(theta);
-  if (settings.solver == "topk") return topk_settings(theta, args[0], input.k.has_value());
-  if (settings.solver == "spanning_tree") return spanning_tree_settings(theta, args[0]);
-  TORCH_CHECK_VALUE(settings.solver == "grid_path", "[aimle::perturbed_map] \"", settings.solver,
-                    "\" is no native solver");
-  return grid_path_settings(theta, args[0], {args[1], args[2]}, {args[3], args[4]},
-                            args[5] != 0 ? "error" : "clip");
+  TORCH_CHECK_VALUE(settings.solver != nullptr,
+                    "[aimle::perturbed_map] a callable is no native solver: its layer calls the "
+                    "ops perturb, step and difference");
+  return fit(*settings.solver, input.theta, input.k.has_value());
 }
 
 void check_layer(const LayerInput& input, const LayerSettings& settings) {
+  if (input.k && settings.solver) check_takes_k("perturbed_map", settings.solver->kind());
   check_input(solver_input(input, settings));
   TORCH_CHECK_VALUE(input.key.device() == input.theta.device() || input.key.is_cpu(),
                     "[aimle::perturbed_map] expected key on theta's device ", input.theta.device(),
@@ -209,7 +100,7 @@ SolverInput solver_input(const LayerInput& input, const LayerSettings& settings)
           .instance_dims = settings.instance_dims(),
           .mask = input.mask,
           .row_k = input.k,
-          .k = settings.solver == "topk" ? settings.solver_args[0] : 1};
+          .k = settings.solver ? settings.solver->solution_size().ones : 1};
 }
 
 std::vector<c10::SymInt> result_sizes(const LayerInput& input, const LayerSettings& settings) {

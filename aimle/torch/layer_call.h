@@ -1,4 +1,4 @@
-// One call of a layer: the arguments of the `perturbed_map` ops, parsed once for all devices.
+// One call of a layer: the arguments of the `perturbed_map` ops, checked once for all devices.
 //
 //   theta      [*batch, *instance]; every instance is one example
 //   key        int64 [2], on theta's device or on the CPU
@@ -7,7 +7,7 @@
 //   table      of Sum-of-Gamma noise
 //   alpha, gbar, updates, memory, stats
 //              the controller's state, buffers of the layer. Only backward reads and writes them.
-//   settings   see kLayerSettings in layer_schema.h, in that order
+//   settings   see layer_settings.h
 //   result     z [*batch, S, *instance] ("samples"), [B S, *instance] ("flat") or
 //              [*batch, *instance] ("mean")
 #pragma once
@@ -16,12 +16,10 @@
 #include <ATen/core/stack.h>
 
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "aimle/estimate/estimator.h"
 #include "aimle/estimate/stats.h"
-#include "aimle/torch/solver_status.h"
+#include "aimle/torch/layer_settings.h"
 
 namespace aimle::ops {
 
@@ -41,24 +39,6 @@ struct LayerInput {
   std::optional<at::Tensor> k;
   std::optional<at::Tensor> table;
 };
-
-struct LayerSettings {
-  std::string solver;
-  std::vector<int64_t> solver_args;
-  EstimatorSettings estimator;  // without the table of its noise
-  bool flat = false;
-  bool adapt = true;
-  Check check = Check::kDefault;
-
-  int64_t instance_dims() const {
-    return solver == "callable" ? solver_args[1] : solver == "grid_path" ? 2 : 1;
-  }
-  int64_t samples() const { return estimator.samples; }
-  bool mean() const { return estimator.output == Output::kMean; }
-};
-
-/// Parses and validates the kLayerSettingsCount values of layer_schema.h.
-LayerSettings parse_settings(at::ArrayRef<c10::IValue> given);
 
 /// The solver for instances of theta's shape; a k per row stands in for the solver's own.
 Solver make_solver(const LayerInput& input, const LayerSettings& settings);

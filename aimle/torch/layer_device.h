@@ -21,7 +21,6 @@
 
 #include "aimle/torch/dtype.h"
 #include "aimle/torch/layer_ops.h"
-#include "aimle/torch/solvers.h"
 #include "aimle/torch/value_error.h"
 
 namespace aimle::ops {
@@ -60,19 +59,12 @@ class LayerCall {
   const T* theta() const {
     return tensors_.scores.const_data_ptr<T>();
   }
-  const bool* mask() const {
-    return tensors_.mask.defined() ? tensors_.mask.const_data_ptr<bool>() : nullptr;
-  }
-  const int64_t* k() const {
-    return tensors_.row_k.defined() ? tensors_.row_k.const_data_ptr<int64_t>() : nullptr;
-  }
+  const bool* mask() const { return tensors_.mask_data(); }
+  const int64_t* k() const { return tensors_.k_data(); }
   const at::Tensor& key() const { return key_; }
 
   /// What is known of a callable solver.
-  CallableSolver callable() const {
-    const std::vector<int64_t>& args = settings_.solver_args;
-    return {.sense = args[0] != 0 ? Sense::kMin : Sense::kMax, .size = {.fixed = args[2] != 0}};
-  }
+  CallableSolver callable() const { return settings_.callable; }
 
   at::ScalarType type() const { return tensors_.scores.scalar_type(); }
   at::Tensor empty(at::IntArrayRef sizes) const { return empty(sizes, type()); }
@@ -114,7 +106,7 @@ std::vector<int64_t> known(const std::vector<c10::SymInt>& sizes);
 template <class Device>
 Two forward_op(ArgumentReader& reader) {
   const LayerInput input = reader.input();
-  const LayerSettings settings = reader.settings();
+  const LayerSettings& settings = reader.settings();
   check_layer(input, settings);
   const Solver solver = make_solver(input, settings);
   const LayerCall call(input, settings);
@@ -133,7 +125,7 @@ at::Tensor backward_op(ArgumentReader& reader) {
   const at::Tensor bits = reader.tensor();
   const LayerInput input = reader.input();
   const LayerState state = reader.state();
-  const LayerSettings settings = reader.settings();
+  const LayerSettings& settings = reader.settings();
   check_layer(input, settings);
   check_gradient(dy, input, settings);
   check_state(state, input, settings);
@@ -155,7 +147,7 @@ at::Tensor backward_op(ArgumentReader& reader) {
 template <class Device>
 at::Tensor perturb_op(ArgumentReader& reader) {
   const LayerInput input = reader.input();
-  const LayerSettings settings = reader.settings();
+  const LayerSettings& settings = reader.settings();
   check_layer(input, settings);
   const LayerCall call(input, settings);
   const at::Tensor x = call.empty(known(score_sizes(input, settings)));
@@ -170,7 +162,7 @@ Four step_op(ArgumentReader& reader) {
   const LayerInput input = reader.input();
   const LayerState state{.alpha = reader.tensor_or_undefined(),
                          .updates = reader.tensor_or_undefined()};
-  const LayerSettings settings = reader.settings();
+  const LayerSettings& settings = reader.settings();
   check_layer(input, settings);
   check_gradient(dy, input, settings);
   if (std::holds_alternative<AdaptiveTarget>(settings.estimator.target)) {
@@ -202,7 +194,7 @@ at::Tensor difference_op(ArgumentReader& reader) {
   const at::Tensor counted = reader.tensor();
   const LayerInput input = reader.input();
   const LayerState state = reader.state();
-  const LayerSettings settings = reader.settings();
+  const LayerSettings& settings = reader.settings();
   check_layer(input, settings);
   check_state(state, input, settings);
   const auto scores = score_sizes(input, settings);
@@ -228,7 +220,7 @@ template <class Device>
 at::Tensor straight_through_op(ArgumentReader& reader) {
   const at::Tensor dy = reader.tensor();
   const LayerInput input = reader.input();
-  const LayerSettings settings = reader.settings();
+  const LayerSettings& settings = reader.settings();
   check_layer(input, settings);
   check_gradient(dy, input, settings);
   const LayerCall call(input, settings);

@@ -19,7 +19,7 @@ at::Tensor empty(const std::vector<c10::SymInt>& sizes, const at::Tensor& theta,
 
 Two forward_meta(ArgumentReader& reader) {
   const LayerInput input = reader.input();
-  const LayerSettings settings = reader.settings();
+  const LayerSettings& settings = reader.settings();
   check_layer(input, settings);
   return {empty(result_sizes(input, settings), input.theta, input.theta.scalar_type()),
           empty(bits_sizes(input, settings), input.theta, at::kByte)};
@@ -33,7 +33,7 @@ at::Tensor backward_meta(ArgumentReader& reader) {
   const at::Tensor dy = reader.tensor();
   reader.tensor();
   const LayerInput input = reader.input();
-  const LayerSettings settings = reader.settings();
+  const LayerSettings& settings = reader.settings();
   check_layer(input, settings);
   check_gradient(dy, input, settings);
   return like_theta(input.theta);
@@ -41,7 +41,7 @@ at::Tensor backward_meta(ArgumentReader& reader) {
 
 at::Tensor perturb_meta(ArgumentReader& reader) {
   const LayerInput input = reader.input();
-  const LayerSettings settings = reader.settings();
+  const LayerSettings& settings = reader.settings();
   check_layer(input, settings);
   return empty(score_sizes(input, settings), input.theta, native_type(input.theta));
 }
@@ -49,7 +49,7 @@ at::Tensor perturb_meta(ArgumentReader& reader) {
 Four step_meta(ArgumentReader& reader) {
   const at::Tensor dy = reader.tensor();
   const LayerInput input = reader.input();
-  const LayerSettings settings = reader.settings();
+  const LayerSettings& settings = reader.settings();
   check_layer(input, settings);
   check_gradient(dy, input, settings);
   const c10::SymInt rows = gradient_rows(settings);

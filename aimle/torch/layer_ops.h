@@ -66,7 +66,11 @@ class ArgumentReader {
     return arguments_.slice(next_ - count, count);
   }
 
-  LayerSettings settings() { return parse_settings(raw_settings()); }
+  /// Lives as long as the reader.
+  const LayerSettings& settings() {
+    settings_ = parse_layer_settings(raw_settings()[0].toStringRef());
+    return *settings_;
+  }
 
   /// To be handed on to another op; always the last arguments.
   at::ArrayRef<c10::IValue> raw_settings() {
@@ -76,6 +80,7 @@ class ArgumentReader {
  private:
   at::ArrayRef<c10::IValue> arguments_;
   size_t next_ = 0;
+  std::shared_ptr<const LayerSettings> settings_;
 };
 
 /// Runs `op(reader)`, whose result is a tensor or a tuple of tensors, as a boxed kernel.

@@ -3,7 +3,10 @@
 #include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+
 #include "aimle/torch/dtype.h"
+#include "aimle/torch/value_error.h"
 
 namespace aimle::ops {
 namespace {
@@ -51,11 +54,44 @@ void check_input(const SolverInput& input) {
   }
 }
 
-void check_sense(std::string_view owner, std::string_view solver, Sense sense) {
-  TORCH_CHECK_VALUE(
-      solver != "grid_path" || sense == Sense::kMin, "[aimle::", owner,
-      "] expected sense \"min\" for grid_path, whose costs are never below zero, but "
-      "got \"max\": give it costs, for example softplus(-scores), and leave out sense");
+void check_sense(std::string_view owner, const SolverKind& solver, Sense sense) {
+  TORCH_CHECK_VALUE(!solver.has_costs || sense == solver.sense, "[aimle::", owner,
+                    "] expected sense \"min\" for ", solver.name,
+                    ", whose costs are never below zero, but got \"max\": give it costs, for "
+                    "example softplus(-scores), and leave out sense");
+}
+
+std::shared_ptr<const UnsizedSolver> parse_solver_text(std::string_view text) {
+  return with_value_errors([&] { return parse_solver(text); });
+}
+
+Solver fit(const UnsizedSolver& solver, const at::Tensor& scores, bool k_per_row) {
+  const auto sizes = scores.sizes();
+  const auto dims = static_cast<size_t>(solver.kind().instance_dims);
+  return with_value_errors([&] { return solver.fit(Shape(sizes.end() - dims, dims), k_per_row); });
+}
+
+bool has_known_instance(const UnsizedSolver& solver, const at::Tensor& scores) {
+  const auto sizes = scores.sym_sizes().slice(scores.dim() - solver.kind().instance_dims);
+  return std::none_of(sizes.begin(), sizes.end(),
+                      [](const c10::SymInt& size) { return size.is_symbolic(); });
+}
+
+void check_takes_k(std::string_view owner, const SolverKind& solver) {
+  TORCH_CHECK_TYPE(solver.takes_k, "[aimle::", owner, "] ", solver.name,
+                   " takes no k; only solvers such as topk do");
+}
+
+SolverInput solver_input(const UnsizedSolver& solver, const at::Tensor& scores,
+                         const std::optional<at::Tensor>& mask,
+                         const std::optional<at::Tensor>& row_k) {
+  if (row_k) check_takes_k(solver.kind().name, solver.kind());
+  return {.op = solver.kind().name,
+          .scores = scores,
+          .instance_dims = solver.kind().instance_dims,
+          .mask = mask,
+          .row_k = row_k,
+          .k = solver.solution_size().ones};
 }
 
 SolverTensors prepare(const SolverInput& input) {

@@ -30,7 +30,7 @@ Stack run(const char* op, std::initializer_list<const Stack*> lists) {
 class Stages {
  public:
   explicit Stages(StagedCall call)
-      : call_(std::move(call)), settings_(parse_settings(call_.settings)) {
+      : call_(std::move(call)), settings_(*parse_layer_settings(call_.settings[0].toStringRef())) {
     const at::Tensor& theta = call_.inputs[0].toTensor();
     TORCH_CHECK_VALUE(theta.dim() >= settings_.instance_dims(),
                       "[aimle::Layer] expected theta of at least ", settings_.instance_dims(),
@@ -123,8 +123,9 @@ class Stages {
     const at::Tensor mask = call_.inputs[2].toTensor().expand(theta.sizes()).reshape(rows);
     rows[0] = mask.size(0);
     rows[1] = settings_.samples();
-    const double worst = settings_.solver_args[0] != 0 ? std::numeric_limits<double>::infinity()
-                                                       : -std::numeric_limits<double>::infinity();
+    const double worst = settings_.callable.sense == Sense::kMin
+                             ? std::numeric_limits<double>::infinity()
+                             : -std::numeric_limits<double>::infinity();
     return x.masked_fill(mask.expand(rows).reshape(x.sizes()).logical_not(), worst);
   }
 

@@ -23,7 +23,7 @@ std::string spell(double value) {
 /// The solver to be used: with k = 1 the k-subset and the categorical are the same, and some
 /// estimators are written for one of them only.
 SolverSpec suitable(const EstimatorInfo& info, const SolverSpec& solver) {
-  if (!info.applies_to(solver) && solver.name == argmax().name) return topk(1);
+  if (!info.applies_to(solver) && solver.name() == argmax().name()) return topk(1);
   return solver;
 }
 

@@ -19,7 +19,6 @@
 namespace aimle::experiments {
 namespace {
 
-constexpr int64_t kMostGridCells = 16;  // of a side-by-side list of paths
 constexpr int64_t kBlocks = 20;
 
 struct Cell {
@@ -51,7 +50,7 @@ at::Tensor model_gradient(const Problem& problem, int64_t samples, const at::Ten
   const at::Tensor theta = problem.theta.squeeze(0);
   const NoiseSpec noise{.kind = NoiseKind::kNormal};
   const at::Tensor eps = sample_noise(noise, key, {1}, samples, theta.sizes()).squeeze(0);
-  const double sign = problem.solver.sense == Sense::kMin ? -1.0 : 1.0;
+  const double sign = problem.solver.sense() == Sense::kMin ? -1.0 : 1.0;
   const at::Tensor z = solve(problem.solver, theta + sign * kCostTemperature * eps);
   const at::Tensor f = losses_of(problem, z).to(at::kDouble);
   const at::Tensor centred = (f - f.mean()) * (static_cast<double>(samples) / (samples - 1));
@@ -66,7 +65,7 @@ Diagnosis diagnose_cell(const Problem& problem, const DiagnoseSettings& settings
   Contestant contestant = cell.contestant;
   if (contestant.options.lambda) *contestant.options.lambda /= settings.temperature;
   // Layers over costs have that temperature by themselves.
-  if (contestant.name == "dpo" && problem.solver.name == grid_path().name) {
+  if (contestant.name == "dpo" && problem.solver.has_costs()) {
     contestant.options.temperature = kCostTemperature;
   }
   const auto estimator = contestant.build(problem.solver, samples);
@@ -129,8 +128,7 @@ Diagnosis diagnose_cell(const Problem& problem, const DiagnoseSettings& settings
 }  // namespace
 
 Truth find_truth(Problem& problem, int64_t long_run_samples, uint64_t seed) {
-  const bool is_grid = problem.solver.name == grid_path().name;
-  if (!is_grid || problem.size() <= kMostGridCells) {
+  if (can_be_exact(problem)) {
     solve_exactly(problem);
     return {};
   }

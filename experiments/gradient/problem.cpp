@@ -16,12 +16,12 @@ at::Tensor price(const Problem& problem) {
   return problem.coefficients.to(at::kDouble).mean(0);
 }
 
-bool has_closed_form(const SolverSpec& solver) { return solver.name != grid_path().name; }
+bool has_closed_form(const SolverSpec& solver) { return solver.kind()->exact != nullptr; }
 
 /// Cov(z) v over all structures, listed; `sign` is -1 where theta is a cost.
 at::Tensor listed_covariance(const SolverSpec& solver, const at::Tensor& theta,
                              const at::Tensor& v) {
-  const double sign = solver.sense == Sense::kMin ? -1.0 : 1.0;
+  const double sign = solver.sense() == Sense::kMin ? -1.0 : 1.0;
   const at::Tensor z = structures(solver, theta.sizes()).to(at::kDouble).flatten(1);
   const at::Tensor p = at::softmax(sign * z.mv(theta.flatten()), 0);
   const at::Tensor centred = z - p.unsqueeze(0).mm(z);
@@ -33,6 +33,13 @@ at::Tensor as_tensor(const std::vector<double>& values) {
 }
 
 }  // namespace
+
+bool can_be_exact(const Problem& problem) {
+  constexpr double kFewStructures = 20'000;
+  return has_closed_form(problem.solver) ||
+         (problem.solver.kind()->lists &&
+          structure_count(problem.solver, problem.theta.sizes().slice(1)) <= kFewStructures);
+}
 
 void solve_exactly(Problem& problem) {
   const at::Tensor theta = problem.theta.detach().to(at::kDouble);

@@ -29,6 +29,9 @@ struct Problem {
   int64_t size() const { return theta.numel(); }
 };
 
+/// Whether the structure has a closed form, or is small enough to be listed.
+bool can_be_exact(const Problem& problem);
+
 /// Fills in the true gradient. Throws for a structure without an exact distribution that is too
 /// large to be listed.
 void solve_exactly(Problem& problem);

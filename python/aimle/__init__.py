@@ -4,7 +4,8 @@ Layers      AIMLE, IMLE, DBB, STE, Identity; AdaptiveTarget, FixedTarget
 Estimators  estimator(name, solver, ...), estimators(); Thresholds, SFE, CovarianceAIMLE, DPO,
             ExactMarginals, ReinMax; GumbelSoftmax, SoftSub, SST, L2X, anneal;
             perturbed_fenchel_young_loss
-Solvers     Argmax, TopK, SpanningTree, GridPath; solve, Status, symmetrise
+Solvers     Argmax, TopK, SpanningTree, GridPath; solve, Status, symmetrise; by name, and your own:
+            solver, solver_names, load_library
 Exact       exact.log_partition, .marginals, .covariance, .sample, .structures, .expected,
             .exact_gradient
 Noise       Gumbel, SumOfGamma, Normal, Logistic; sample_noise, draw_key
@@ -40,7 +41,16 @@ from aimle.layers import AIMLE, DBB, IMLE, STE, Identity
 from aimle.log import log_stats
 from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
 from aimle.perturbed_map import PerturbedMap
-from aimle.solvers import Argmax, GridPath, Solver, SpanningTree, TopK
+from aimle.solvers import (
+    Argmax,
+    GridPath,
+    Solver,
+    SpanningTree,
+    TopK,
+    load_library,
+    solver,
+    solver_names,
+)
 from aimle.status import Status
 from aimle.targets import AdaptiveTarget, FixedTarget
 
@@ -84,10 +94,13 @@ __all__ = [
     "estimator",
     "estimators",
     "exact",
+    "load_library",
     "log_stats",
     "perturbed_fenchel_young_loss",
     "sample_noise",
     "solve",
+    "solver",
+    "solver_names",
     "symmetrise",
 ]
 

@@ -15,7 +15,7 @@ from aimle import exact
 from aimle._defaults import noise_for, temperature_for, varies
 from aimle.estimate.perturbed import perturbed_solutions, signed
 from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
-from aimle.solvers import Argmax, GridPath, SpanningTree, TopK
+from aimle.solvers import Solver
 
 FEWEST_SAMPLES = 200  # of a long run
 _FEW = 20_000  # structures to be listed
@@ -71,16 +71,10 @@ def estimate_gradient(layer: nn.Module, theta: Tensor, loss: Loss) -> tuple[Tens
 
 def _count(solver: object, theta: Tensor) -> float:
     """The number of structures, infinite where it is not known to be small."""
-    n = theta.shape[-1]
-    if isinstance(solver, Argmax):
-        return n
-    if isinstance(solver, TopK):
-        return math.comb(n, solver.k)
-    if isinstance(solver, SpanningTree):
-        return solver.n ** max(solver.n - 2, 0) if solver.n <= 7 else math.inf
-    if isinstance(solver, GridPath):
-        return 1 if max(theta.shape[-2:]) <= 4 else math.inf
-    return math.inf
+    if not isinstance(solver, Solver) or not solver.lists:
+        return math.inf
+    instance = theta.shape[theta.dim() - solver.instance_dims :]
+    return torch.ops.aimle.structure_count.default(solver.text, instance)
 
 
 def find_truth(solver, model: Model, theta: Tensor, loss: Loss, samples: int):
@@ -97,7 +91,7 @@ def find_truth(solver, model: Model, theta: Tensor, loss: Loss, samples: int):
 
         return exact.exact_gradient(solver, theta.double() / tau, listed) / tau, "exact", 0.0
     share = samples // _BLOCKS
-    if model.is_exponential and isinstance(solver, Argmax | TopK | SpanningTree):
+    if model.is_exponential and getattr(solver, "has_exact", False):
         layer = aimle.estimator("sfe", solver, baseline="leave_one_out", nb_samples=share)
         blocks = [
             estimate_gradient(layer, theta / tau, loss)[0].double() / tau for _ in range(_BLOCKS)

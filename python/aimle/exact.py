@@ -25,7 +25,7 @@ from torch import Tensor
 
 from aimle import _library  # noqa: F401  (registers the ops)
 from aimle._settings import check_int, check_tensor
-from aimle.solvers import Argmax, GridPath, Solver, SpanningTree, TopK
+from aimle.solvers import Solver
 
 __all__ = [
     "covariance",
@@ -40,7 +40,6 @@ __all__ = [
 ]
 
 _ops = torch.ops.aimle
-_CLOSED_FORM = (Argmax, TopK, SpanningTree)
 
 
 def log_partition(
@@ -51,7 +50,7 @@ def log_partition(
     k: Tensor | int | None = None,
 ) -> Tensor:
     """log sum over z of exp<scores, z>: [*batch]. Differentiable twice."""
-    if isinstance(solver, GridPath):
+    if _must_list(solver):
         exponents = _exponents(solver, scores, structures(solver, scores), mask)
         return exponents.logsumexp(-1).to(scores.dtype)
     return _ops.log_partition.default(scores, *_settings("log_partition", solver, scores, mask, k))
@@ -65,7 +64,7 @@ def marginals(
     k: Tensor | int | None = None,
 ) -> Tensor:
     """E z, the probability of every entry, like scores. Differentiable once."""
-    if isinstance(solver, GridPath):
+    if _must_list(solver):
         return expected(solver, scores, lambda z: z, mask=mask)
     return _ops.marginals.default(scores, *_settings("marginals", solver, scores, mask, k))
 
@@ -83,10 +82,10 @@ def covariance(
     Cov(z) is symmetric, so this is also the gradient of <marginals, v>. Differentiable in v.
     """
     check_tensor("exact.covariance", "v", v)
-    if isinstance(solver, GridPath):
+    if _must_list(solver):
         z = structures(solver, scores).to(torch.float64).flatten(1)
         p = probabilities(solver, scores, mask=mask)
-        along = v.double().flatten(-2) @ z.T
+        along = v.double().flatten(v.dim() - solver.instance_dims) @ z.T
         centred = along - (p * along).sum(-1, keepdim=True)
         return ((p * centred) @ z).view(v.shape).to(scores.dtype)
     settings = _settings("covariance", solver, scores, mask, k)
@@ -111,16 +110,17 @@ def sample(
     check_tensor("exact.sample", "key", key)
     if nb_samples is not None:
         nb_samples = check_int("exact.sample", "nb_samples", nb_samples, 1)
-    if isinstance(solver, GridPath):
+    if _must_list(solver):
         every = structures(solver, scores)
         exponents = _exponents(solver, scores, every, mask)
-        chosen = _ops.exact_sample.default(exponents, key, nb_samples or 1, "argmax", [])
+        chosen = _ops.exact_sample.default(exponents, key, nb_samples or 1, "argmax")
         z = every.to(scores.dtype)[chosen.argmax(-1)]
-        z = z.masked_fill(chosen.isnan().any(-1)[..., None, None], torch.nan)
-        return z.squeeze(-3) if nb_samples is None else z
-    settings = _settings("sample", solver, scores, mask, k)
-    z = _ops.exact_sample.default(scores, key, nb_samples or 1, *settings)
-    return z.squeeze(-2) if nb_samples is None else z
+        refused = chosen.isnan().any(-1)
+        z = z.masked_fill(refused.reshape(refused.shape + (1,) * solver.instance_dims), torch.nan)
+    else:
+        settings = _settings("sample", solver, scores, mask, k)
+        z = _ops.exact_sample.default(scores, key, nb_samples or 1, *settings)
+    return z.squeeze(-1 - solver.instance_dims) if nb_samples is None else z
 
 
 def structures(solver: Solver, scores: Tensor, *, k: int | None = None) -> Tensor:
@@ -134,13 +134,11 @@ def structures(solver: Solver, scores: Tensor, *, k: int | None = None) -> Tenso
             f"{type(solver).__name__}"
         )
     check_tensor("exact.structures", "scores", scores)
-    name, arguments = solver.layer_arguments()
-    if k is not None:
-        if not isinstance(solver, TopK) or not isinstance(k, int):
-            raise TypeError("[aimle.exact.structures] expected k to be an int, for TopK only")
-        arguments = [k]
+    if k is not None and (not solver.takes_k or not isinstance(k, int)):
+        raise TypeError("[aimle.exact.structures] expected k to be an int, for TopK only")
+    text = solver.text_for("exact.structures", k)
     instance = scores.shape[scores.dim() - solver.instance_dims :]
-    return _ops.structures.default(name, arguments, instance, device=scores.device)
+    return _ops.structures.default(text, instance, device=scores.device)
 
 
 def probabilities(
@@ -234,22 +232,23 @@ def _exponents(solver: Solver, scores: Tensor, z: Tensor, mask: Tensor | None) -
     return (x @ z.T).masked_fill(meets_banned, -torch.inf)
 
 
+def _must_list(solver: object) -> bool:
+    """Whether there is no closed form, but a list of all structures."""
+    return isinstance(solver, Solver) and solver.lists and not solver.has_exact
+
+
 def _settings(
     function: str, solver: object, scores: object, mask: Tensor | None, k: Tensor | int | None
-) -> tuple[str, list[int], Tensor | None, Tensor | None]:
+) -> tuple[str, Tensor | None, Tensor | None]:
     """The arguments of an op of the closed forms after its tensors."""
-    if not isinstance(solver, _CLOSED_FORM):
-        allowed = " or ".join(f"aimle.{cls.__name__}" for cls in _CLOSED_FORM)
+    if not isinstance(solver, Solver) or not solver.has_exact:
         raise TypeError(
-            f"[aimle.exact.{function}] expected solver to be {allowed} but got "
+            f"[aimle.exact.{function}] expected a solver with an exact distribution, such as "
+            "aimle.Argmax, aimle.TopK or aimle.SpanningTree, but got "
             f"{type(solver).__name__}"
         )
     check_tensor(f"exact.{function}", "scores", scores)
     if mask is not None:
         check_tensor(f"exact.{function}", "mask", mask)
-    name, arguments = solver.layer_arguments()
-    if k is not None and not isinstance(solver, TopK):
-        raise TypeError(f"[aimle.exact.{function}] {type(solver).__name__} takes no k")
-    if k is not None and not isinstance(k, Tensor):
-        return name, [check_int(f"exact.{function}", "k", k, 0)], mask, None
-    return name, arguments, mask, k
+    text = solver.text_for(f"exact.{function}", k)
+    return text, mask, k if isinstance(k, Tensor) else None

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any, Literal
 
 import torch
@@ -36,9 +35,9 @@ from aimle._settings import (
 )
 from aimle.functional import blank_key, draw_layer_key
 from aimle.noise import Noise, SumOfGamma
-from aimle.solvers import CHECK_DEFAULT, GridPath, Solver, TopK, check_solver, resolve_sense
-from aimle.staged import staged_map
-from aimle.targets import AdaptiveTarget, Target, ThresholdTarget, target_arguments
+from aimle.solvers import CHECK_DEFAULT, Solver, check_solver, resolve_sense
+from aimle.staged import CallableSolver, staged_map
+from aimle.targets import AdaptiveTarget, Target, ThresholdTarget, target_text
 
 Output = Literal["samples", "flat", "mean"]
 Sense = Literal["max", "min"]
@@ -208,7 +207,7 @@ class PerturbedMap(SettingsModule):
         if self.noise is None and isinstance(target, AdaptiveTarget) and target.scale == "noise":
             raise ValueError(f"[aimle.{owner}] scale='noise' needs a noise but noise is None")
         self._target = target
-        self._target_arguments = target_arguments(target)
+        self._target_text = target_text(target)
 
     @property
     def temperature(self) -> float:
@@ -262,8 +261,8 @@ class PerturbedMap(SettingsModule):
             key = blank_key(theta) if key is None else key
         elif key is None:
             key = self._draw_key(theta)
-        layer_arguments = getattr(self.solver, "layer_arguments", None)  # cheaper than isinstance
-        if layer_arguments is None:
+        solver_text = getattr(self.solver, "text", None)  # cheaper than isinstance
+        if solver_text is None:
             if k is not None:
                 raise TypeError(
                     f"[aimle.{type(self).__name__}] k is for aimle.TopK: give a callable solver "
@@ -272,24 +271,16 @@ class PerturbedMap(SettingsModule):
             dims = getattr(self.solver, "instance_dims", theta.dim() - 1)
             minimises = getattr(self.solver, "sense", self.sense) == "min"
             fixed_size = getattr(self.solver, "fixed_size", False)
-            about = [int(minimises), dims, int(fixed_size)]
-            settings = ["callable", about, *self._settings(noisy)]
-            return staged_map(self, theta, key, mask, settings, args, kwargs)
+            about = CallableSolver(bool(minimises), dims, bool(fixed_size))
+            return staged_map(self, theta, key, mask, about, self._settings(noisy), args, kwargs)
         if args or kwargs:
             raise TypeError(
                 f"[aimle.{type(self).__name__}] {type(self.solver).__name__} takes no extra "
                 f"arguments; only a callable solver does, but got {_listed(args, kwargs)}"
             )
-        name, solver_args = layer_arguments()
-        if k is not None and not isinstance(self.solver, TopK):
-            raise TypeError(f"[aimle.{type(self).__name__}] takes k with aimle.TopK only")
-        if k is not None and not isinstance(k, Tensor):
-            if not isinstance(k, Integral):
-                raise TypeError(
-                    f"[aimle.{type(self).__name__}] expected k to be an int or an int64 tensor but "
-                    f"got {type(k).__name__}"
-                )
-            solver_args, k = [check_int(type(self).__name__, "k", k, 0)], None
+        if k is not None:
+            solver_text = self.solver.text_for(type(self).__name__, k)
+            k = k if isinstance(k, Tensor) else None
         return _perturbed_map(
             theta,
             key,
@@ -297,9 +288,7 @@ class PerturbedMap(SettingsModule):
             k,
             self._buffers["table"],
             *self._state(),
-            name,
-            solver_args,
-            *self._settings(noisy),
+            f"solver={solver_text} {self._settings(noisy)}",
         )
 
     def stats(self) -> dict[str, Tensor]:
@@ -320,7 +309,7 @@ class PerturbedMap(SettingsModule):
         result = {name: value.clone() for name, value in state.items() if value is not None}
         seen = dict(zip(_ALL_STATS, self.layer_stats.clone().unbind(), strict=True))
         shown = [*_STATS, *(_WATCH if self.alpha is not None else ())]
-        if isinstance(self.solver, GridPath):
+        if getattr(self.solver, "has_costs", False):
             shown.append("clipped_share")
         result.update((name, seen[name]) for name in shown)
         return result
@@ -367,21 +356,18 @@ class PerturbedMap(SettingsModule):
             buffers["layer_stats"],
         ]
 
-    def _settings(self, noisy: bool) -> list:
-        """The settings of the layer ops after those of the solver (layer_schema.h)."""
+    def _settings(self, noisy: bool) -> str:
+        """The settings of the layer ops but for the solver (aimle/torch/layer_settings.h)."""
         noise = self.noise.name if noisy and self.noise is not None else "none"
-        target, target_scales = self._target_arguments
-        return [
-            f"{noise} {self.sense} {self.output} {self.difference} {target}",
-            [self.nb_samples if noisy else 1, int(self.training), CHECK_DEFAULT],
-            [
-                0.0 if self.noise is None else self.noise.stddev,
-                self.theta_noise_temperature,
-                self.target_noise_temperature,
-                self._noise_mean,
-                *target_scales,
-            ],
-        ]
+        stddev = 0.0 if self.noise is None else self.noise.stddev
+        return (
+            f"noise={noise} sense={self.sense} output={self.output} difference={self.difference} "
+            f"samples={self.nb_samples if noisy else 1} adapt={int(self.training)} "
+            f"check={CHECK_DEFAULT} stddev={stddev!r} "
+            f"theta_temperature={self.theta_noise_temperature!r} "
+            f"target_temperature={self.target_noise_temperature!r} "
+            f"noise_mean={self._noise_mean!r} {self._target_text}"
+        )
 
     def _draw_key(self, theta: Tensor) -> Tensor:
         if (

@@ -5,10 +5,15 @@ entries exactly 0 or 1, a maximiser of <scores, z> (``GridPath``: a minimiser). 
 index. z is piecewise constant in the scores and carries no gradient: that is what the layers add.
 """
 
-from abc import ABC, abstractmethod
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
 from dataclasses import dataclass
+from functools import cache
 from numbers import Integral
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -23,17 +28,38 @@ _ops = torch.ops.aimle
 CHECK_NOTHING, CHECK_DEFAULT, CHECK_ALL = 0, 1, 2
 
 
-class Solver(ABC):
-    """What every native solver is: frozen settings, a sense, and the size of an instance."""
+class Solver:
+    """What every native solver is: frozen settings, a sense, and the size of an instance.
 
+    The class attributes are what the library declares of the solver (aimle/registry/register_solver.h).
+    """
+
+    #: Its name in the registry, in texts and on the command line.
+    name: ClassVar[str]
     #: "max" if <scores, z> is maximised, "min" if scores are costs.
-    sense: ClassVar[Literal["max", "min"]] = "max"
+    sense: ClassVar[Literal["max", "min"]]
     #: How many trailing dimensions of scores belong to one instance.
-    instance_dims: ClassVar[int] = 1
+    instance_dims: ClassVar[int]
     #: Whether all solutions of an instance have the same number of ones.
-    fixed_size: ClassVar[bool] = True
+    fixed_size: ClassVar[bool]
+    #: Whether scores are costs, which must not be below zero.
+    has_costs: ClassVar[bool]
+    #: Whether a k per row may be given.
+    takes_k: ClassVar[bool]
+    #: Whether its structures can be listed (aimle.exact.structures).
+    lists: ClassVar[bool]
+    #: Whether every entry has a threshold (aimle.Thresholds).
+    has_thresholds: ClassVar[bool]
+    #: Whether it has an exact distribution in closed form (aimle.exact).
+    has_exact: ClassVar[bool]
     #: The difference that AIMLE takes by default: central or forward.
-    symmetric_perturbation: ClassVar[bool] = True
+    symmetric_perturbation: ClassVar[bool]
+
+    #: The solver as ops take it, for example "topk:k=5".
+    text: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", self._text())
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -43,11 +69,32 @@ class Solver(ABC):
         # before it has any.
         return hash(type(self))
 
-    @abstractmethod
-    def _op(
-        self, scores: Tensor, mask: Tensor | None, k: Tensor | int | None, check: int
-    ) -> tuple[Tensor, Tensor]:
-        """The op behind the solver."""
+    def _text(self) -> str:
+        settings = [
+            f"{field.name}={_setting_text(getattr(self, field.name))}"
+            for field in dataclasses.fields(self)  # type: ignore[arg-type]
+        ]
+        return f"{self.name}:{','.join(settings)}" if settings else self.name
+
+    def text_for(self, owner: str, k: Tensor | int | None) -> str:
+        """The text for a call with this k, which takes the place of the solver's if it is an int.
+
+        TypeError for a k that the solver does not take.
+        """
+        if k is None:
+            return self.text
+        if not self.takes_k:
+            raise TypeError(
+                f"[aimle.{owner}] {type(self).__name__} takes no k; only solvers such as "
+                "aimle.TopK do"
+            )
+        if isinstance(k, Tensor):
+            return self.text
+        if not isinstance(k, Integral | torch.SymInt):
+            raise TypeError(
+                f"[aimle.{owner}] expected k to be an int or an int64 tensor but got {k!r}"
+            )
+        return dataclasses.replace(self, k=check_int(owner, "k", int(k), 0)).text  # type: ignore
 
     def solve_rows(
         self,
@@ -57,14 +104,12 @@ class Solver(ABC):
         check: int = CHECK_DEFAULT,
     ) -> tuple[Tensor, Tensor]:
         """z like scores, and a uint8 status of the batch shape."""
-        check_tensor(type(self).__name__, "scores", scores)
+        owner = type(self).__name__
+        check_tensor(owner, "scores", scores)
         if mask is not None:
-            check_tensor(type(self).__name__, "mask", mask)
-        return self._op(scores, mask, k, check)
-
-    @abstractmethod
-    def layer_arguments(self) -> tuple[str, list[int]]:
-        """`solver` and `solver_args` of the layer ops."""
+            check_tensor(owner, "mask", mask)
+        text = self.text if k is None else self.text_for(owner, k)
+        return _ops.solve.default(scores, text, mask, k if isinstance(k, Tensor) else None, check)
 
     def __call__(
         self, scores: Tensor, *, mask: Tensor | None = None, k: Tensor | int | None = None
@@ -73,9 +118,130 @@ class Solver(ABC):
 
         scores: [*batch, *instance], float32, float64, bfloat16 or float16.
         mask: bool, broadcastable to scores; entries that are False are never chosen.
-        k: only for TopK; an int, or int64 broadcastable to *batch, in place of the solver's k.
+        k: only for solvers that take it (TopK); an int, or int64 broadcastable to *batch, in place
+            of the solver's k.
         """
         return self.solve_rows(scores, mask, k)[0]
+
+
+def _setting_text(value: object) -> str:
+    return ":".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def declarations() -> dict[str, dict[str, Any]]:
+    """What the library knows of every solver, by name: its summary, settings and abilities."""
+    return {one["name"]: one for one in json.loads(_ops.solvers.default())}
+
+
+_CLASSES: dict[str, type[Solver]] = {}
+_AnySolver = TypeVar("_AnySolver", bound=type[Solver])
+
+
+def _declared(cls: _AnySolver) -> _AnySolver:
+    """Fills in the class attributes, and makes the class known to ``aimle.solver``."""
+    declared = declarations()[cls.name]
+    cls.sense = declared["sense"]
+    cls.instance_dims = declared["instance_dims"]
+    cls.fixed_size = declared["fixed_size"]
+    cls.has_costs = declared["has_costs"]
+    cls.takes_k = declared["takes_k"]
+    cls.lists = declared["lists"]
+    cls.has_thresholds = declared["thresholds"]
+    cls.has_exact = declared["exact"]
+    cls.symmetric_perturbation = not cls.has_costs
+    _CLASSES[cls.name] = cls
+    return cls
+
+
+def solver(name: str, **settings: Any) -> Solver:
+    """Any solver of the library, or of libraries that were loaded, by its name and settings.
+
+        aimle.solver("topk", k=3)                               # aimle.TopK(k=3)
+        aimle.solver("viterbi", length=12, labels=5)            # of your own: aimle.load_library
+
+    A cell of a grid is a pair (row, column). ``aimle.solver_names()`` lists the names.
+    """
+    if name in _CLASSES:
+        return _CLASSES[name](**settings)
+    if not isinstance(name, str):
+        raise TypeError(f"[aimle.solver] expected a name but got {type(name).__name__}")
+    if name not in solver_names():
+        _ops.solver_text.default(name)  # a ValueError that names those that there are
+    return _class_of(name)(**settings)
+
+
+def solver_names() -> list[str]:
+    """The names of all solvers, those of the library first."""
+    return list(declarations())
+
+
+def load_library(path: str | os.PathLike[str]) -> list[str]:
+    """Loads a library of solvers of your own, and returns the names of those that it added.
+
+    See examples/custom_solver. Loading a library again changes nothing.
+    """
+    path = os.fspath(path)
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"[aimle.load_library] there is no file {path}")
+    before = set(solver_names())
+    try:
+        torch.ops.load_library(path)
+    except OSError as error:
+        raise OSError(f"[aimle.load_library] {path} cannot be loaded: {error}") from error
+    return [name for name in solver_names() if name not in before]
+
+
+@cache
+def _class_of(name: str) -> type[Solver]:
+    """A class for a solver that has none here, made from its declaration."""
+    declared = declarations()[name]
+    fields: list[Any] = []
+    for setting in declared["settings"]:
+        kind = {"integer": int, "cell": tuple, "choice": str}[setting["type"]]
+        default = setting["default"]
+        if default is None:
+            fields.append((setting["name"], kind))
+        else:
+            value: Any = default
+            if kind is int:
+                value = int(default)
+            elif kind is tuple:
+                value = tuple(map(int, default.split(":")))
+            fields.append((setting["name"], kind, dataclasses.field(default=value)))
+    fields.sort(key=len)  # those that must be given first
+
+    def check(self: Solver) -> None:
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            plain = value.tolist() if hasattr(value, "tolist") else value  # NumPy's numbers
+            if isinstance(plain, bool) or not isinstance(plain, int | str | tuple | list):
+                raise TypeError(
+                    f"[aimle.{name}] expected {field.name} to be an int, a pair of ints or a word "
+                    f"but got {type(value).__name__}"
+                )
+            plain = tuple(plain) if isinstance(plain, list) else plain
+            object.__setattr__(self, field.name, plain)
+        object.__setattr__(self, "text", _ops.solver_text.default(self._text()))
+
+    cls = dataclasses.make_dataclass(
+        name,
+        fields,
+        bases=(Solver,),
+        frozen=True,
+        eq=False,
+        namespace={
+            "name": name,
+            "__doc__": declared["summary"],
+            "__post_init__": check,
+            "__reduce__": lambda self: (_make, (name, dataclasses.asdict(self))),
+        },
+    )
+    return _declared(with_known_names(cls))
+
+
+def _make(name: str, settings: dict[str, Any]) -> Solver:
+    """For pickles of solvers without a class in a module."""
+    return solver(name, **settings)
 
 
 def check_solver(owner: str, solver: object) -> None:
@@ -100,36 +266,26 @@ def resolve_sense(
     ValueError for one that the solver cannot have.
     """
     check_choice(owner, "sense", sense, (None, "max", "min"))
-    if isinstance(solver, GridPath) and sense == "max":
+    if isinstance(solver, Solver) and solver.has_costs and sense == "max":
         raise ValueError(
-            f"[aimle.{owner}] expected sense='min' for GridPath, whose costs are never below zero, "
-            "but got sense='max': give it costs, for example -scores.clamp(max=0) or "
-            "softplus(-scores), and leave out sense"
+            f"[aimle.{owner}] expected sense='min' for {type(solver).__name__}, whose costs are "
+            "never below zero, but got sense='max': give it costs, for example "
+            "-scores.clamp(max=0) or softplus(-scores), and leave out sense"
         )
     own: Literal["max", "min"] = getattr(solver, "sense", "max")
     return sense or own
 
 
-def _refuse_k(solver: Solver, k: object) -> None:
-    if k is not None:
-        raise TypeError(f"[aimle.{type(solver).__name__}] takes no k; only TopK does")
-
-
+@_declared
 @with_known_names
 @dataclass(frozen=True, eq=False)
 class Argmax(Solver):
     """The one-hot vector of the largest score: [*batch, n] -> [*batch, n]. -inf is masked."""
 
-    def layer_arguments(self) -> tuple[str, list[int]]:
-        return "argmax", []
-
-    def _op(
-        self, scores: Tensor, mask: Tensor | None, k: Tensor | int | None, check: int
-    ) -> tuple[Tensor, Tensor]:
-        _refuse_k(self, k)
-        return _ops.argmax.default(scores, mask, check)
+    name: ClassVar[str] = "argmax"
 
 
+@_declared
 @with_known_names
 @dataclass(frozen=True, eq=False)
 class TopK(Solver):
@@ -138,28 +294,16 @@ class TopK(Solver):
     -inf counts as masked. k may also be given per row, in the call.
     """
 
+    name: ClassVar[str] = "topk"
+
     k: int
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", check_int("TopK", "k", self.k, 0))
-
-    def layer_arguments(self) -> tuple[str, list[int]]:
-        return "topk", [self.k]
-
-    def _op(
-        self, scores: Tensor, mask: Tensor | None, k: Tensor | int | None, check: int
-    ) -> tuple[Tensor, Tensor]:
-        if isinstance(k, Tensor):
-            return _ops.topk.default(scores, self.k, mask, k, check)
-        if k is not None and not isinstance(k, int | torch.SymInt):
-            if not isinstance(k, Integral):
-                raise TypeError(
-                    f"[aimle.TopK] expected k to be an int or an int64 tensor but got {k!r}"
-                )
-            k = int(k)
-        return _ops.topk.default(scores, self.k if k is None else k, mask, None, check)
+        super().__post_init__()
 
 
+@_declared
 @with_known_names
 @dataclass(frozen=True, eq=False)
 class SpanningTree(Solver):
@@ -171,21 +315,16 @@ class SpanningTree(Solver):
     so that directed scores are the model of their sums (docs/deviations.md has the exception).
     """
 
+    name: ClassVar[str] = "spanning_tree"
+
     n: int
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", check_int("SpanningTree", "n", self.n, 1))
-
-    def layer_arguments(self) -> tuple[str, list[int]]:
-        return "spanning_tree", [self.n]
-
-    def _op(
-        self, scores: Tensor, mask: Tensor | None, k: Tensor | int | None, check: int
-    ) -> tuple[Tensor, Tensor]:
-        _refuse_k(self, k)
-        return _ops.spanning_tree.default(scores, self.n, mask, check)
+        super().__post_init__()
 
 
+@_declared
 @with_known_names
 @dataclass(frozen=True, eq=False)
 class GridPath(Solver):
@@ -198,10 +337,7 @@ class GridPath(Solver):
     Ties: fewest cells, then raster order.
     """
 
-    sense: ClassVar[Literal["max", "min"]] = "min"
-    instance_dims: ClassVar[int] = 2
-    fixed_size: ClassVar[bool] = False
-    symmetric_perturbation: ClassVar[bool] = False
+    name: ClassVar[str] = "grid_path"
 
     neighbourhood: int = 8
     source: tuple[int, int] = (0, 0)
@@ -223,15 +359,4 @@ class GridPath(Solver):
                     f"but got {value!r}"
                 )
             object.__setattr__(self, name, tuple(int(i) for i in value))
-
-    def layer_arguments(self) -> tuple[str, list[int]]:
-        refuse = int(self.negative == "error")
-        return "grid_path", [self.neighbourhood, *self.source, *self.target, refuse]
-
-    def _op(
-        self, scores: Tensor, mask: Tensor | None, k: Tensor | int | None, check: int
-    ) -> tuple[Tensor, Tensor]:
-        _refuse_k(self, k)
-        return _ops.grid_path.default(
-            scores, self.neighbourhood, self.source, self.target, self.negative, mask, check
-        )
+        super().__post_init__()

@@ -17,7 +17,7 @@ row is left the solver is not called. All rows are solved
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -28,22 +28,49 @@ if TYPE_CHECKING:
 _ops = torch.ops.aimle
 
 
+class CallableSolver(NamedTuple):
+    """What is known of a solver that is not ours."""
+
+    minimises: bool
+    instance_dims: int
+    fixed_size: bool
+
+    @property
+    def text(self) -> str:
+        """As the layer ops take it (aimle/torch/layer_settings.h)."""
+        sense = "min" if self.minimises else "max"
+        return f"callable:sense={sense},dims={self.instance_dims},fixed_size={int(self.fixed_size)}"
+
+
+def setting_of(settings: str, name: str) -> str:
+    """The value of one of the settings of the layer ops."""
+    return next(f.partition("=")[2] for f in settings.split(" ") if f.startswith(f"{name}="))
+
+
+def with_setting(settings: str, name: str, value: object) -> str:
+    """The settings of the layer ops with another value for one of them."""
+    fields = settings.split(" ")
+    return " ".join(f"{name}={value}" if f.startswith(f"{name}=") else f for f in fields)
+
+
 def staged_map(
     layer: PerturbedMap,
     theta: Tensor,
     key: Tensor,
     mask: Tensor | None,
-    settings: list,
+    solver: CallableSolver,
+    settings: str,
     args: tuple,
     kwargs: dict,
 ) -> Tensor:
     """z for a callable solver, shaped as the layer's output says."""
-    if settings[1][1] not in range(1, theta.dim() + 1):
+    if solver.instance_dims not in range(1, theta.dim() + 1):
         raise ValueError(
             f"[aimle.{type(layer).__name__}] expected theta [batch, *instance] but got shape "
             f"{tuple(theta.shape)}"
         )
-    return StagedMap.apply(theta, StagedCall(layer, theta, key, mask, settings, args, kwargs))
+    call = StagedCall(layer, theta, key, mask, solver, settings, args, kwargs)
+    return StagedMap.apply(theta, call)
 
 
 def _without_autocast(device: str) -> AbstractContextManager:
@@ -63,13 +90,14 @@ class StagedCall:
     #: Whether backward may leave out rows.
     solves_some_rows = True
 
-    def __init__(self, layer, theta, key, mask, settings, args, kwargs) -> None:
-        self.layer, self.settings, self.args, self.kwargs = layer, settings, args, kwargs
+    def __init__(self, layer, theta, key, mask, solver, settings, args, kwargs) -> None:
+        self.layer, self.args, self.kwargs = layer, args, kwargs
+        self.settings = f"solver={solver.text} {settings}"
         self.key, self.table = key, layer.table
         self.mask = mask
-        self.minimises, dims, _ = settings[1]
-        self.samples = settings[3][0]
-        split = theta.dim() - dims
+        self.minimises = solver.minimises
+        self.samples = int(setting_of(settings, "samples"))
+        split = theta.dim() - solver.instance_dims
         self.batch, self.instance = theta.shape[:split], theta.shape[split:]
         # Where nothing but the step makes a difference, the forward difference takes z as it is.
         equal = layer.theta_noise_temperature == layer.target_noise_temperature
@@ -80,13 +108,13 @@ class StagedCall:
 
     def perturb(self, theta: Tensor) -> Tensor:
         """x [B S, *instance]."""
-        return _ops.perturb.default(*self.inputs(theta), *self.settings)
+        return _ops.perturb.default(*self.inputs(theta), self.settings)
 
     def step(self, theta: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         """x_left, x_right [B S, *instance], and what `difference` asks for: lambda and counted."""
         alpha, _, updates = self.layer._state()[:3]
         state = (alpha, updates)
-        left, right, *weights = _ops.step.default(dy, *self.inputs(theta), *state, *self.settings)
+        left, right, *weights = _ops.step.default(dy, *self.inputs(theta), *state, self.settings)
         return left, right, tuple(weights)
 
     def difference(
@@ -100,11 +128,11 @@ class StagedCall:
         """The gradient of theta; the state moves."""
         state = self.layer._state()
         solutions = (z_left, z_right, *weights)
-        return _ops.difference.default(*solutions, *self.inputs(theta), *state, *self.settings)
+        return _ops.difference.default(*solutions, *self.inputs(theta), *state, self.settings)
 
     def straight_through(self, theta: Tensor, dy: Tensor) -> Tensor:
         """The gradient of theta."""
-        return _ops.straight_through.default(dy, *self.inputs(theta), *self.settings)
+        return _ops.straight_through.default(dy, *self.inputs(theta), self.settings)
 
     def solve(self, x: Tensor) -> Tensor:
         """The callable's solution of x [B S, *instance], checked."""

@@ -237,29 +237,28 @@ class ThresholdTarget:
 Target = FixedTarget | AdaptiveTarget
 
 
-def target_arguments(target: Target | ThresholdTarget) -> tuple[str, list[float]]:
-    """What a target adds to `choices` and `scales` of the layer ops (layer_schema.h)."""
+def target_text(target: Target | ThresholdTarget) -> str:
+    """A target in the settings of the layer ops (aimle/torch/layer_settings.h)."""
     if isinstance(target, ThresholdTarget):
-        return f"thresholds {target.density} {target.order}", [float(target.max_weight)]
+        return (
+            f"target=thresholds density={target.density} order={target.order} "
+            f"max_weight={float(target.max_weight)!r}"
+        )
     if isinstance(target, FixedTarget):
-        return "fixed", [float(target.lambda_)]
+        return f"target=fixed lambda={float(target.lambda_)!r}"
     low, high = target.alpha_range
     assert target.rule is not None  # set with the other settings
     assert target.step is not None
-    names = [
-        "adaptive",
-        target.scope,
-        target.scale,
-        target.rule,
-        "reference" if target._reference else "paper",
-    ]
-    values = [
-        target.step,
-        -1.0 if target.target_norm is None else target.target_norm,
-        target.decay,
-        target.factor,
-        low,
-        0.0 if math.isinf(high) else high,
-        target.momentum,
-    ]
-    return " ".join(names), [float(value) for value in values]
+    numbers = {
+        "step": target.step,
+        "target_norm": -1.0 if target.target_norm is None else target.target_norm,
+        "decay": target.decay,
+        "factor": target.factor,
+        "alpha_min": low,
+        "alpha_max": 0.0 if math.isinf(high) else high,
+        "momentum": target.momentum,
+    }
+    variant = "reference" if target._reference else "paper"
+    words = f"scope={target.scope} scale={target.scale} rule={target.rule} variant={variant}"
+    written = " ".join(f"{name}={float(value)!r}" for name, value in numbers.items())
+    return f"target=adaptive {words} {written}"

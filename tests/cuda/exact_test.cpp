@@ -1,5 +1,5 @@
 // The device algorithms of the exact distributions, by threads in lockstep, agree with the CPU's.
-#include "aimle/exact/exact.h"
+#include "aimle/registry/library_solvers.h"
 
 #include <gtest/gtest.h>
 

@@ -119,7 +119,7 @@ struct Call {
       solver = tree;
     } else {
       GridPath grid{.height = random.from(1, 8), .width = random.from(1, 8)};
-      grid.target = grid.height * grid.width - 1;
+      grid.target = {grid.height - 1, grid.width - 1};
       n = grid.height * grid.width;
       solver = grid;
     }

@@ -15,6 +15,7 @@
 
 #include "aimle/estimate/estimator.h"
 #include "aimle/noise/sum_of_gamma.h"
+#include "aimle/registry/library_solvers.h"
 
 namespace aimle::cases {
 

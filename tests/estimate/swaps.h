@@ -7,6 +7,7 @@
 
 #include "aimle/estimate/tree_thresholds.h"
 #include "aimle/map/solver.h"
+#include "aimle/registry/library_solvers.h"
 
 namespace aimle::cases {
 

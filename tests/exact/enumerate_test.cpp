@@ -2,8 +2,8 @@
 
 #include <set>
 
-#include "aimle/exact/exact.h"
 #include "aimle/exact/square.h"
+#include "aimle/registry/library_solvers.h"
 #include "tests/exact/listed.h"
 
 namespace aimle {
@@ -79,7 +79,8 @@ TEST(Enumerate, HoldsTheSolversAnswer) {
   expect_the_solvers_answer(SpanningTree{.vertices = 5});
   expect_the_solvers_answer(SpanningTree{.vertices = 4, .layout = Layout::kDirected});
   expect_the_solvers_answer(GridPath{.height = 3, .width = 4});
-  expect_the_solvers_answer(GridPath{.height = 4, .width = 3, .neighbourhood = 4, .target = 5});
+  expect_the_solvers_answer(
+      GridPath{.height = 4, .width = 3, .neighbourhood = 4, .target = {1, 2}});
   expect_the_solvers_answer(GridPath{.height = 4, .width = 4});
 }
 
@@ -125,6 +126,7 @@ TEST(Expectation, HasTheGradientOfFiniteDifferences) {
 }
 
 TEST(Expectation, OfASquareIsTheCovarianceInClosedForm) {
+  using Distribution = std::variant<Argmax, TopK, SpanningTree>;
   const std::vector<Distribution> distributions = {Argmax{.n = 6}, TopK{.n = 6, .k = 3},
                                                    SpanningTree{.vertices = 4}};
   for (const Distribution& distribution : distributions) {

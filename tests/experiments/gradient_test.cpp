@@ -43,7 +43,7 @@ void expect_derivative(const Problem& problem) {
     up.view({-1})[j] += h;
     down.view({-1})[j] -= h;
     const double slope = (expected_loss(problem, up) - expected_loss(problem, down)) / (2 * h);
-    EXPECT_NEAR(found[static_cast<size_t>(j)], slope, 1e-7) << problem.solver.name << " " << j;
+    EXPECT_NEAR(found[static_cast<size_t>(j)], slope, 1e-7) << problem.solver.name() << " " << j;
   }
 }
 
@@ -95,8 +95,8 @@ TEST(Contestant, EveryEstimatorThatAppliesTakesPart) {
         return contestant.name == info.name;
       });
       const bool applies =
-          info.applies_to(solver) || (solver.name == argmax().name && info.applies_to(topk(1)));
-      EXPECT_EQ(there, applies) << info.name << " on " << solver.name;
+          info.applies_to(solver) || (solver.name() == argmax().name() && info.applies_to(topk(1)));
+      EXPECT_EQ(there, applies) << info.name << " on " << solver.name();
     }
   }
 }

@@ -52,9 +52,10 @@ inline GridPath any_settings(std::mt19937_64& random) {
   if (one_in(30)) solver.height *= 15;
   if (one_in(30)) solver.width *= 15;
   if (one_in(2)) {
-    std::uniform_int_distribution<int64_t> cell(-solver.size(), solver.size() - 1);
-    solver.source = cell(random);
-    solver.target = cell(random);
+    std::uniform_int_distribution<int64_t> row(-solver.height, solver.height - 1);
+    std::uniform_int_distribution<int64_t> column(-solver.width, solver.width - 1);
+    solver.source = {row(random), column(random)};
+    solver.target = {row(random), column(random)};
   }
   return solver;
 }

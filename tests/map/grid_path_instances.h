@@ -25,16 +25,18 @@ struct Instances<GridPath> {
                         rng);
   }
   static std::vector<GridPath> smallest() {
-    return {{.height = 1, .width = 1}, {.height = 1, .width = 2, .source = 1},
-            {.height = 2, .width = 1}, {.height = 1, .width = 9, .source = 4, .target = 2},
-            {.height = 9, .width = 1}, {.height = 2, .width = 2, .neighbourhood = 4}};
+    return {
+        {.height = 1, .width = 1}, {.height = 1, .width = 2, .source = {0, 1}},
+        {.height = 2, .width = 1}, {.height = 1, .width = 9, .source = {0, 4}, .target = {0, 2}},
+        {.height = 9, .width = 1}, {.height = 2, .width = 2, .neighbourhood = 4}};
   }
   static GridPath largest() { return {.height = 512, .width = 512}; }
   static std::string text(const GridPath& solver) {
     return "GridPath height=" + std::to_string(solver.height) +
            " width=" + std::to_string(solver.width) +
            " neighbourhood=" + std::to_string(solver.neighbourhood) +
-           " source=" + std::to_string(solver.source) + " target=" + std::to_string(solver.target) +
+           " source=" + std::to_string(solver.source_cell()) +
+           " target=" + std::to_string(solver.target_cell()) +
            (solver.negative == GridPath::Negative::kClip ? " clip" : " error");
   }
 
@@ -67,8 +69,12 @@ struct Instances<GridPath> {
     if (one_in(rng, 3)) solver.neighbourhood = 4;
     if (one_in(rng, 10)) solver.negative = GridPath::Negative::kError;
     if (one_in(rng, 2)) {
-      solver.source = uniform(rng, -solver.size(), solver.size() - 1);
-      solver.target = uniform(rng, -solver.size(), solver.size() - 1);
+      const auto cell = [&] {
+        const int64_t row = uniform(rng, -solver.height, solver.height - 1);
+        return Cell{row, uniform(rng, -solver.width, solver.width - 1)};
+      };
+      solver.source = cell();
+      solver.target = cell();
     }
     return solver;
   }

@@ -72,8 +72,8 @@ std::string show(const GridPath& solver, const T* x, const bool* mask) {
   std::ostringstream text;
   text.precision(std::numeric_limits<T>::max_digits10);
   text << solver.height << " x " << solver.width << ", " << solver.neighbourhood
-       << " neighbours, source " << solver.source << ", target " << solver.target << ", "
-       << (solver.negative == Negative::kClip ? "clip" : "error");
+       << " neighbours, source " << solver.source_cell() << ", target " << solver.target_cell()
+       << ", " << (solver.negative == Negative::kClip ? "clip" : "error");
   if (solver.size() > 900) return text.str();
   for (int64_t j = 0; j < solver.size(); ++j) {
     text << (j % solver.width == 0 ? "\n" : " ") << x[j] << (mask && !mask[j] ? "(masked)" : "");
@@ -152,23 +152,23 @@ TYPED_TEST(GridPathOf, AnySourceAndTarget) {
   const std::vector<TypeParam> costs = {5, 1, 5,  //
                                         1, 5, 1,  //
                                         5, 1, 5};
-  const auto from = [&](int64_t source, int64_t target) {
+  const auto from = [&](Cell source, Cell target) {
     return this->path({.height = 3, .width = 3, .source = source, .target = target}, costs);
   };
-  EXPECT_EQ(from(8, 0), "##. ..# ..#");
-  EXPECT_EQ(from(0, 8), "##. ..# ..#");
-  EXPECT_EQ(from(2, 6), ".## #.. #..");
-  EXPECT_EQ(from(3, 5), ".#. #.# ...");
-  EXPECT_EQ(from(5, 3), ".#. #.# ...");
-  EXPECT_EQ(from(4, 4), "... .#. ...");
-  EXPECT_EQ(from(-9, -1), from(0, 8));
+  EXPECT_EQ(from({2, 2}, {0, 0}), "##. ..# ..#");
+  EXPECT_EQ(from({0, 0}, {2, 2}), "##. ..# ..#");
+  EXPECT_EQ(from({0, 2}, {2, 0}), ".## #.. #..");
+  EXPECT_EQ(from({1, 0}, {1, 2}), ".#. #.# ...");
+  EXPECT_EQ(from({1, 2}, {1, 0}), ".#. #.# ...");
+  EXPECT_EQ(from({1, 1}, {1, 1}), "... .#. ...");
+  EXPECT_EQ(from({-3, -3}, {-1, -1}), from({0, 0}, {2, 2}));
 }
 
 TYPED_TEST(GridPathOf, TiesTakeFewestCellsThenRasterOrder) {
   const std::vector<TypeParam> ones(12, 1);
   // Walking back from the last cell, the first neighbour in raster order wins.
   EXPECT_EQ(this->path({.height = 3, .width = 4}, ones), "##.. ..#. ...#");
-  EXPECT_EQ(this->path({.height = 3, .width = 4, .source = -1, .target = 0}, ones),
+  EXPECT_EQ(this->path({.height = 3, .width = 4, .source = {-1, -1}, .target = {0, 0}}, ones),
             "##.. ..#. ...#");
   EXPECT_EQ(this->path({.height = 3, .width = 4, .neighbourhood = 4}, ones), "#### ...# ...#");
   EXPECT_EQ(this->path({.height = 2, .width = 2, .neighbourhood = 4}, {0, 2, 1, 0}), "#. ##");
@@ -187,8 +187,8 @@ TYPED_TEST(GridPathOf, ZeroCostsGiveNoLoops) {
         const GridPath solver{.height = 5,
                               .width = 5,
                               .neighbourhood = neighbourhood,
-                              .source = source,
-                              .target = target};
+                              .source = {source / 5, source % 5},
+                              .target = {target / 5, target % 5}};
         const std::string drawn = this->path(solver, std::vector<TypeParam>(25, 0));
         const int64_t rows = std::abs(source / 5 - target / 5);
         const int64_t columns = std::abs(source % 5 - target % 5);
@@ -234,7 +234,7 @@ TYPED_TEST(GridPathOf, OverflowIsNoPath) {
   const TypeParam most = std::numeric_limits<TypeParam>::max();
   EXPECT_EQ(this->path({.height = 1, .width = 2}, {most, most}), this->disconnected_);
   EXPECT_EQ(this->path({.height = 1, .width = 2}, {most, 0}), "##");
-  EXPECT_EQ(this->path({.height = 2, .width = 3, .target = 2}, {1, most, 1, most, 1, most}),
+  EXPECT_EQ(this->path({.height = 2, .width = 3, .target = {0, 2}}, {1, most, 1, most, 1, most}),
             "#.# .#.");
 }
 
@@ -263,10 +263,10 @@ TYPED_TEST(GridPathOf, NaNCountsWhereUnmaskedAndComesFirst) {
 
 TYPED_TEST(GridPathOf, SmallestShapes) {
   EXPECT_EQ(this->path({.height = 1, .width = 1}, {3}), "#");
-  EXPECT_EQ(
-      this->path({.height = 1, .width = 5, .source = 3, .target = 1}, std::vector<TypeParam>(5, 1)),
-      ".###.");
-  EXPECT_EQ(this->path({.height = 5, .width = 1, .source = -1, .target = 1},
+  EXPECT_EQ(this->path({.height = 1, .width = 5, .source = {0, 3}, .target = {0, 1}},
+                       std::vector<TypeParam>(5, 1)),
+            ".###.");
+  EXPECT_EQ(this->path({.height = 5, .width = 1, .source = {-1, 0}, .target = {1, 0}},
                        std::vector<TypeParam>(5, 1)),
             ". # # # #");
   const auto none = solve_all(GridPath{.height = 3, .width = 3}, 0, std::vector<TypeParam>{});
@@ -330,7 +330,7 @@ TEST_F(GridPathTest, BadSettingsAreNamed) {
     }
     return std::string("accepted");
   };
-  EXPECT_EQ(message({.height = 3, .width = 4, .source = -12, .target = 11}), "accepted");
+  EXPECT_EQ(message({.height = 3, .width = 4, .source = {-3, -4}, .target = {2, 3}}), "accepted");
   EXPECT_EQ(message({.height = 0, .width = 4}),
             "[aimle::grid_path] expected height >= 1 and width >= 1 but got height=0, width=4");
   EXPECT_EQ(message({.height = 3, .width = -1}),
@@ -340,10 +340,10 @@ TEST_F(GridPathTest, BadSettingsAreNamed) {
             "width=1099511627776");
   EXPECT_EQ(message({.height = 3, .width = 4, .neighbourhood = 6}),
             "[aimle::grid_path] expected neighbourhood 4 or 8 but got 6");
-  EXPECT_EQ(message({.height = 3, .width = 4, .source = 12}),
-            "[aimle::grid_path] expected source in [-12, 12) but got 12");
-  EXPECT_EQ(message({.height = 3, .width = 4, .target = -13}),
-            "[aimle::grid_path] expected target in [-12, 12) but got -13");
+  EXPECT_EQ(message({.height = 3, .width = 4, .source = {3, 0}}),
+            "[aimle::grid_path] expected source inside the 3 x 4 grid but got (3, 0)");
+  EXPECT_EQ(message({.height = 3, .width = 4, .target = {0, -5}}),
+            "[aimle::grid_path] expected target inside the 3 x 4 grid but got (0, -5)");
 }
 
 }  // namespace

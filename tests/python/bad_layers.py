@@ -53,7 +53,7 @@ def backward_with(dy: Callable[[Tensor], Tensor]) -> Callable[[aimle.PerturbedMa
 
     def call(layer: aimle.PerturbedMap) -> object:
         x = theta().detach()
-        settings = (*layer.solver.layer_arguments(), *layer._settings(True))
+        settings = (f"solver={layer.solver.text} {layer._settings(True)}",)
         inputs = (x, KEY, None, None, layer.table)
         z, bits = ops.perturbed_map_forward(*inputs, *settings)
         return ops.perturbed_map_backward(dy(z), bits, *inputs, *layer._state(), *settings)
@@ -66,7 +66,7 @@ def backward_handed(**given) -> Callable[[aimle.PerturbedMap], object]:
 
     def call(layer: aimle.PerturbedMap) -> object:
         x = theta().detach()
-        settings = (*layer.solver.layer_arguments(), *layer._settings(True))
+        settings = (f"solver={layer.solver.text} {layer._settings(True)}",)
         inputs = (x, KEY, None, None, given.get("table", layer.table))
         z, bits = ops.perturbed_map_forward(x, KEY, None, None, layer.table, *settings)
         names = ("alpha", "gbar", "updates", "memory", "stats")

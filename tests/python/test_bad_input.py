@@ -97,7 +97,7 @@ BAD_INPUT: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...
     "tree of another size": (
         lambda: aimle.SpanningTree(5)(scores(2, 11)),
         ValueError,
-        ("spanning_tree", "scores", "10 (undirected) or 20 (directed)", "vertices=5", "11"),
+        ("spanning_tree", "scores", "10 (undirected) or 20 (directed)", "n=5", "11"),
     ),
     "source outside": (
         lambda: aimle.GridPath(source=(0, 4))(scores(3, 4)),
@@ -112,7 +112,7 @@ BAD_INPUT: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...
     "symmetrise another size": (
         lambda: aimle.symmetrise(scores(2, 10), 5),
         ValueError,
-        ("symmetrise", "scores", "20", "vertices=5", "[2, 10]"),
+        ("symmetrise", "scores", "20", "n=5", "[2, 10]"),
     ),
     "symmetrise integers": (
         lambda: aimle.symmetrise(scores(2, 20).int(), 5),

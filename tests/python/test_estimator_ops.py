@@ -35,7 +35,7 @@ def scores(*shape: int) -> Tensor:
 
 
 def arguments(name: str, output: str, hard: bool) -> tuple:
-    settings = (None, None, KEY, *SOLVERS[name].layer_arguments(), 3, output)
+    settings = (None, None, KEY, SOLVERS[name].text, 3, output)
     return (*settings, torch.tensor(0.7), hard) if name in RELAXATIONS else settings
 
 

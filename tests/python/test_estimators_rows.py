@@ -95,7 +95,7 @@ def test_a_k_per_row_compiles_as_one_graph(name: str):
 
 @pytest.mark.parametrize("name", ["gumbel_softmax", "reinmax", "sst", "exact", "sfe"])
 def test_one_of_n_has_no_k(name: str):
-    with pytest.raises(TypeError, match=r"takes k with aimle.TopK only: Argmax has no number of"):
+    with pytest.raises(TypeError, match=r"Argmax takes no k"):
         aimle.estimator(name, aimle.Argmax())(torch.zeros(2, 3), k=torch.tensor([1, 1]))
 
 

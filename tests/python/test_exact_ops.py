@@ -44,8 +44,8 @@ ops = torch.ops.aimle
             ValueError,
             "nb_samples >= 1",
         ),
-        (lambda x: ops.marginals(x, "grid_path", []), ValueError, "expected solver"),
-        (lambda x: ops.marginals(x, "topk", []), ValueError, "1 solver_args"),
+        (lambda x: ops.marginals(x, "grid_path"), ValueError, "expected solver"),
+        (lambda x: ops.marginals(x, "topk"), ValueError, "needs k"),
     ],
 )
 def test_misuse_is_named(call: Callable, error: type[Exception], words: str, device: torch.device):
@@ -85,7 +85,7 @@ def test_a_row_of_nan_gives_nan():
 @pytest.mark.parametrize("with_gradient", [False, True])
 def test_opcheck(structure: Structure, with_gradient: bool):
     solver, n, _ = structure
-    settings = solver.layer_arguments()
+    settings = (solver.text,)
     x = seeded(3, n).requires_grad_(with_gradient)
     key = torch.tensor([1, 2])
     opcheck(ops.structures.default, (*settings, [n]))

@@ -43,44 +43,49 @@ def assert_same(name: str, on_cpu: tuple[Tensor, ...], on_gpu: tuple[Tensor, ...
 def tree(vertices: int, directed: bool = False) -> tuple:
     edges = vertices * (vertices - 1) // 2
     name = f"tree{vertices}{'d' * directed}"
-    return (name, (edges * (1 + directed),), ops.spanning_tree, vertices)
+    return (name, (edges * (1 + directed),), f"spanning_tree:n={vertices}")
 
 
-def grid(height: int, width: int, *args) -> tuple:
-    return (f"grid{height}x{width}{args}", (height, width), ops.grid_path, *args)
+def grid(height: int, width: int, **settings) -> tuple:
+    text = aimle.GridPath(**settings).text
+    return (f"grid{height}x{width}{settings}", (height, width), text)
 
 
 def topk(n: int, k: int) -> tuple:
-    return (f"top{k}of{n}", (n,), ops.topk, k)
+    return (f"top{k}of{n}", (n,), f"topk:k={k}")
 
 
-# Name, shape of an instance, op, arguments; and how many instances of it.
+# Name, shape of an instance, solver; and how many instances of it.
 SOLVERS = [
-    *[(400, ("argmax" + str(n), (n,), ops.argmax)) for n in (1, 7, 33, 1000, 3000)],
+    *[(400, ("argmax" + str(n), (n,), "argmax")) for n in (1, 7, 33, 1000, 3000)],
     *[(400, topk(n, k)) for n, k in ((1, 1), (5, 0), (20, 10), (33, 7), (128, 128), (1000, 50))],
     *[(40, topk(n, k)) for n, k in ((2000, 700), (20000, 100))],
     *[(3, topk(n, k)) for n, k in ((70000, 100), (200001, 100000))],
     *[(600, tree(n, directed)) for n in (1, 2, 3, 10, 30, 32) for directed in (False, True)],
     *[(60, tree(n, directed)) for n in (33, 64, 130) for directed in (False, True)],
     *[(3, tree(n, directed)) for n in (300, 400) for directed in (False, True)],
-    *[(600, grid(*g)) for g in ((1, 1), (1, 5), (3, 3), (5, 7, 4), (12, 12), (9, 4, 8, [-1, 0]))],
-    *[(100, grid(*g)) for g in ((30, 30), (24, 31, 4, [3, 3], [20, 30]), (70, 50))],
-    *[(2, grid(*g)) for g in ((130, 140), (100, 200, 4))],
+    *[(600, grid(*g)) for g in ((1, 1), (1, 5), (3, 3), (12, 12))],
+    (600, grid(5, 7, neighbourhood=4)),
+    (600, grid(9, 4, source=(-1, 0))),
+    *[(100, grid(*g)) for g in ((30, 30), (70, 50))],
+    (100, grid(24, 31, neighbourhood=4, source=(3, 3), target=(20, 30))),
+    (2, grid(130, 140)),
+    (2, grid(100, 200, neighbourhood=4)),
 ]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float", "double"])
 @pytest.mark.parametrize(("count", "case"), SOLVERS, ids=[case[0] for _, case in SOLVERS])
 def test_solutions_are_the_same(count: int, case: tuple, dtype: torch.dtype):
-    name, instance, op, *args = case
+    name, instance, solver = case
     for seed, how in enumerate(("plain", "tied", "extreme")):
         scores = draw((count, *instance), how, dtype, seed)
         for mask in (None, draw_mask(scores.shape, seed)):
             on_gpu = None if mask is None else mask.cuda()
             assert_same(
                 f"{name} {how}",
-                op(scores, *args, mask=mask, check=CHECK_NEVER),
-                op(scores.cuda(), *args, mask=on_gpu, check=CHECK_NEVER),
+                ops.solve(scores, solver, mask=mask, check=CHECK_NEVER),
+                ops.solve(scores.cuda(), solver, mask=on_gpu, check=CHECK_NEVER),
             )
 
 
@@ -93,14 +98,15 @@ def test_solutions_with_a_k_per_row_are_the_same(n: int, dtype: torch.dtype):
         k = torch.randint(-1, n + 2, (count,), generator=torch.Generator().manual_seed(seed))
         assert_same(
             f"top-k of {n}",
-            ops.topk(scores, 0, row_k=k, check=CHECK_NEVER),
-            ops.topk(scores.cuda(), 0, row_k=k.cuda(), check=CHECK_NEVER),
+            ops.solve(scores, "topk:k=0", k=k, check=CHECK_NEVER),
+            ops.solve(scores.cuda(), "topk:k=0", k=k.cuda(), check=CHECK_NEVER),
         )
 
 
 def test_negative_costs_are_refused_alike():
     costs = draw((200, 6, 5), "tied", torch.float32, 0)
-    refused = [ops.grid_path(c, negative="error", check=CHECK_NEVER) for c in (costs, costs.cuda())]
+    solver = "grid_path:negative=error"
+    refused = [ops.solve(c, solver, check=CHECK_NEVER) for c in (costs, costs.cuda())]
     assert_same("grid", *refused)
     assert (refused[0][1] == int(aimle.Status.NEGATIVE_COST)).any()
 
@@ -113,20 +119,20 @@ def test_symmetrise_gives_the_same_bits():
         assert torch.equal(ops.symmetrise(x, 6).nan_to_num(7.5), on_gpu.nan_to_num(7.5))
 
 
-# Solver, its arguments, entries of a row.
+# Solver, entries of a row.
 EXACT = {
-    "argmax": ("argmax", [], 12),
-    "topk": ("topk", [4], 11),
-    "long_topk": ("topk", [60], 500),
-    "tree": ("spanning_tree", [10], 45),
-    "directed_tree": ("spanning_tree", [7], 42),
-    "large_tree": ("spanning_tree", [33], 33 * 16),
+    "argmax": ("argmax", 12),
+    "topk": ("topk:k=4", 11),
+    "long_topk": ("topk:k=60", 500),
+    "tree": ("spanning_tree:n=10", 45),
+    "directed_tree": ("spanning_tree:n=7", 42),
+    "large_tree": ("spanning_tree:n=33", 33 * 16),
 }
 
 
 @pytest.mark.parametrize("scale", [0.5, 40.0, 400.0])
-@pytest.mark.parametrize(("solver", "args", "n"), EXACT.values(), ids=EXACT.keys())
-def test_exact_distributions_agree(solver: str, args: list[int], n: int, scale: float):
+@pytest.mark.parametrize(("solver", "n"), EXACT.values(), ids=EXACT.keys())
+def test_exact_distributions_agree(solver: str, n: int, scale: float):
     count = 40 if n > 100 else 200
     for seed, masked in enumerate((False, True)):
         x = scale * draw((count, n), "plain", torch.float64, seed)
@@ -138,21 +144,21 @@ def test_exact_distributions_agree(solver: str, args: list[int], n: int, scale: 
             scores = x.to(device).requires_grad_()
             allowed = None if mask is None else mask.to(device)
             settings = {"mask": allowed, "check": CHECK_NEVER}
-            a = ops.log_partition(scores, solver, args, **settings)
-            mu = ops.marginals(scores, solver, args, **settings)
+            a = ops.log_partition(scores, solver, **settings)
+            mu = ops.marginals(scores, solver, **settings)
             (product,) = torch.autograd.grad(mu, scores, v.to(device))
             results.append([t.detach().cpu() for t in (a, mu, product)])
         assert results[0][1].isfinite().all(-1).sum() > count / 4
         for on_cpu, on_gpu in zip(*results, strict=True):
             torch.testing.assert_close(on_gpu, on_cpu, rtol=1e-8, atol=1e-9, equal_nan=True)
-        single = ops.marginals(x.float().cuda(), solver, args, mask=allowed, check=CHECK_NEVER)
-        expected = ops.marginals(x.float(), solver, args, mask=mask, check=CHECK_NEVER)
+        single = ops.marginals(x.float().cuda(), solver, mask=allowed, check=CHECK_NEVER)
+        expected = ops.marginals(x.float(), solver, mask=mask, check=CHECK_NEVER)
         torch.testing.assert_close(single.cpu(), expected, rtol=1e-5, atol=1e-6, equal_nan=True)
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 100.0])
-@pytest.mark.parametrize(("solver", "args", "n"), EXACT.values(), ids=EXACT.keys())
-def test_exact_samples_are_the_same(solver: str, args: list[int], n: int, scale: float):
+@pytest.mark.parametrize(("solver", "n"), EXACT.values(), ids=EXACT.keys())
+def test_exact_samples_are_the_same(solver: str, n: int, scale: float):
     """But for a uniform number that falls between two roundings of one probability."""
     x = scale * draw((20, n), "plain", torch.float64, 3)
     x[0, 0], x[1, 1] = torch.nan, -torch.inf
@@ -160,10 +166,8 @@ def test_exact_samples_are_the_same(solver: str, args: list[int], n: int, scale:
     key = torch.tensor([5, 6])
     for allowed in (None, mask):
         on_gpu = None if allowed is None else allowed.cuda()
-        a = ops.exact_sample(x, key, 30, solver, args, mask=allowed, check=CHECK_NEVER)
-        b = ops.exact_sample(
-            x.cuda(), key.cuda(), 30, solver, args, mask=on_gpu, check=CHECK_NEVER
-        ).cpu()
+        a = ops.exact_sample(x, key, 30, solver, mask=allowed, check=CHECK_NEVER)
+        b = ops.exact_sample(x.cuda(), key.cuda(), 30, solver, mask=on_gpu, check=CHECK_NEVER).cpu()
         assert torch.equal(a.isnan(), b.isnan())
         a, b = a.nan_to_num(7.0), b.nan_to_num(7.0)
         assert (a != b).any(-1).sum() <= 1
@@ -173,8 +177,8 @@ def test_exact_samples_are_the_same(solver: str, args: list[int], n: int, scale:
 def test_exact_distributions_with_a_k_per_row_agree():
     x = draw((100, 15), "plain", torch.float64, 1)
     k = torch.arange(100) % 18 - 1
-    on_cpu = ops.marginals(x, "topk", [0], k=k, check=CHECK_NEVER)
-    on_gpu = ops.marginals(x.cuda(), "topk", [0], k=k.cuda(), check=CHECK_NEVER)
+    on_cpu = ops.marginals(x, "topk:k=0", k=k, check=CHECK_NEVER)
+    on_gpu = ops.marginals(x.cuda(), "topk:k=0", k=k.cuda(), check=CHECK_NEVER)
     torch.testing.assert_close(on_gpu.cpu(), on_cpu, rtol=1e-8, atol=1e-9, equal_nan=True)
 
 
@@ -187,14 +191,14 @@ def test_no_solver_waits_for_the_device():
     try:
         for prepare in warm_up_then:
             prepare()
-            ops.spanning_tree(x, 10)
-            ops.grid_path(grids)
-            ops.topk(x, 5)
-            ops.marginals(x, "topk", [5])
-            ops.covariance(x, v, "spanning_tree", [10])
-            ops.log_partition(x, "argmax", [])
-            for solver, args in (("argmax", []), ("topk", [5]), ("spanning_tree", [10])):
-                ops.exact_sample(x, key, 3, solver, args)
+            ops.solve(x, "spanning_tree:n=10")
+            ops.solve(grids, "grid_path")
+            ops.solve(x, "topk:k=5")
+            ops.marginals(x, "topk:k=5")
+            ops.covariance(x, v, "spanning_tree:n=10")
+            ops.log_partition(x, "argmax")
+            for solver in ("argmax", "topk:k=5", "spanning_tree:n=10"):
+                ops.exact_sample(x, key, 3, solver)
     finally:
         torch.cuda.set_sync_debug_mode("default")
 

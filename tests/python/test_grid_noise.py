@@ -6,6 +6,7 @@ from layer_cases import leaf, randn
 from torch import Tensor
 
 import aimle
+from aimle.staged import with_setting
 
 GRID = aimle.GridPath()
 KEY = torch.tensor([5, 8])
@@ -135,11 +136,10 @@ def test_callables_and_grids_agree_under_centred_noise(noise: aimle.Noise):
 
 def test_solutions_of_one_size_take_no_centred_noise():
     layer = aimle.IMLE(aimle.TopK(2), 1.0)
-    settings = layer._settings(True)
-    settings[2][3] = 0.5
+    settings = with_setting(layer._settings(True), "noise_mean", 0.5)
     with pytest.raises(ValueError, match=r"not centred.*topk.*0\.5"):
         torch.ops.aimle.perturbed_map(
-            randn(2, 5), KEY, None, None, None, *layer._state(), "topk", [2], *settings
+            randn(2, 5), KEY, None, None, None, *layer._state(), f"solver=topk:k=2 {settings}"
         )
 
 

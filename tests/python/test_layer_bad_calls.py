@@ -72,7 +72,7 @@ CALLS: dict[str, Misuse] = {
         lambda: topk(solver=aimle.SpanningTree(4)),
         lambda f: f(torch.ones(2, 7)),
         ValueError,
-        ("6 (undirected) or 12 (directed)", "vertices=4", "7"),
+        ("6 (undirected) or 12 (directed)", "n=4", "7"),
     ),
     "a target outside of the grid": (
         lambda: topk(solver=aimle.GridPath(target=(7, 7))),

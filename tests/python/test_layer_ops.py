@@ -12,6 +12,7 @@ from torch.library import opcheck
 from torch.utils.checkpoint import checkpoint
 
 import aimle
+from aimle.staged import CallableSolver
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 
@@ -31,22 +32,20 @@ class Call:
         k: Tensor | None = None,
     ) -> None:
         layer.to(theta.device)
-        name, args = layer.solver.layer_arguments()
+        text = layer.solver.text
         if stranger:
+            minimises = layer.solver.sense == "min"
             dims = layer.solver.instance_dims
-            name, args = (
-                "callable",
-                [int(layer.solver.sense == "min"), dims, int(layer.solver.fixed_size)],
-            )
+            text = CallableSolver(minimises, dims, layer.solver.fixed_size).text
         self.theta, self.layer = theta, layer
         self.key = torch.tensor([1, 2], device=theta.device)
         self.inputs = (theta, self.key, mask, k, layer.table)
         self.state = tuple(layer._state())
-        self.settings = (name, args, *layer._settings(layer.training))
+        self.settings = (f"solver={text} {layer._settings(layer.training)}",)
 
     def z_and_bits(self) -> tuple[Tensor, Tensor]:
-        native = (*self.layer.solver.layer_arguments(), *self.layer._settings(True))
-        return ops.perturbed_map_forward(*self.inputs, *native)
+        native = f"solver={self.layer.solver.text} {self.layer._settings(True)}"
+        return ops.perturbed_map_forward(*self.inputs, native)
 
     def dy(self) -> Tensor:
         z, _ = self.z_and_bits()

@@ -87,7 +87,7 @@ def test_a_library_without_gpu_kernels_says_what_is_missing():
     keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
     scores = torch.randn(2, 3)
     calls = {
-        "topk": lambda: torch.ops.aimle.topk.default.redispatch(keys, scores, 1),
+        "topk": lambda: torch.ops.aimle.solve.default.redispatch(keys, scores, "topk:k=1"),
         "gumbel": lambda: torch.ops.aimle.gumbel.default.redispatch(
             keys, torch.tensor([1, 2]), [2], -1, [3]
         ),

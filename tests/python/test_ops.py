@@ -22,43 +22,49 @@ def table() -> Tensor:
 
 # Every op with its arguments, as functions of the device.
 CALLS: dict[str, tuple[object, Callable[[torch.device], Arguments]]] = {
-    "argmax": (ops.argmax.default, lambda d: ((torch.randn(3, 5, device=d),), {})),
+    "argmax": (ops.solve.default, lambda d: ((torch.randn(3, 5, device=d), "argmax"), {})),
     "argmax_masked": (
-        ops.argmax.default,
-        lambda d: ((torch.randn(3, 5, device=d), torch.ones(5, device=d) > 0, 0), {}),
+        ops.solve.default,
+        lambda d: (
+            (torch.randn(3, 5, device=d), "argmax", torch.ones(5, device=d) > 0, None, 0),
+            {},
+        ),
     ),
     "argmax_with_gradient": (
-        ops.argmax.default,
-        lambda d: ((torch.randn(3, 5, device=d, requires_grad=True),), {}),
+        ops.solve.default,
+        lambda d: ((torch.randn(3, 5, device=d, requires_grad=True), "argmax"), {}),
     ),
-    "topk": (ops.topk.default, lambda d: ((torch.randn(2, 3, 5, device=d), 2), {})),
+    "topk": (ops.solve.default, lambda d: ((torch.randn(2, 3, 5, device=d), "topk:k=2"), {})),
     "topk_bfloat16": (
-        ops.topk.default,
-        lambda d: ((torch.randn(4, 6, device=d).bfloat16().t(), 2), {"check": 2}),
+        ops.solve.default,
+        lambda d: ((torch.randn(4, 6, device=d).bfloat16().t(), "topk:k=2"), {"check": 2}),
     ),
     "topk_k_per_row": (
-        ops.topk.default,
+        ops.solve.default,
         lambda d: (
-            (torch.randn(2, 5, device=d), 2),
+            (torch.randn(2, 5, device=d), "topk:k=2"),
             {
                 "mask": torch.ones(2, 5, device=d) > 0,
-                "row_k": torch.tensor([1, 3], device=d),
+                "k": torch.tensor([1, 3], device=d),
             },
         ),
     ),
     "spanning_tree": (
-        ops.spanning_tree.default,
-        lambda d: ((torch.randn(4, 10, device=d, dtype=torch.float64), 5), {}),
+        ops.solve.default,
+        lambda d: ((torch.randn(4, 10, device=d, dtype=torch.float64), "spanning_tree:n=5"), {}),
     ),
     "spanning_tree_directed": (
-        ops.spanning_tree.default,
-        lambda d: ((torch.randn(20, device=d, requires_grad=True), 5), {}),
+        ops.solve.default,
+        lambda d: ((torch.randn(20, device=d, requires_grad=True), "spanning_tree:n=5"), {}),
     ),
-    "grid_path": (ops.grid_path.default, lambda d: ((torch.rand(3, 4, 5, device=d),), {})),
+    "grid_path": (ops.solve.default, lambda d: ((torch.rand(3, 4, 5, device=d), "grid_path"), {})),
     "grid_path_settings": (
-        ops.grid_path.default,
+        ops.solve.default,
         lambda d: (
-            (torch.rand(2, 4, 4, device=d), 4, [0, 1], [3, -1], "error"),
+            (
+                torch.rand(2, 4, 4, device=d),
+                "grid_path:neighbourhood=4,source=0:1,target=3:-1,negative=error",
+            ),
             {"mask": torch.ones(4, 4, device=d) > 0},
         ),
     ),

@@ -97,7 +97,7 @@ def in_cpp(name, solver, settings, theta, key, call, weight, curvature, steps, t
     values = [as_text(value) for value in settings.values()]
     return _ops.estimate(
         name,
-        *solver.layer_arguments(),
+        solver.text,
         names,
         values,
         theta,
@@ -131,7 +131,7 @@ def calls(
 @pytest.mark.parametrize("name", aimle.estimators())
 def test_cpp_gives_the_bits_of_python(name: str, structure: str, device, key):
     solver, instance = SOLVERS[structure]
-    if solver.layer_arguments()[0] not in INFOS[name][0].split(","):
+    if solver.name not in INFOS[name][0].split(","):
         one = torch.zeros(2, *instance)
         with pytest.raises(TypeError, match="applies to"):
             aimle.estimator(name, solver)
@@ -223,7 +223,7 @@ def test_the_perturbed_fenchel_young_loss_is_the_same(structure: str, device, ke
             )
             loss.sum().backward()
             loss_cpp, gradient_cpp = _ops.fenchel_young(
-                *solver.layer_arguments(), theta, target, key, call.get("mask"), 5, 0.5
+                solver.text, theta, target, key, call.get("mask"), 5, 0.5
             )
             assert torch.equal(loss, loss_cpp)
             assert torch.equal(theta.grad, gradient_cpp)

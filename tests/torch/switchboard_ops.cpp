@@ -12,24 +12,17 @@ namespace {
 
 using MaybeTensor = std::optional<at::Tensor>;
 
-SolverSpec solver_spec(const std::string& name, const std::vector<int64_t>& args) {
-  if (name == "grid_path") {
-    return grid_path(args[0], {args[1], args[2]}, {args[3], args[4]}, args[5] != 0);
-  }
-  return {.name = name, .args = args};
-}
-
 /// `steps` passes with the losses <weight, z> + <curvature, z^2> / 2 of every sample. z and theta's
 /// gradient of the last one, and the state after it, tensors in the order of their names.
 std::tuple<at::Tensor, at::Tensor, std::vector<at::Tensor>> estimate(
-    const std::string& name, const std::string& solver, std::vector<int64_t> solver_args,
+    const std::string& name, const std::string& solver_text,
     const std::vector<std::string>& settings, const std::vector<std::string>& values,
     const at::Tensor& theta, const at::Tensor& key, const MaybeTensor& mask, const MaybeTensor& k,
     const at::Tensor& weight, const at::Tensor& curvature, int64_t steps, bool training) {
   const at::AutoGradMode with_gradients(true);
   EstimatorOptions options;
   for (size_t i = 0; i < settings.size(); ++i) set_option(options, settings[i], values[i]);
-  const SolverSpec spec = solver_spec(solver, solver_args);
+  const SolverSpec spec = solver(solver_text);
   const auto layer = estimator(name, spec, options);
   layer->to(theta.device());
   layer->train(training);
@@ -49,16 +42,15 @@ std::tuple<at::Tensor, at::Tensor, std::vector<at::Tensor>> estimate(
   return {z.detach(), gradient, state};
 }
 
-std::tuple<at::Tensor, at::Tensor> fenchel_young(const std::string& solver,
-                                                 std::vector<int64_t> solver_args,
+std::tuple<at::Tensor, at::Tensor> fenchel_young(const std::string& solver_text,
                                                  const at::Tensor& theta, const at::Tensor& target,
                                                  const at::Tensor& key, const MaybeTensor& mask,
                                                  int64_t nb_samples, double temperature) {
   const at::AutoGradMode with_gradients(true);
   const at::Tensor leaf = theta.detach().clone().requires_grad_(true);
   const at::Tensor loss = perturbed_fenchel_young_loss(
-      leaf, target, solver_spec(solver, solver_args),
-      {.nb_samples = nb_samples, .temperature = temperature}, {.mask = mask, .key = key});
+      leaf, target, solver(solver_text), {.nb_samples = nb_samples, .temperature = temperature},
+      {.mask = mask, .key = key});
   loss.sum().backward();
   return {loss.detach(), leaf.grad()};
 }
@@ -72,7 +64,7 @@ std::vector<std::vector<std::string>> infos() {
     return text;
   };
   for (const EstimatorInfo& info : estimators()) {
-    result.push_back({info.name, joined(info.structures), joined(info.settings),
+    result.push_back({info.name, joined(info.structures()), joined(info.settings),
                       info.needs_losses ? "true" : "false", info.soft ? "true" : "false"});
   }
   return result;

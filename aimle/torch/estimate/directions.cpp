@@ -2,6 +2,8 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include "aimle/map/spanning_tree.h"
+
 namespace aimle {
 namespace {
 
@@ -15,10 +17,10 @@ at::Tensor convert(const char* op, const at::Tensor& tensor, int64_t vertices) {
 }  // namespace
 
 std::optional<int64_t> vertices_of(const SolverSpec& solver, const at::Tensor& theta) {
-  if (solver.name != "spanning_tree" || theta.dim() == 0) return std::nullopt;
-  const int64_t vertices = solver.args[0];
-  if (vertices < 2 || theta.sym_size(-1) != vertices * (vertices - 1)) return std::nullopt;
-  return vertices;
+  const auto* tree = solver.get_if<SpanningTree>();
+  if (tree == nullptr || theta.dim() == 0 || tree->vertices < 2) return std::nullopt;
+  if (theta.sym_size(-1) != 2 * tree->edges()) return std::nullopt;
+  return tree->vertices;
 }
 
 at::Tensor fold(const at::Tensor& theta, std::optional<int64_t> vertices) {

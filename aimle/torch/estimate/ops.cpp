@@ -20,16 +20,15 @@ struct Name {
 
 template <Name name, SampleFormula* formula>
 at::Tensor sampled(const at::Tensor& theta, const MaybeTensor& mask, const MaybeTensor& k,
-                   const MaybeTensor& key, const std::string& solver, at::IntArrayRef solver_args,
-                   int64_t nb_samples, const std::string& output, const MaybeTensor& temperature,
-                   bool hard) {
+                   const MaybeTensor& key, const std::string& solver, int64_t nb_samples,
+                   const std::string& output, const MaybeTensor& temperature, bool hard) {
   static const EstimatorInfo& info = estimator_info(name.text);
   check_theta(info.name, theta);
   check_samples(info.name, nb_samples, 1);
   check_word(info.name, "output", output, {"samples", "flat", "mean"});
   TORCH_CHECK_VALUE(temperature || !info.takes("temperature"), "[aimle::", info.name,
                     "] expected a temperature but got none");
-  const SampleRequest request{.solver = {.name = solver, .args = solver_args.vec()},
+  const SampleRequest request{.solver = aimle::solver(solver),
                               .scores = hide(theta, mask),
                               .k = k,
                               .key = key,
@@ -53,7 +52,7 @@ TORCH_LIBRARY_FRAGMENT(aimle, library) {
   // theta [*batch, n] -> samples, of the shape that output names. mask, k and key as in the layer
   // ops, but without a key there is no noise and one sample. Relaxations need a temperature.
   const std::string samples =
-      "(Tensor theta, Tensor? mask, Tensor? k, Tensor? key, str solver, int[] solver_args,"
+      "(Tensor theta, Tensor? mask, Tensor? k, Tensor? key, str solver,"
       " int nb_samples, str output, Tensor? temperature=None, bool hard=False) -> Tensor";
   define(library, "exact", samples, sampled<"exact", exact_marginal_samples>);
   define(library, "gumbel_softmax", samples, sampled<"gumbel_softmax", gumbel_softmax_samples>);
@@ -66,7 +65,7 @@ TORCH_LIBRARY_FRAGMENT(aimle, library) {
   // See formulas.h.
   define(library, "sfe_surrogate",
          "(Tensor theta, Tensor z, Tensor losses, Tensor? mask, Tensor? k, str solver,"
-         " int[] solver_args, bool leave_one_out) -> Tensor",
+         " bool leave_one_out) -> Tensor",
          sfe_surrogate);
   define(library, "covariance_surrogate",
          "(Tensor theta, Tensor z, Tensor losses, float share, float tau, int instance_dims)"

@@ -137,7 +137,7 @@ const std::vector<Setting>& table() {
       setting<&O::momentum>("momentum", "a number in [0, 1)", "of alpha's changes",
                             spell_number(target.momentum)),
       setting<&O::initial_gbar>("initial_gbar", kNumber, "where the moving average starts",
-                                spell_number(LayerOptions{}.initial_gbar)),
+                                spell_number(LayerOptions{.solver = argmax()}.initial_gbar)),
       setting<&O::reference>("reference", kFlag, "what the authors' code does, not the paper",
                              "false"),
       setting<&O::share>("share", "a number in [0, 1]", "of the covariance in the gradient", "0.5"),

@@ -20,6 +20,7 @@
 #include <cmath>
 #include <utility>
 
+#include "aimle/map/grid_path.h"
 #include "aimle/torch/estimate/builders.h"
 #include "aimle/torch/estimate/directions.h"
 #include "aimle/torch/estimate/formulas.h"
@@ -85,12 +86,12 @@ namespace {
 /// Solutions of x [..., *instance], costs where sense is kMin.
 at::Tensor solve_in(Sense sense, const SolverSpec& solver, const at::Tensor& x,
                     const LayerCall& call) {
-  return solve(solver, solver.sense == sense ? x : x.neg(), {.mask = call.mask, .k = call.k});
+  return solve(solver, solver.sense() == sense ? x : x.neg(), {.mask = call.mask, .k = call.k});
 }
 
 /// The temperature of the noise, negative for costs.
 double tau(const PerturbationOptions& options, const SolverSpec& solver) {
-  const bool costs = options.sense.value_or(solver.sense) == Sense::kMin;
+  const bool costs = options.sense.value_or(solver.sense()) == Sense::kMin;
   return costs ? -options.temperature : options.temperature;
 }
 
@@ -111,11 +112,18 @@ Perturbed perturb(const at::Tensor& theta, const SolverSpec& solver,
                              .movedim(split, 0)
                              .to(theta.scalar_type());
   const at::Tensor x = theta.detach().add(eps.mul(tau(options, solver)));
-  return {.eps = eps, .z = solve_in(options.sense.value_or(solver.sense), solver, x, call)};
+  return {.eps = eps, .z = solve_in(options.sense.value_or(solver.sense()), solver, x, call)};
 }
 
 /// Whether the solver takes costs below zero as zero.
-bool clips(const SolverSpec& solver) { return solver.name == "grid_path" && solver.args[5] == 0; }
+bool clips(const SolverSpec& solver) {
+  const auto* grid = solver.get_if<GridPath>();
+  return grid != nullptr && grid->negative == GridPath::Negative::kClip;
+}
+
+void check_sense_of(std::string_view name, const SolverSpec& solver, Sense sense) {
+  if (solver.kind() != nullptr) ops::check_sense(name, *solver.kind(), sense);
+}
 
 void check_dims(const std::string& name, const at::Tensor& theta, const SolverSpec& solver) {
   check_theta(name, theta);
@@ -132,7 +140,7 @@ class Dpo final : public Estimator {
         perturbation_{.noise = options.noise.value_or(NoiseSpec{.kind = NoiseKind::kNormal}),
                       .nb_samples = options.nb_samples.value_or(10),
                       .temperature = options.temperature.value_or(1.0),
-                      .sense = solver_.sense},
+                      .sense = solver_.sense()},
         noise_in_eval_(options.noise_in_eval.value_or(false)),
         generator_(options.generator) {
     if (options.sense) {
@@ -141,7 +149,7 @@ class Dpo final : public Estimator {
     const std::string reduction = options.variance_reduction.value_or("leave_one_out");
     check_word("dpo", "variance_reduction", reduction, {"leave_one_out", "none"});
     leave_one_out_ = reduction == "leave_one_out";
-    ops::check_sense("dpo", solver_.name, *perturbation_.sense);
+    check_sense_of("dpo", solver_, *perturbation_.sense);
     check_word("dpo", "output", options.output.value_or("mean"), {"mean"});
     check_samples("dpo", perturbation_.nb_samples, leave_one_out_ ? 2 : 1);
     check_temperature("dpo", perturbation_.temperature);
@@ -192,8 +200,8 @@ at::Tensor perturbed_fenchel_young_loss(const at::Tensor& given, const at::Tenso
   check_dims(name, given, solver);
   check_samples(name, options.nb_samples, 1);
   check_temperature(name, options.temperature);
-  const Sense sense = options.sense.value_or(solver.sense);
-  ops::check_sense(name, solver.name, sense);
+  const Sense sense = options.sense.value_or(solver.sense());
+  check_sense_of(name, solver, sense);
   const auto vertices = vertices_of(solver, given);
   const at::Tensor theta = fold(given, vertices);
   // A structure has the same in both directions, and their mean is it.

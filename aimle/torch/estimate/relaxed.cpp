@@ -22,6 +22,7 @@
 #include <cmath>
 #include <limits>
 
+#include "aimle/map/topk.h"
 #include "aimle/torch/dtype.h"
 #include "aimle/torch/estimate/sampled.h"
 
@@ -41,7 +42,7 @@ void refuse_bad_rows(const SampleRequest& request) {
 }
 
 /// The number of rounds of softsub, or draws of l2x.
-int64_t rounds_of(const SampleRequest& request) { return request.solver.args.at(0); }
+int64_t rounds_of(const SampleRequest& request) { return request.solver.get_if<TopK>()->k; }
 
 /// Which rows have a k that the rounds cannot serve. A ValueError where that can be told.
 at::Tensor bad_k(const char* name, const SampleRequest& request) {

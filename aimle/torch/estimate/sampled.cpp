@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "aimle/torch/dtype.h"
+#include "aimle/torch/solver_checks.h"
 
 namespace aimle {
 
@@ -91,9 +92,7 @@ void Sampled::set_temperature(double temperature) {
 
 at::Tensor Sampled::forward(const at::Tensor& theta, const LayerCall& call) const {
   check_theta(name(), theta);
-  TORCH_CHECK_TYPE(!call.k || solver_.name == "topk", "[aimle::", name(),
-                   "] takes k with topk only: ", solver_.name,
-                   " has no number of entries to choose");
+  if (call.k) ops::check_takes_k(name(), *solver_.kind());
   SampleRequest request{.solver = solver_,
                         .scores = hide(theta, call.mask),
                         .k = call.k,

@@ -76,11 +76,10 @@ at::Tensor sfe_samples(const SampleRequest& request) { return exact_or_solved(re
 
 at::Tensor sfe_surrogate(const at::Tensor& theta, const at::Tensor& z, const at::Tensor& losses,
                          const MaybeTensor& mask, const MaybeTensor& k, const std::string& solver,
-                         at::IntArrayRef solver_args, bool leave_one_out) {
+                         bool leave_one_out) {
   const at::Tensor scores = hide(theta, mask);
   const at::Tensor solutions = by_example(theta, z);
-  const at::Tensor log_z =
-      log_partition({.name = solver, .args = solver_args.vec()}, scores, {.k = k}).unsqueeze(-1);
+  const at::Tensor log_z = log_partition(aimle::solver(solver), scores, {.k = k}).unsqueeze(-1);
   at::Tensor f = by_sample("sfe", losses, solutions);
   const double count = samples_of(solutions);
   if (leave_one_out && count > 1) f = centred(f, count / (count - 1));
@@ -124,8 +123,7 @@ class Sfe final : public Sampled {
 
   at::Tensor surrogate(const at::Tensor& theta, const at::Tensor& z, const at::Tensor& losses,
                        const LayerCall& call) const override {
-    return sfe_surrogate(theta, z, losses, call.mask, call.k, solver().name, solver().args,
-                         leave_one_out_);
+    return sfe_surrogate(theta, z, losses, call.mask, call.k, solver().text(), leave_one_out_);
   }
 
  private:
@@ -152,7 +150,7 @@ class CovarianceAimle final : public LayerEstimator {
   at::Tensor surrogate(const at::Tensor& theta, const at::Tensor& z, const at::Tensor& losses,
                        const LayerCall&) const override {
     const SolverSpec& solver = options().solver;
-    const bool costs = options().sense.value_or(solver.sense) == Sense::kMin;
+    const bool costs = options().sense.value_or(solver.sense()) == Sense::kMin;
     const double temperature = *options().theta_noise_temperature;
     return covariance_surrogate(theta, z, losses, share_, costs ? -temperature : temperature,
                                 solver.instance_dims());

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "aimle/base/join.h"
 #include "aimle/base/nearest.h"
+#include "aimle/map/argmax.h"
+#include "aimle/map/topk.h"
 #include "aimle/torch/estimate/builders.h"
 #include "aimle/torch/estimate/sampled.h"
 #include "aimle/torch/estimator.h"
@@ -12,17 +15,18 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-Strings join(std::initializer_list<Strings> parts) {
+Strings together(std::initializer_list<Strings> parts) {
   Strings result;
   for (const Strings& part : parts) result.insert(result.end(), part.begin(), part.end());
   return result;
 }
 
-std::string listed(const Strings& names) {
-  std::string result;
-  for (const std::string& name : names) result += (result.empty() ? "" : ", ") + name;
-  return result;
-}
+// Which solvers an estimator applies to.
+bool any_solver(const SolverKind&) { return true; }
+bool has_exact(const SolverKind& solver) { return solver.exact != nullptr; }
+bool has_swaps(const SolverKind& solver) { return solver.swaps != Swaps::kNone; }
+bool one_of_n(const SolverKind& solver) { return solver.name == Argmax::kName; }
+bool k_of_n(const SolverKind& solver) { return solver.name == TopK::kName; }
 
 struct Entry {
   EstimatorInfo info;
@@ -30,18 +34,15 @@ struct Entry {
 };
 
 const std::vector<Entry>& table() {
-  const Strings any = {"argmax", "topk", "spanning_tree", "grid_path"};
-  const Strings closed_form = {"argmax", "topk", "spanning_tree"};
-
   const Strings samples = {"nb_samples", "output", "noise_in_eval"};
   const Strings perturbed =
-      join({samples, {"noise", "temperature", "theta_noise_temperature", "sense"}});
-  const Strings stepped = join({perturbed, {"target_noise_temperature"}});
+      together({samples, {"noise", "temperature", "theta_noise_temperature", "sense"}});
+  const Strings stepped = together({perturbed, {"target_noise_temperature"}});
   const Strings adaptive =
-      join({stepped,
-            {"initial_alpha", "step", "target_norm", "decay", "scope", "scale", "rule", "factor",
-             "alpha_range", "momentum", "initial_gbar", "reference"}});
-  const Strings relaxed = join({samples, {"temperature", "hard"}});
+      together({stepped,
+                {"initial_alpha", "step", "target_norm", "decay", "scope", "scale", "rule",
+                 "factor", "alpha_range", "momentum", "initial_gbar", "reference"}});
+  const Strings relaxed = together({samples, {"temperature", "hard"}});
   const Strings central = {"symmetric_perturbation"};
   const Strings fixed = {"lambda"};
 
@@ -52,116 +53,116 @@ const std::vector<Entry>& table() {
       {{.name = "aimle",
         .summary = "central difference of solutions, with a step that adapts itself",
         .paper = of_aimle,
-        .structures = any,
-        .settings = join({adaptive, central})},
+        .applies = any_solver,
+        .settings = together({adaptive, central})},
        build_aimle},
       {{.name = "aimle_forward",
         .summary = "aimle with the forward difference: one solve less",
         .paper = of_aimle,
-        .structures = any,
+        .applies = any_solver,
         .settings = adaptive},
        build_aimle_forward},
       {{.name = "aimle_noise",
         .summary = "aimle with the step scaled by the noise and adapted multiplicatively",
         .paper = of_aimle,
-        .structures = any,
-        .settings = join({adaptive, central})},
+        .applies = any_solver,
+        .settings = together({adaptive, central})},
        build_aimle_noise},
       {{.name = "aimle_covariance",
         .summary = "part aimle, part the covariance of losses and solutions; needs S >= 2",
         .paper = of_aimle,
-        .structures = any,
-        .settings = join({adaptive, central, {"share"}}),
+        .applies = any_solver,
+        .settings = together({adaptive, central, {"share"}}),
         .needs_losses = true},
        build_aimle_covariance},
       {{.name = "imle",
         .summary = "forward difference of solutions, with a fixed step",
         .paper = of_imle,
-        .structures = any,
-        .settings = join({stepped, fixed, central})},
+        .applies = any_solver,
+        .settings = together({stepped, fixed, central})},
        build_imle},
       {{.name = "imle_central",
         .summary = "imle with the central difference",
         .paper = of_imle,
-        .structures = any,
-        .settings = join({stepped, fixed})},
+        .applies = any_solver,
+        .settings = together({stepped, fixed})},
        build_imle_central},
       {{.name = "ste",
         .summary = "straight-through: the gradient of z is passed on as it is",
         .paper = "Bengio, Leonard, Courville, 2013",
-        .structures = any,
+        .applies = any_solver,
         .settings = perturbed},
        build_ste},
       {{.name = "dbb",
         .summary = "blackbox differentiation: forward difference without noise",
         .paper = "Vlastelica, Paulus, Musil, Martius, Rolinek, ICLR 2020",
-        .structures = any,
-        .settings = join({fixed, {"sense", "output"}})},
+        .applies = any_solver,
+        .settings = together({fixed, {"sense", "output"}})},
        build_dbb},
       {{.name = "identity",
         .summary = "straight-through without noise, after a projection of theta",
         .paper = "Sahoo, Paulus, Vlastelica, Musil, Kuleshov, Martius, ICLR 2023",
-        .structures = any,
-        .settings = join({perturbed, {"projection"}})},
+        .applies = any_solver,
+        .settings = together({perturbed, {"projection"}})},
        build_identity},
       {{.name = "thresholds",
         .summary = "every entry against its partner, by the noise's density; one solve, no step",
         .paper = "aimle/estimate/thresholds.h",
-        .structures = closed_form,
-        .settings = join({perturbed, {"order", "max_weight"}})},
+        .applies = has_swaps,
+        .settings = together({perturbed, {"order", "max_weight"}})},
        build_thresholds},
       {{.name = "sfe",
         .summary = "score function with exact samples and marginals: unbiased for any loss",
         .paper = "Williams, 1992; Kool, van Hoof, Welling, 2019",
-        .structures = closed_form,
-        .settings = join({samples, {"baseline"}}),
+        .applies = has_exact,
+        .settings = together({samples, {"baseline"}}),
         .needs_losses = true},
        build_sfe},
       {{.name = "gumbel_softmax",
         .summary = "softmax of perturbed scores at a temperature, one of n",
         .paper = "Jang, Gu, Poole, ICLR 2017; Maddison, Mnih, Teh, ICLR 2017",
-        .structures = {"argmax"},
+        .applies = one_of_n,
         .settings = relaxed,
         .soft = true},
        build_sampled<&gumbel_softmax_samples>},
       {{.name = "softsub",
         .summary = "k rounds of softmax, each pushing down what was taken before",
         .paper = "Xie, Ermon, IJCAI 2019",
-        .structures = {"topk"},
+        .applies = k_of_n,
         .settings = relaxed,
         .soft = true},
        build_sampled<&softsub_samples>},
       {{.name = "sst",
         .summary = "exact marginals of perturbed scores as soft samples",
         .paper = "Paulus, Choi, Tarlow, Krause, Maddison, NeurIPS 2020",
-        .structures = closed_form,
+        .applies = has_exact,
         .settings = relaxed,
         .soft = true},
        build_sampled<&sst_samples>},
       {{.name = "l2x",
         .summary = "entry-wise maximum of k concrete draws",
         .paper = "Chen, Song, Wainwright, Jordan, ICML 2018",
-        .structures = {"topk"},
-        .settings = join({samples, {"temperature"}}),
+        .applies = k_of_n,
+        .settings = together({samples, {"temperature"}}),
         .soft = true},
        build_sampled<&l2x_samples>},
       {{.name = "dpo",
         .summary = "mean of perturbed solutions with its own Jacobian; no second solve",
         .paper = "Berthet, Blondel, Teboul, Cuturi, Vert, Bach, NeurIPS 2020",
-        .structures = any,
-        .settings = join({samples, {"noise", "sense", "temperature", "variance_reduction"}}),
+        .applies = any_solver,
+        .settings = together({samples, {"noise", "sense", "temperature", "variance_reduction"}}),
         .soft = true},
        build_dpo},
       {{.name = "exact",
         .summary = "exact samples with the Jacobian of the exact marginals",
         .paper = "Ahmed, Zeng, Niepert, Van den Broeck, ICLR 2023",
-        .structures = closed_form,
+        .applies = has_exact,
         .settings = samples},
        build_sampled<&exact_marginal_samples>},
       {{.name = "reinmax",
         .summary = "straight-through to second order, one of n",
         .paper = "Liu, Dong, Liu, Yu, Gao, NeurIPS 2023",
-        .structures = {"argmax"},
+        .applies = one_of_n,
         .settings = samples},
        build_sampled<&reinmax_samples>},
   };
@@ -174,8 +175,8 @@ const Entry& find(const std::string& name) {
     if (entry.info.name == name) return entry;
     names.push_back(entry.info.name);
   }
-  TORCH_CHECK_VALUE(false, "[aimle::estimator] expected one of ", listed(names), " but got \"",
-                    name, "\"", did_you_mean(name, names));
+  TORCH_CHECK_VALUE(false, "[aimle::estimator] expected one of ", join(names), " but got \"", name,
+                    "\"", did_you_mean(name, names));
 }
 
 /// A noise's temperature under the name that the layers read.
@@ -196,7 +197,15 @@ bool contains(const Strings& names, const std::string& name) {
 }  // namespace
 
 bool EstimatorInfo::applies_to(const SolverSpec& solver) const {
-  return contains(structures, solver.name);
+  return solver.kind() != nullptr && applies(*solver.kind());
+}
+
+Strings EstimatorInfo::structures() const {
+  Strings names;
+  for (const std::string& name : solver_names()) {
+    if (applies(solver_kind(name))) names.push_back(name);
+  }
+  return names;
 }
 
 bool EstimatorInfo::takes(const std::string& setting) const { return contains(settings, setting); }
@@ -216,10 +225,10 @@ std::unique_ptr<Estimator> estimator(const std::string& name, SolverSpec solver,
                                      const EstimatorOptions& options) {
   const auto& [info, build] = find(name);
   TORCH_CHECK_TYPE(info.applies_to(solver), "[aimle::estimator] ", name, " applies to ",
-                   listed(info.structures), " but got ", solver.name);
+                   join(info.structures()), " but got ", solver.name());
   for (const std::string& given : given_options(options)) {
     TORCH_CHECK_VALUE(info.takes(given), "[aimle::estimator] ", name, " takes no ", given,
-                      "; it takes ", listed(info.settings));
+                      "; it takes ", join(info.settings));
   }
   return build(info, std::move(solver), with_one_temperature(info, options));
 }

@@ -28,13 +28,8 @@ from aimle.compat.target import (
 )
 from aimle.functional import blank_key, draw_key, sample_noise
 from aimle.perturbed_map import PerturbedMap
-from aimle.staged import StagedCall, StagedMap
-from aimle.targets import FixedTarget, target_arguments
-
-# Places among the settings of the ops (layer_schema.h).
-_CHOICES = 2  # the noise is the first word
-_COUNTS = 3  # the number of samples is the first one
-
+from aimle.staged import CallableSolver, StagedCall, StagedMap, with_setting
+from aimle.targets import FixedTarget, target_text
 
 P = ParamSpec("P")  # the extra arguments of a function
 S = ParamSpec("S")  # the settings of an estimator
@@ -175,16 +170,12 @@ class AuthorsMap(PerturbedMap):
             self.to(theta.device)
         target = self.our_target
         if target is not None:
-            self._target_arguments = target_arguments(target.settings(self.reference))
-        settings = [
-            "callable",
-            [int(self.sense == "min"), theta.dim() - 1, 0],
-            *self._settings(True),
-        ]
+            self._target_text = target_text(target.settings(self.reference))
+        about = CallableSolver(self.sense == "min", theta.dim() - 1, fixed_size=False)
         noiseless = self.noise is None
         key = blank_key(theta) if noiseless else draw_key(theta)
         make = OwnRuleCall if target is None else AuthorsCall
-        call = make(self, theta, key, None, settings, args, kwargs)
+        call = make(self, theta, key, None, about, self._settings(True), args, kwargs)
         return StagedMap.apply(theta, call)
 
     def sample(self, theta: Tensor, key: Tensor) -> Tensor:
@@ -225,8 +216,8 @@ class AuthorsCall(StagedCall):
     must_keep = ("shape", "device")
     solves_some_rows = False  # the authors' functions see all rows
 
-    def __init__(self, layer, theta, key, mask, settings, args, kwargs) -> None:
-        super().__init__(layer, theta, key, mask, settings, args, kwargs)
+    def __init__(self, layer, theta, key, mask, solver, settings, args, kwargs) -> None:
+        super().__init__(layer, theta, key, mask, solver, settings, args, kwargs)
         target = layer.target_distribution
         self.target = target
         own_rule = layer.our_target is None
@@ -236,7 +227,7 @@ class AuthorsCall(StagedCall):
         outside = own_rule or self.factor != 1.0
         if layer.noise_distribution is not None or (layer.noise is not None and outside):
             self.noise = layer.sample(theta, key)
-            self.settings[_CHOICES] = "none " + settings[_CHOICES].partition(" ")[2]
+            self.settings = with_setting(self.settings, "noise", "none")
         self.keeps_solution = layer.difference == "forward" and (
             layer.reuses_solution or (self.keeps_solution and not outside)
         )
@@ -304,10 +295,9 @@ class AuthorsCall(StagedCall):
             counted = counted.reshape(-1, samples, marginal).amax(2)
             groups = lambda_[:, :-2].reshape(-1, samples, marginal).amax(2)
             lambda_ = torch.cat([groups, lambda_[:, -2:]], 1)
-        settings = list(self.settings)
-        settings[_COUNTS] = [samples, *settings[_COUNTS][1:]]
+        settings = with_setting(self.settings, "samples", samples)
         total = torch.ops.aimle.difference.default(
-            z_left, z_right, lambda_, counted, *self.inputs(theta), *layer._state(), *settings
+            z_left, z_right, lambda_, counted, *self.inputs(theta), *layer._state(), settings
         )
         repeats = layer.reference and isinstance(self.target, AdaptiveTargetDistribution)
         if layer.gradient_save_path is not None:

@@ -17,7 +17,6 @@ import torch
 
 from aimle.estimate.relaxed import Relaxation
 from aimle.estimate.sampled import SampledEstimator
-from aimle.exact import _CLOSED_FORM
 
 _ops = torch.ops.aimle
 
@@ -29,7 +28,6 @@ class ExactMarginals(SampledEstimator):
     losses, whatever was drawn; biased otherwise. The arguments are those of ``SampledEstimator``.
     """
 
-    applies_to = _CLOSED_FORM
     _op = _ops.exact.default
 
 
@@ -39,5 +37,4 @@ class SST(Relaxation):
     Paulus, Choi, Tarlow, Krause, Maddison, NeurIPS 2020. The arguments are those of ``Relaxation``.
     """
 
-    applies_to = _CLOSED_FORM
     _op = _ops.sst.default

@@ -36,7 +36,7 @@ from aimle.estimate.directions import fold, fold_mask, spread, vertices_of
 from aimle.functional import draw_key, sample_noise
 from aimle.layers import Sense
 from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
-from aimle.solvers import GridPath, Solver, check_solver, resolve_sense
+from aimle.solvers import Solver, check_solver, resolve_sense
 
 _ops = torch.ops.aimle
 
@@ -169,7 +169,7 @@ def perturbed_fenchel_young_loss(
         theta, mask = fold(theta, vertices), fold_mask(mask, vertices)
     tau = signed(temperature, sense)
     eps, z = perturbed_solutions(solver, sense, noise, tau, nb_samples, theta, mask, k, key, dims)
-    clips = isinstance(solver, GridPath) and solver.negative == "clip"
+    clips = getattr(solver, "negative", None) == "clip"
     return _ops.fenchel_young.default(theta, target, eps, z, mask, tau, dims, clips)
 
 

@@ -14,7 +14,7 @@ from aimle._names import SettingsModule
 from aimle._settings import check_choice, check_int, check_mask, check_tensor, check_theta
 from aimle.functional import draw_key
 from aimle.layers import Output
-from aimle.solvers import Solver, TopK, check_solver
+from aimle.solvers import Solver, check_solver
 
 
 class SampledEstimator(SettingsModule):
@@ -29,8 +29,8 @@ class SampledEstimator(SettingsModule):
         generator: draws the keys instead of PyTorch's default one.
     """
 
-    #: The native solvers of the structures to which the estimator applies.
-    applies_to: ClassVar[tuple[type[Solver], ...]]
+    #: The solvers to which the estimator applies; None: all that have an exact distribution.
+    applies_to: ClassVar[tuple[type[Solver], ...] | None] = None
     #: The op that draws the samples.
     _op: ClassVar[OpOverload]
 
@@ -46,9 +46,13 @@ class SampledEstimator(SettingsModule):
         super().__init__()
         owner = type(self).__name__
         check_solver(owner, solver)
-        if not isinstance(solver, self.applies_to):
-            *others, last = (kind.__name__ for kind in self.applies_to)
-            names = f"{', '.join(others)} and {last}" if others else last
+        if self.applies_to is None:
+            names = "solvers with an exact distribution, such as Argmax, TopK and SpanningTree,"
+            applies = getattr(solver, "has_exact", False)
+        else:
+            names = " and ".join(kind.__name__ for kind in self.applies_to)
+            applies = isinstance(solver, self.applies_to)
+        if not applies:
             raise TypeError(f"[aimle.{owner}] applies to {names} but got {type(solver).__name__}")
         nb_samples = check_int(owner, "nb_samples", nb_samples, 1)
         check_choice(owner, "output", output, ("samples", "flat", "mean"))
@@ -76,7 +80,7 @@ class SampledEstimator(SettingsModule):
         """
         owner = type(self).__name__
         check_theta(owner, theta)
-        structure = self._structure(k)
+        structure = self.solver.text_for(owner, k)
         if mask is not None:
             check_mask(owner, mask, theta)
         if not self.noisy:
@@ -90,7 +94,7 @@ class SampledEstimator(SettingsModule):
             mask,
             k if isinstance(k, Tensor) else None,
             key,
-            *structure,
+            structure,
             self.nb_samples,
             self.output,
             *self._relaxation(),
@@ -103,19 +107,6 @@ class SampledEstimator(SettingsModule):
 
     def extra_repr(self) -> str:
         return f"{self.solver}, nb_samples={self.nb_samples}, output={self.output!r}"
-
-    def _structure(self, k: Tensor | int | None) -> tuple[str, list[int]]:
-        """`solver` and `solver_args` of the op; an int k takes the place of the solver's."""
-        owner = type(self).__name__
-        if k is not None and not isinstance(self.solver, TopK):
-            raise TypeError(
-                f"[aimle.{owner}] takes k with aimle.TopK only: {type(self.solver).__name__} has "
-                "no number of entries to choose"
-            )
-        name, arguments = self.solver.layer_arguments()
-        if k is None or isinstance(k, Tensor):
-            return name, arguments
-        return name, [check_int(owner, "k", k, 0)]
 
     def _relaxation(self) -> tuple[Tensor, bool] | tuple[()]:
         """`temperature` and `hard`, of relaxations alone."""

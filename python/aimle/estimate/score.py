@@ -29,7 +29,6 @@ from torch import Generator, Tensor
 from aimle._settings import check_choice, check_theta
 from aimle.estimate.perturbed import signed
 from aimle.estimate.sampled import SampledEstimator
-from aimle.exact import _CLOSED_FORM
 from aimle.layers import Output, Sense, difference_of, target_of
 from aimle.noise import Noise
 from aimle.perturbed_map import PerturbedMap
@@ -48,7 +47,6 @@ class SFE(SampledEstimator):
     ``surrogate`` theta gets none.
     """
 
-    applies_to = _CLOSED_FORM
     _op = _ops.sfe.default
 
     def __init__(
@@ -93,7 +91,7 @@ class SFE(SampledEstimator):
             losses,
             mask,
             k if isinstance(k, Tensor) else None,
-            *self._structure(k),
+            self.solver.text_for(type(self).__name__, k),
             self.baseline == "leave_one_out",
         )
 

@@ -27,7 +27,7 @@ from aimle.perturbed_map import (
     Sense,
     one_temperature,
 )
-from aimle.solvers import Argmax, Solver, SpanningTree, TopK, check_solver
+from aimle.solvers import Solver, check_solver
 from aimle.targets import ThresholdTarget
 
 
@@ -62,10 +62,10 @@ class Thresholds(PerturbedMap):
         generator: Generator | None = None,
     ) -> None:
         check_solver("Thresholds", solver)
-        if not isinstance(solver, Argmax | TopK | SpanningTree):
+        if not getattr(solver, "has_thresholds", False):
             raise TypeError(
-                "[aimle.Thresholds] applies to Argmax, TopK and SpanningTree, whose entries have a "
-                f"threshold and a partner each, but got {type(solver).__name__}"
+                "[aimle.Thresholds] applies to solvers such as Argmax, TopK and SpanningTree, whose"
+                f" entries have a threshold and a partner each, but got {type(solver).__name__}"
             )
         noise = as_noise(noise)
         if not isinstance(noise, Gumbel | Logistic | Normal):

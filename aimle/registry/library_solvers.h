@@ -1,0 +1,28 @@
+// The solvers of this library and their exact distributions: the one list of them. Everything else
+// follows from it.
+#pragma once
+
+#include <type_traits>
+
+#include "aimle/exact/categorical.h"
+#include "aimle/exact/k_subset.h"
+#include "aimle/exact/tree_distribution.h"
+#include "aimle/map/argmax.h"
+#include "aimle/map/grid_path.h"
+#include "aimle/map/spanning_tree.h"
+#include "aimle/map/topk.h"
+
+namespace aimle {
+
+template <class... S>
+struct SolverList {
+  /// Calls `body(std::type_identity<S>{})` for each of them.
+  template <class Body>
+  static void for_each(Body body) {
+    (body(std::type_identity<S>{}), ...);
+  }
+};
+
+using LibrarySolvers = SolverList<Argmax, TopK, SpanningTree, GridPath>;
+
+}  // namespace aimle

@@ -1,0 +1,39 @@
+// The solvers that exist in this process: those of the library, and those that other libraries
+// register when they are loaded (register_solver.h).
+//
+//   for (const std::string& name : aimle::solver_names()) ...
+//   aimle::parse_solver("grid_path:neighbourhood=4,target=5:-1")->fit({{12, 12}});
+//
+// The text of a solver: its name, then settings as name=value with commas between them; a cell of a
+// grid is row:column. It is what ops take, what `repr` shows and what checkpoints hold.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "aimle/registry/solver_kind.h"
+
+namespace aimle {
+
+/// Makes a solver known. std::invalid_argument if another type has its name; registering the same
+/// type again changes nothing.
+void register_kind(std::unique_ptr<SolverKind> kind);
+
+/// Its declaration. std::invalid_argument that lists what there is for an unknown name.
+const SolverKind& solver_kind(std::string_view name);
+
+/// Those of the library first, then the others in the order of their registration.
+std::vector<std::string> solver_names();
+
+/// Parses and validates a text, once: the same text gives the same object.
+std::shared_ptr<const UnsizedSolver> parse_solver(std::string_view text);
+
+/// A solver by its name and its settings as text.
+std::shared_ptr<const UnsizedSolver> make_solver(std::string_view name, const SettingTexts& given);
+
+/// All declarations as JSON, a list of objects, for other languages.
+std::string solvers_as_json();
+
+}  // namespace aimle

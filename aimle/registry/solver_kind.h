@@ -1,0 +1,81 @@
+// What is known of a solver before it has an instance, which C++, Python and the command line read.
+// register_solver.h says how a solver is declared, registry.h how it is found.
+//
+//   auto topk = aimle::parse_solver("topk:k=5");      // an UnsizedSolver
+//   aimle::Solver solver = topk->fit({{20}});         // 5 of 20
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include "aimle/exact/exact.h"
+#include "aimle/map/declaration.h"
+#include "aimle/map/solver.h"
+
+namespace aimle {
+
+class SolverKind;
+
+/// A solver whose settings are known and whose size is not: that follows from theta.
+class UnsizedSolver {
+ public:
+  virtual ~UnsizedSolver() = default;
+
+  virtual const SolverKind& kind() const = 0;
+  /// The solver in its canonical form, all settings named: "topk:k=5".
+  const std::string& text() const { return text_; }
+  /// The solver for instances of this shape. std::invalid_argument if there is none.
+  /// `k_per_row`: every row comes with its own k, which stands in for the solver's.
+  virtual Solver fit(Shape instance, bool k_per_row = false) const = 0;
+  /// What the settings alone tell of the number of ones.
+  virtual SolutionSize solution_size() const = 0;
+  /// The shape of an instance of size n, whatever n means to the solver: entries, vertices, a side.
+  virtual std::vector<int64_t> shape_for(int64_t n) const = 0;
+
+  /// The settings if they are those of this type, else null.
+  template <MapSolver S>
+  const S* get_if() const {
+    return type() == typeid(S) ? static_cast<const S*>(settings()) : nullptr;
+  }
+
+ protected:
+  explicit UnsizedSolver(std::string text) : text_(std::move(text)) {}
+
+ private:
+  virtual const std::type_info& type() const = 0;
+  virtual const void* settings() const = 0;
+
+  std::string text_;
+};
+
+/// name=value pairs in the order given.
+using SettingTexts = std::vector<std::pair<std::string, std::string>>;
+
+/// One solver as the registry holds it.
+class SolverKind {
+ public:
+  virtual ~SolverKind() = default;
+
+  std::string name;
+  std::string summary;  // one line: what is chosen
+  std::string ties;     // which of several best solutions is the answer
+  Sense sense = Sense::kMax;
+  int64_t instance_dims = 1;
+  bool fixed_size = false;  // whether all solutions of an instance have the same number of ones
+  bool has_costs = false;   // scores are costs and must not be below zero
+  bool takes_k = false;     // a k per row may be given
+  bool lists = false;       // structures() lists them all
+  Swaps swaps = Swaps::kNone;
+  std::shared_ptr<const ExactKind> exact;  // null: no exact distribution in closed form
+  std::vector<SolverSetting> settings;
+
+  /// std::invalid_argument for unknown, missing or bad settings, naming what is allowed.
+  virtual std::shared_ptr<const UnsizedSolver> make(const SettingTexts& given) const = 0;
+  virtual const std::type_info& type() const = 0;
+};
+
+}  // namespace aimle
