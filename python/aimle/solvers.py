@@ -31,7 +31,7 @@ CHECK_NOTHING, CHECK_DEFAULT, CHECK_ALL = 0, 1, 2
 class Solver:
     """What every native solver is: frozen settings, a sense, and the size of an instance.
 
-    The class attributes are what the library declares of the solver (aimle/registry/register_solver.h).
+    The class attributes are what the library declares of it (aimle/registry/register_solver.h).
     """
 
     #: Its name in the registry, in texts and on the command line.

@@ -233,7 +233,7 @@ BAD_INPUT: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...
         ("spanning_tree", "inf - inf"),
     ),
     "level of check": (
-        lambda: ops.argmax(scores(3), None, 3),
+        lambda: ops.solve(scores(3), "argmax", None, None, 3),
         ValueError,
         ("check", "0", "2", "3"),
     ),
