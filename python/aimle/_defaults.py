@@ -13,22 +13,14 @@ centred. See ``aimle/estimate/published.h``.
 from __future__ import annotations
 
 from aimle.noise import Gumbel, Noise, Normal, as_noise
-from aimle.targets import AdaptiveTarget
 
 #: Of the noise of costs. Their own deviation for costs in [.5, 1.5]: docs/choosing.md.
 COST_TEMPERATURE = 0.3
 
 
-def is_published(target: object) -> bool:
-    """Whether target is the paper's rule or its authors'."""
-    return isinstance(target, AdaptiveTarget) and (
-        target._reference or (target.scale == "theta" and target.rule == "additive")
-    )
-
-
 def varies(solver: object, target: object) -> bool:
     """Whether the noise has to suit solutions that vary in size."""
-    return not getattr(solver, "fixed_size", True) and not is_published(target)
+    return not getattr(solver, "fixed_size", True) and not getattr(target, "_is_published", False)
 
 
 def noise_for(solver: object, target: object, noise: Noise | str | None) -> Noise | None:

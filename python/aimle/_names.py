@@ -12,7 +12,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar, get_args, get_type_hints
 
 from torch import Tensor, nn
 
@@ -21,6 +21,7 @@ R = TypeVar("R")
 C = TypeVar("C", bound=type)
 
 _NO_NOTES: Mapping[str, str] = MappingProxyType({})
+_NO_DEFAULTS: Mapping[str, Any] = MappingProxyType({})
 
 _SAMPLES = ("nb_samples",)
 _TEMPERATURE = ("temperature", "theta_noise_temperature")
@@ -116,9 +117,26 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; it takes {listed}" if listed else "; it takes none"
 
 
-def _keywords_of(function: Callable[..., Any]) -> list[str] | None:
+def _spelled_out(function: Callable[..., Any], defaults: Mapping[str, Any]) -> inspect.Signature:
+    """Its signature with the package's ``**settings: Unpack[...]`` as parameters of their own."""
+    signature = inspect.signature(function)
+    *others, last = signature.parameters.values()
+    is_ours = function.__module__.startswith("aimle.")  # a user's subclass sees what was given
+    if not is_ours or not str(last.annotation).startswith("Unpack["):
+        return signature
+    (settings,) = get_args(get_type_hints(function)[last.name])
+    unpacked = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=kind
+        )
+        for name, kind in get_type_hints(settings).items()
+    ]
+    return signature.replace(parameters=[*others, *unpacked])
+
+
+def _keywords_of(signature: inspect.Signature) -> list[str] | None:
     """The names that a function takes as keywords; None if it takes any."""
-    parameters = list(inspect.signature(function).parameters.values())
+    parameters = list(signature.parameters.values())
     if any(each.kind is each.VAR_KEYWORD for each in parameters):
         return None
     return [each.name for each in parameters if each.name != "self"]
@@ -135,7 +153,7 @@ def _refuse_unknown(
 
 def known_names(function: Callable[P, R], owner: str = "") -> Callable[P, R]:
     """function, whose unknown keywords are a TypeError that names the nearest known one."""
-    known = _keywords_of(function)
+    known = _keywords_of(inspect.signature(function))
     if known is None:
         return function
 
@@ -164,22 +182,30 @@ class SettingsModule(nn.Module):
 
     #: What to say of keywords that are known elsewhere and mean nothing here.
     _notes: ClassVar[Mapping[str, str]] = _NO_NOTES
+    #: Of settings that a constructor takes as ``**settings: Unpack[...]``; None without an entry.
+    _defaults: ClassVar[Mapping[str, Any]] = _NO_DEFAULTS
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "__init__" not in vars(cls):
             return
         init = vars(cls)["__init__"]
-        known = _keywords_of(init)
+        written, signature = inspect.signature(init), _spelled_out(init, cls._defaults)
+        known = _keywords_of(signature)
+        parameters = signature.parameters
+        unpacked = {
+            name: parameters[name].default for name in parameters.keys() - written.parameters
+        }
 
         @functools.wraps(init)
         def sealing(self: SettingsModule, *args: Any, **settings: Any) -> None:
             if known is not None:
                 _refuse_unknown(type(self).__name__, settings, known, self._notes)
-            init(self, *args, **settings)
+            init(self, *args, **{**unpacked, **settings})
             if type(self).__init__ is sealing:  # not that of a base class
                 self.__dict__["_sealed"] = True
 
+        sealing.__signature__ = signature  # type: ignore[attr-defined]
         type.__setattr__(cls, "__init__", sealing)
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -26,7 +26,11 @@ def check_int(owner: str, name: str, value: object, low: int, high: int | None =
 
 def is_number(value: object) -> TypeGuard[float]:
     """Whether value is a finite real number, NumPy's too."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    return (
+        -math.inf < float(value) < math.inf
+    )  # math.isfinite takes no symbols of compiled functions
 
 
 def check_choice(owner: str, name: str, value: object, allowed: tuple[object, ...]) -> None:
@@ -74,6 +78,20 @@ def check_theta(owner: str, theta: Tensor) -> None:
         )
     if theta.dim() == 0:
         raise ValueError(f"[aimle.{owner}] expected theta of at least 1 dimension but got shape []")
+
+
+def check_batch(owner: str, theta: Tensor, dims: int) -> None:
+    """ValueError unless theta has instances of so many dimensions."""
+    if dims > theta.dim():
+        raise ValueError(
+            f"[aimle.{owner}] expected theta of at least {dims} dimensions but got shape "
+            f"{list(theta.shape)}"
+        )
+    if dims < 1:
+        raise ValueError(
+            f"[aimle.{owner}] expected theta [batch, *instance] but got shape "
+            f"{tuple(theta.shape)}: add a dimension, as in theta.unsqueeze(0)"
+        )
 
 
 def check_positive(owner: str, name: str, value: object) -> None:

@@ -8,6 +8,7 @@ from typing import Literal, overload
 import torch
 from torch import Generator, Tensor
 from torch._ops import OpOverload
+from torch.compiler import is_compiling
 
 from aimle._settings import check_int, check_tensor
 from aimle.noise import Noise, as_noise
@@ -128,25 +129,19 @@ def draw_key(
     Processes that share a seed get different keys: their rank (torch.distributed's, or the
     environment variable RANK) is mixed in, rank 0 changing nothing.
     """
-    if generator is not None and torch.compiler.is_compiling():
-        raise ValueError(
-            "[aimle.draw_key] a generator cannot be used under torch.compile: draw the key outside "
-            "and pass it as key"
-        )
     check_tensor("draw_key", "like", like)
     return _draw(_draw_key, like, generator, process_rank() if rank is None else rank)
 
 
 def _takes_host_key(theta: Tensor) -> bool:
     """Whether a key on the CPU spares theta's device a kernel."""
-    return theta.is_cuda and not torch.compiler.is_compiling()
+    return theta.is_cuda and not is_compiling()
 
 
 def draw_layer_key(theta: Tensor, generator: Generator | None) -> Tensor:
     """The numbers of draw_key, on the CPU where that spares a GPU the drawing."""
-    if not _takes_host_key(theta):
-        return draw_key(theta, generator=generator)
-    return _draw(_draw_host_key, theta, generator, process_rank())
+    op = _draw_host_key if _takes_host_key(theta) else _draw_key
+    return _draw(op, theta, generator, process_rank())
 
 
 def blank_key(theta: Tensor) -> Tensor:
@@ -158,6 +153,11 @@ def blank_key(theta: Tensor) -> Tensor:
 def _draw(op: OpOverload, like: Tensor, generator: Generator | None, rank: int) -> Tensor:
     if generator is None and rank == 0:
         return op(like)  # half the time: arguments by name are slow
+    if generator is not None and is_compiling():
+        raise ValueError(
+            "[aimle.draw_key] a generator cannot be used under torch.compile: draw the key outside "
+            "and pass it as key"
+        )
     return op(like, generator=generator, rank=rank)
 
 

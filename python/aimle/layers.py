@@ -11,35 +11,51 @@ What they take and return is said in ``aimle.perturbed_map``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
+from typing_extensions import Unpack
 
-from aimle._settings import check_choice, check_mask, check_theta
-from aimle.noise import Noise
-from aimle.perturbed_map import Output, PerturbedMap, Sense
-from aimle.solvers import Solver
-from aimle.targets import AdaptiveTarget, FixedTarget, Rule, Scale, Scope, Target
+from aimle._sampling import (
+    DEFAULTS,
+    AdaptiveSettings,
+    AnySolver,
+    NoiseSettings,
+    Output,
+    Sense,
+    StepSettings,
+    TargetSettings,
+)
+from aimle._settings import check_batch, check_choice, check_mask, check_theta
+from aimle.perturbed_map import PerturbedMap
+from aimle.targets import AdaptiveTarget, FixedTarget, Target
 
 
-def target_of(owner: str, target: object, **settings: Any) -> Target:
-    """The target given, or an AdaptiveTarget of the settings that are not None."""
-    given = {name: value for name, value in settings.items() if value is not None}
-    if target is None:
-        return AdaptiveTarget(**given)
+def check_target(owner: str, target: object) -> None:
+    """TypeError unless target is one of those that have a step."""
     if not isinstance(target, AdaptiveTarget | FixedTarget):
         raise TypeError(
             f"[aimle.{owner}] expected target to be an aimle.AdaptiveTarget or aimle.FixedTarget "
             f"but got {type(target).__name__}"
         )
-    if given:
+
+
+def split_target(owner: str, settings: AdaptiveSettings) -> tuple[Target, StepSettings]:
+    """The target given, or an AdaptiveTarget of its settings; and the other settings."""
+    others: dict[str, Any] = dict(settings)
+    own = {name: others.pop(name) for name in TargetSettings.__annotations__}
+    target = own.pop("target")
+    given = {name: value for name, value in own.items() if value is not None}
+    if target is None:
+        target = AdaptiveTarget(**given)
+    elif given:
         raise TypeError(
             f"[aimle.{owner}] expected target or its settings but got both target and "
             f"{', '.join(given)}: give {', '.join(given)} to the target"
         )
-    return target
+    check_target(owner, target)
+    return target, cast("StepSettings", others)
 
 
 def difference_of(solver: object, symmetric: bool | None) -> Literal["central", "forward"]:
@@ -77,59 +93,14 @@ class AIMLE(PerturbedMap):
 
     def __init__(
         self,
-        solver: Solver | Callable[..., Tensor],
+        solver: AnySolver,
         *,
-        noise: Noise | str | None = "auto",
-        nb_samples: int = 1,
         symmetric_perturbation: bool | None = None,
-        temperature: float | None = None,
-        theta_noise_temperature: float | None = None,
-        target_noise_temperature: float | None = None,
-        target: Target | None = None,
-        initial_alpha: float | None = None,
-        step: float | None = None,
-        target_norm: float | None = None,
-        decay: float | None = None,
-        scope: Scope | None = None,
-        scale: Scale | None = None,
-        rule: Rule | None = None,
-        factor: float | None = None,
-        alpha_range: tuple[float, float] | None = None,
-        momentum: float | None = None,
-        initial_gbar: float | None = None,
-        sense: Sense | None = None,
-        output: Output = "samples",
-        noise_in_eval: bool = False,
-        generator: Generator | None = None,
+        **settings: Unpack[AdaptiveSettings],
     ) -> None:
-        super().__init__(
-            solver,
-            difference=difference_of(solver, symmetric_perturbation),
-            target=target_of(
-                type(self).__name__,
-                target,
-                initial_alpha=initial_alpha,
-                step=step,
-                target_norm=target_norm,
-                decay=decay,
-                scope=scope,
-                scale=scale,
-                rule=rule,
-                factor=factor,
-                alpha_range=alpha_range,
-                momentum=momentum,
-                initial_gbar=initial_gbar,
-            ),
-            noise=noise,
-            nb_samples=nb_samples,
-            temperature=temperature,
-            theta_noise_temperature=theta_noise_temperature,
-            target_noise_temperature=target_noise_temperature,
-            sense=sense,
-            output=output,
-            noise_in_eval=noise_in_eval,
-            generator=generator,
-        )
+        target, others = split_target(type(self).__name__, settings)
+        difference = difference_of(solver, symmetric_perturbation)
+        super().__init__(solver, difference=difference, target=target, **others)
 
 
 class IMLE(PerturbedMap):
@@ -151,40 +122,21 @@ class IMLE(PerturbedMap):
 
     def __init__(
         self,
-        solver: Solver | Callable[..., Tensor],
+        solver: AnySolver,
         lambda_: float | None = None,
         *,
-        noise: Noise | str | None = "auto",
-        nb_samples: int = 1,
-        symmetric_perturbation: bool = False,
-        temperature: float | None = None,
-        theta_noise_temperature: float | None = None,
-        target_noise_temperature: float | None = None,
         target: Target | None = None,
-        sense: Sense | None = None,
-        output: Output = "samples",
-        noise_in_eval: bool = False,
-        generator: Generator | None = None,
+        symmetric_perturbation: bool = False,
+        **settings: Unpack[StepSettings],
     ) -> None:
         owner = type(self).__name__
         if lambda_ is not None and target is not None:
             raise TypeError(f"[aimle.{owner}] takes lambda_ or target but got both")
         if target is None:
             target = FixedTarget(1.0 if lambda_ is None else lambda_)
-        super().__init__(
-            solver,
-            difference=difference_of(solver, symmetric_perturbation),
-            target=target_of(owner, target),
-            noise=noise,
-            nb_samples=nb_samples,
-            temperature=temperature,
-            theta_noise_temperature=theta_noise_temperature,
-            target_noise_temperature=target_noise_temperature,
-            sense=sense,
-            output=output,
-            noise_in_eval=noise_in_eval,
-            generator=generator,
-        )
+        check_target(owner, target)
+        difference = difference_of(solver, symmetric_perturbation)
+        super().__init__(solver, difference=difference, target=target, **settings)
 
 
 class DBB(PerturbedMap):
@@ -201,7 +153,7 @@ class DBB(PerturbedMap):
 
     def __init__(
         self,
-        solver: Solver | Callable[..., Tensor],
+        solver: AnySolver,
         lambda_: float = 1.0,
         *,
         sense: Sense | None = None,
@@ -224,32 +176,9 @@ class STE(PerturbedMap):
     those of ``AIMLE``.
     """
 
-    def __init__(
-        self,
-        solver: Solver | Callable[..., Tensor],
-        *,
-        noise: Noise | str | None = "auto",
-        nb_samples: int = 1,
-        temperature: float | None = None,
-        theta_noise_temperature: float | None = None,
-        sense: Sense | None = None,
-        output: Output = "samples",
-        noise_in_eval: bool = False,
-        generator: Generator | None = None,
-    ) -> None:
-        super().__init__(
-            solver,
-            difference="straight_through",
-            target=FixedTarget(0.0),
-            noise=noise,
-            nb_samples=nb_samples,
-            temperature=temperature,
-            theta_noise_temperature=theta_noise_temperature,
-            sense=sense,
-            output=output,
-            noise_in_eval=noise_in_eval,
-            generator=generator,
-        )
+    def __init__(self, solver: AnySolver, **settings: Unpack[NoiseSettings]) -> None:
+        target = FixedTarget(0.0)
+        super().__init__(solver, difference="straight_through", target=target, **settings)
 
 
 class Identity(PerturbedMap):
@@ -261,34 +190,18 @@ class Identity(PerturbedMap):
     the unmasked entries of an instance.
     """
 
+    _defaults = DEFAULTS | {"noise": None, "output": "mean"}
+
     def __init__(
         self,
-        solver: Solver | Callable[..., Tensor],
+        solver: AnySolver,
         *,
         projection: Literal["std", "mean", "norm"] | None = "std",
-        noise: Noise | str | None = None,
-        nb_samples: int = 1,
-        temperature: float | None = None,
-        theta_noise_temperature: float | None = None,
-        sense: Sense | None = None,
-        output: Output = "mean",
-        noise_in_eval: bool = False,
-        generator: Generator | None = None,
+        **settings: Unpack[NoiseSettings],
     ) -> None:
         check_choice("Identity", "projection", projection, ("std", "mean", "norm", None))
-        super().__init__(
-            solver,
-            difference="straight_through",
-            target=FixedTarget(0.0),
-            noise=noise,
-            nb_samples=nb_samples,
-            temperature=temperature,
-            theta_noise_temperature=theta_noise_temperature,
-            sense=sense,
-            output=output,
-            noise_in_eval=noise_in_eval,
-            generator=generator,
-        )
+        target = FixedTarget(0.0)
+        super().__init__(solver, difference="straight_through", target=target, **settings)
         self.projection = projection
 
     def forward(self, theta: Tensor, *args, mask: Tensor | None = None, **kwargs) -> Tensor:
@@ -297,6 +210,7 @@ class Identity(PerturbedMap):
         if mask is not None:
             check_mask(type(self).__name__, mask, theta)
         count = getattr(self.solver, "instance_dims", theta.dim() - 1)
+        check_batch(type(self).__name__, theta, count)
         name = "none" if self.projection is None else self.projection
         projected = torch.ops.aimle.project.default(theta, name, count, mask)
         return super().forward(projected, *args, mask=mask, **kwargs)

@@ -17,30 +17,21 @@ In training mode z is sampled with noise. In eval mode it is the noise-free solu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
+from torch.compiler import is_compiling
+from typing_extensions import Unpack
 
 from aimle._defaults import noise_for, subtracted_mean, temperature_for
-from aimle._names import SettingsModule
-from aimle._settings import (
-    check_choice,
-    check_int,
-    check_positive,
-    check_tensor,
-    check_theta,
-    is_number,
-)
+from aimle._sampling import AnySolver, NoiseSettings, SamplingModule, StepSettings
+from aimle._settings import check_positive, check_tensor, check_theta, is_number
 from aimle.functional import blank_key, draw_layer_key
 from aimle.noise import Noise, SumOfGamma
-from aimle.solvers import CHECK_DEFAULT, Solver, check_solver, resolve_sense
+from aimle.solvers import CHECK_DEFAULT, Solver, resolve_sense
 from aimle.staged import CallableSolver, staged_map
 from aimle.targets import AdaptiveTarget, Target, ThresholdTarget, target_text
-
-Output = Literal["samples", "flat", "mean"]
-Sense = Literal["max", "min"]
 
 _perturbed_map = torch.ops.aimle.perturbed_map.default
 
@@ -57,27 +48,21 @@ def _check_temperature(owner: str, name: str, value: object) -> None:
         raise ValueError(f"[aimle.{owner}] expected {name} finite and >= 0 but got {value!r}")
 
 
-def one_temperature(
-    owner: str,
-    temperature: float | None,
-    theta_noise_temperature: float | None,
-    *,
-    positive: bool = False,
-) -> float | None:
+def one_temperature(owner: str, settings: NoiseSettings, *, positive: bool = False) -> float | None:
     """The scale of the noise, given by either of its two names; None if by none."""
-    check = check_positive if positive else _check_temperature
-    if temperature is not None and theta_noise_temperature is not None:
+    name, value = "temperature", settings["temperature"]
+    other = settings["theta_noise_temperature"]
+    if value is not None and other is not None:
         raise TypeError(
             f"[aimle.{owner}] expected temperature or theta_noise_temperature, two names of one "
             "setting, but got both"
         )
-    if theta_noise_temperature is not None:
-        check(owner, "theta_noise_temperature", theta_noise_temperature)
-        return float(theta_noise_temperature)
-    if temperature is None:
+    if value is None:
+        name, value = "theta_noise_temperature", other
+    if value is None:
         return None
-    check(owner, "temperature", temperature)
-    return float(temperature)
+    (check_positive if positive else _check_temperature)(owner, name, value)
+    return float(value)
 
 
 def _listed(args: tuple, kwargs: dict) -> str:
@@ -99,7 +84,7 @@ def _refuse_transforms(owner: str, solver: object) -> None:
         )
 
 
-class PerturbedMap(SettingsModule):
+class PerturbedMap(SamplingModule):
     """Perturb-and-MAP with an estimated gradient: the part that all layers share.
 
     Args:
@@ -128,47 +113,25 @@ class PerturbedMap(SettingsModule):
 
     def __init__(
         self,
-        solver: Solver | Callable[..., Tensor],
+        solver: AnySolver,
         *,
         difference: Literal["central", "forward", "straight_through", "thresholds"],
         target: Target | ThresholdTarget,
-        noise: Noise | str | None,
-        nb_samples: int = 1,
-        temperature: float | None = None,
-        theta_noise_temperature: float | None = None,
-        target_noise_temperature: float | None = None,
-        sense: Sense | None = None,
-        output: Output = "samples",
-        noise_in_eval: bool = False,
-        generator: Generator | None = None,
+        **settings: Unpack[StepSettings],
     ) -> None:
-        super().__init__()
+        super().__init__(solver, settings)
         owner = type(self).__name__
-        check_solver(owner, solver)
-        nb_samples = check_int(owner, "nb_samples", nb_samples, 1)
-        check_choice(owner, "output", output, ("samples", "flat", "mean"))
-        sense = resolve_sense(owner, solver, sense)
-        given_temperature = one_temperature(owner, temperature, theta_noise_temperature)
-        temperature = temperature_for(solver, target, given_temperature)
-        if target_noise_temperature is not None:
-            _check_temperature(owner, "target_noise_temperature", target_noise_temperature)
-        if not isinstance(generator, Generator | None):
-            raise TypeError(
-                f"[aimle.{owner}] expected generator to be a torch.Generator or None but got "
-                f"{type(generator).__name__}"
+        self.sense = resolve_sense(owner, solver, settings["sense"])
+        temperature = one_temperature(owner, settings)
+        if settings["target_noise_temperature"] is not None:
+            _check_temperature(
+                owner, "target_noise_temperature", settings["target_noise_temperature"]
             )
-
-        self.solver = solver
-        self._noise = noise_for(solver, target, noise)
+        self._noise = noise_for(solver, target, settings["noise"])
         self._noise_mean = subtracted_mean(solver, target, self._noise)
-        self.nb_samples = nb_samples
-        self.theta_noise_temperature = temperature
-        self._target_noise_temperature = target_noise_temperature
+        self.theta_noise_temperature = temperature_for(solver, target, temperature)
+        self._target_noise_temperature = settings["target_noise_temperature"]
         self.target = target
-        self.sense = sense
-        self.output = output
-        self.noise_in_eval = noise_in_eval
-        self.generator = generator
         self.difference = difference
         for name, value in self._initial_buffers().items():
             self.register_buffer(name, value, persistent=name not in ("layer_stats", "table"))
@@ -247,22 +210,20 @@ class PerturbedMap(SettingsModule):
                 Drawn from PyTorch's generator if not given. One on the CPU is read at the call: a
                 captured graph repeats it in every replay.
         """
+        compiling = is_compiling()
         check_theta(type(self).__name__, theta)
-        if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
+        if not compiling and torch._C._are_functorch_transforms_active():
             _refuse_transforms(type(self).__name__, self.solver)
         if mask is not None:
             check_tensor(type(self).__name__, "mask", mask)
-        if key is not None:
+        draws, solver, settings = self._prepare() if compiling else self._prepared()
+        if key is None:
+            key = self._draw_key(theta) if draws else blank_key(theta)
+        else:
             check_tensor(type(self).__name__, "key", key)
-            if key.is_cpu and torch.compiler.is_compiling():
+            if key.is_cpu and compiling:
                 key = key.to(theta.device)  # graphs of torch.compile want all on one device
-        noisy = self.training or self.noise_in_eval
-        if not noisy or self.noise is None:
-            key = blank_key(theta) if key is None else key
-        elif key is None:
-            key = self._draw_key(theta)
-        solver_text = getattr(self.solver, "text", None)  # cheaper than isinstance
-        if solver_text is None:
+        if solver is None:
             if k is not None:
                 raise TypeError(
                     f"[aimle.{type(self).__name__}] k is for aimle.TopK: give a callable solver "
@@ -272,24 +233,18 @@ class PerturbedMap(SettingsModule):
             minimises = getattr(self.solver, "sense", self.sense) == "min"
             fixed_size = getattr(self.solver, "fixed_size", False)
             about = CallableSolver(bool(minimises), dims, bool(fixed_size))
-            return staged_map(self, theta, key, mask, about, self._settings(noisy), args, kwargs)
+            return staged_map(self, theta, key, mask, about, settings, args, kwargs)
         if args or kwargs:
             raise TypeError(
                 f"[aimle.{type(self).__name__}] {type(self.solver).__name__} takes no extra "
                 f"arguments; only a callable solver does, but got {_listed(args, kwargs)}"
             )
         if k is not None:
-            solver_text = self.solver.text_for(type(self).__name__, k)
-            k = k if isinstance(k, Tensor) else None
-        return _perturbed_map(
-            theta,
-            key,
-            mask,
-            k,
-            self._buffers["table"],
-            *self._state(),
-            f"solver={solver_text} {self._settings(noisy)}",
-        )
+            assert isinstance(self.solver, Solver)
+            settings = self._op_settings(self.solver.text_for(type(self).__name__, k))
+        rows_k = k if isinstance(k, Tensor) else None
+        table = self._buffers["table"]
+        return _perturbed_map(theta, key, mask, rows_k, table, *self._state(), settings)
 
     def stats(self) -> dict[str, Tensor]:
         """What the last backward pass with a gradient saw, as tensors, without a host sync.
@@ -356,8 +311,33 @@ class PerturbedMap(SettingsModule):
             buffers["layer_stats"],
         ]
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        self.__dict__.pop("_kept", None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_kept"}
+
+    def _prepared(self) -> tuple[bool, str | None, str]:
+        """As by _prepare, and kept until an attribute is assigned."""
+        kept = self.__dict__.get("_kept")
+        if kept is None:
+            kept = self.__dict__["_kept"] = self._prepare()
+        return kept
+
+    def _prepare(self) -> tuple[bool, str | None, str]:
+        """Whether a call draws noise, the text of a native solver, and the settings of the op."""
+        draws = self.noisy and self._noise is not None
+        if not isinstance(self.solver, Solver):
+            return draws, None, self._settings(self.noisy)
+        return draws, self.solver.text, self._op_settings(self.solver.text)
+
+    def _op_settings(self, solver: str) -> str:
+        """All settings of the op, for this solver (aimle/torch/layer_settings.h)."""
+        return f"solver={solver} {self._settings(self.noisy)}"
+
     def _settings(self, noisy: bool) -> str:
-        """The settings of the layer ops but for the solver (aimle/torch/layer_settings.h)."""
+        """The settings of the layer ops but for the solver."""
         noise = self.noise.name if noisy and self.noise is not None else "none"
         stddev = 0.0 if self.noise is None else self.noise.stddev
         return (
@@ -372,7 +352,7 @@ class PerturbedMap(SettingsModule):
     def _draw_key(self, theta: Tensor) -> Tensor:
         if (
             self.generator is not None
-            and not torch.compiler.is_compiling()
+            and not is_compiling()
             and torch._C._current_graph_task_id() != -1  # inside a backward pass
         ):
             raise RuntimeError(

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
+from aimle._settings import check_batch
+
 if TYPE_CHECKING:
     from aimle.perturbed_map import PerturbedMap
 
@@ -64,11 +66,7 @@ def staged_map(
     kwargs: dict,
 ) -> Tensor:
     """z for a callable solver, shaped as the layer's output says."""
-    if solver.instance_dims not in range(1, theta.dim() + 1):
-        raise ValueError(
-            f"[aimle.{type(layer).__name__}] expected theta [batch, *instance] but got shape "
-            f"{tuple(theta.shape)}"
-        )
+    check_batch(type(layer).__name__, theta, solver.instance_dims)
     call = StagedCall(layer, theta, key, mask, solver, settings, args, kwargs)
     return StagedMap.apply(theta, call)
 

@@ -160,7 +160,7 @@ class AdaptiveTarget:
         name, base = "AdaptiveTarget", _DEFAULT
         if self._reference:
             name, base = "AdaptiveTarget.reference", type(self).reference()
-        elif self.scale == "theta" and self.rule == "additive":
+        elif self._is_published:
             name, base = "AdaptiveTarget.paper", type(self).paper()
         given = [
             f"{each.name}={getattr(self, each.name)!r}"
@@ -168,6 +168,11 @@ class AdaptiveTarget:
             if each.repr and getattr(self, each.name) != getattr(base, each.name)
         ]
         return f"{name}({', '.join(given)})"
+
+    @property
+    def _is_published(self) -> bool:
+        """Whether it is the paper's rule or its authors' (aimle/estimate/published.h)."""
+        return self._reference or (self.scale == "theta" and self.rule == "additive")
 
     @property
     def start(self) -> float:

@@ -109,6 +109,22 @@ def test_opcheck_of_projections(projection: str):
         opcheck(ops.project.default, (scores(4, 3, 5).requires_grad_(), projection, dims, mask))
 
 
+def test_opcheck_of_directions():
+    tree = ("spanning_tree", [4])
+    both, edges = scores(3, 12).requires_grad_(), scores(3, 6).requires_grad_()
+    mask = torch.arange(12) > 0
+    for x, solver in ((both, tree), (mask, tree), (edges, tree), (both, ("topk", [2]))):
+        opcheck(ops.undirected.default, (x, *solver))
+    for like in (both, edges):
+        opcheck(ops.directed.default, (edges, like, *tree))
+    sums = ops.undirected(both, *tree)
+    torch.testing.assert_close(sums.sum(-1), both.sum(-1))
+    assert torch.equal(ops.undirected(ops.directed(sums, both, *tree), *tree), 2 * sums)
+    assert ops.undirected(mask, *tree).tolist().count(False) == 1
+    for unchanged in (edges, torch.ones(1, dtype=torch.bool), torch.tensor(True)):
+        assert torch.equal(ops.undirected(unchanged, *tree), unchanged)
+
+
 def by_sorting(x: Tensor) -> Tensor:
     return torch.zeros_like(x).scatter(-1, x.topk(2).indices, 1.0)
 
@@ -134,6 +150,22 @@ def test_callables_have_the_gradient_of_native_solvers_in_one_graph(name: str):
         expected = gradient(native, scores(batch, 6))
         for function in (callable_, *compiled):
             torch.testing.assert_close(gradient(function, scores(batch, 6)), expected)
+
+
+@pytest.mark.parametrize("solver", [aimle.TopK(2), aimle.SpanningTree(4), by_sorting], ids=str)
+def test_one_compiled_graph_of_the_fenchel_young_loss_serves_every_size(solver):
+    def loss(theta: Tensor, target: Tensor, temperature: float = 1.0) -> Tensor:
+        settings = {"nb_samples": 3, "temperature": temperature, "key": KEY}
+        return aimle.perturbed_fenchel_young_loss(theta, target, solver, **settings)
+
+    compiled = torch.compile(loss, fullgraph=True, dynamic=True, backend="aot_eager")
+    for batch, stance in ((4, "default"), (5, "fail_on_recompile"), (9, "fail_on_recompile")):
+        theta, target = scores(batch, 12), solver(scores(batch + 1, 12)[1:])
+        expected = gradient(lambda theta, target=target: loss(theta, target), theta)
+        with torch.compiler.set_stance(stance):
+            got = gradient(lambda theta, target=target: compiled(theta, target), theta)
+        torch.testing.assert_close(got, expected)
+    torch.testing.assert_close(compiled(theta, target, 0.5), loss(theta, target, 0.5))
 
 
 def losses(layer: nn.Module, theta: Tensor) -> Tensor:

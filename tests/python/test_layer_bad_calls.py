@@ -49,6 +49,18 @@ CALLS: dict[str, Misuse] = {
         TypeError,
         ("theta", "float32, float64, bfloat16 or float16", "float8_e4m3fn"),
     ),
+    "theta without a batch, of a callable after a projection": (
+        lambda: aimle.Identity(torch.sign),
+        lambda f: f(torch.ones(5)),
+        ValueError,
+        ("Identity", "theta [batch, *instance]", "(5,)", "theta.unsqueeze(0)"),
+    ),
+    "theta without a row, after a projection": (
+        lambda: aimle.Identity(aimle.GridPath()),
+        lambda f: f(torch.ones(5)),
+        ValueError,
+        ("Identity", "theta of at least 2 dimensions", "[5]"),
+    ),
     "theta a scalar": (
         topk,
         lambda f: f(torch.tensor(1.0)),
@@ -84,7 +96,7 @@ CALLS: dict[str, Misuse] = {
         lambda: topk(solver=lambda x: x),
         lambda f: f(torch.ones(5)),
         ValueError,
-        ("theta", "[batch, *instance]", "(5,)"),
+        ("theta", "[batch, *instance]", "(5,)", "theta.unsqueeze(0)"),
     ),
     # mask
     "mask a list": (topk, lambda f: f(theta(), mask=[True]), TypeError, ("mask", "tensor", "list")),

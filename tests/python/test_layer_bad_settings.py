@@ -70,6 +70,11 @@ SETTINGS: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...]
         ("scale='noise'", "noise is None"),
     ),
     "generator": (lambda: topk(generator=3), TypeError, ("generator", "torch.Generator", "int")),
+    "generator of a sampled estimator": (
+        lambda: aimle.SFE(aimle.TopK(2), generator=3),
+        TypeError,
+        ("SFE", "generator", "torch.Generator", "int"),
+    ),
     "another kind of target": (
         lambda: setattr(topk(), "target", aimle.FixedTarget(2.0)),
         TypeError,

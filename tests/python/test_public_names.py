@@ -1,6 +1,7 @@
 """What a user sees of the package: names, help, signatures, representations, kinds of numbers."""
 
 import ast
+import dataclasses
 import importlib
 import inspect
 import subprocess
@@ -66,6 +67,50 @@ def test_signatures_spell_out_every_setting(cls: type):
     solver = aimle.Argmax() if cls in (aimle.ReinMax, aimle.GumbelSoftmax) else aimle.TopK(3)
     with pytest.raises(TypeError, match=r"unexpected keyword argument .n_samples."):
         cls(solver, n_samples=3)
+
+
+def test_signatures_show_the_default_of_every_setting():
+    def shown(cls: type) -> dict[str, object]:
+        parameters = inspect.signature(cls).parameters.values()
+        return {p.name: p.default for p in parameters if p.name != "solver"}
+
+    samples = {"nb_samples": 1, "output": "samples", "noise_in_eval": False, "generator": None}
+    temperatures = {"temperature": None, "theta_noise_temperature": None}
+    noise = {**samples, **temperatures, "noise": "auto", "sense": None}
+    step = {**noise, "target_noise_temperature": None, "target": None}
+    target = {each.name for each in dataclasses.fields(aimle.AdaptiveTarget) if each.name[0] != "_"}
+    adaptive = {**step, **dict.fromkeys(target), "symmetric_perturbation": None}
+    assert shown(aimle.AIMLE) == adaptive
+    assert shown(aimle.CovarianceAIMLE) == {**adaptive, "nb_samples": 2, "share": 0.5}
+    assert shown(aimle.IMLE) == {**step, "lambda_": None, "symmetric_perturbation": False}
+    assert shown(aimle.STE) == noise
+    own = {"projection": "std", "noise": None, "output": "mean"}
+    assert shown(aimle.Identity) == {**noise, **own}
+    own = {"order": "trapezoid", "max_weight": 20.0, "noise": aimle.Gumbel()}
+    assert shown(aimle.Thresholds) == {**noise, **own}
+    assert shown(aimle.ReinMax) == samples
+    assert shown(aimle.SFE) == {**samples, "baseline": "none"}
+    assert shown(aimle.L2X) == {**samples, "temperature": 1.0}
+    assert shown(aimle.SST) == {**samples, "temperature": 1.0, "hard": False}
+
+
+@pytest.mark.parametrize("cls", LAYERS, ids=lambda cls: cls.__name__)
+def test_the_defaults_shown_are_those_used(cls: type):
+    solver = aimle.Argmax() if cls in (aimle.ReinMax, aimle.GumbelSoftmax) else aimle.TopK(3)
+    parameters = inspect.signature(cls).parameters.values()
+    given = {p.name: p.default for p in parameters if p.name != "solver"}
+    assert repr(cls(solver, **given)) == repr(cls(solver))
+
+
+def test_the_settings_of_a_subclass_are_those_it_was_given():
+    class Mine(aimle.STE):
+        def __init__(self, solver: aimle.Solver, **settings: "Unpack[Missing]") -> None:  # noqa: F821
+            super().__init__(solver, **settings)
+            self.given = settings
+
+    assert Mine(aimle.TopK(3), nb_samples=2).given == {"nb_samples": 2}
+    with pytest.raises(TypeError, match=r"\[aimle.Mine\] .*; did you mean 'nb_samples'"):
+        Mine(aimle.TopK(3), nb_sample=2)
 
 
 @pytest.mark.parametrize("cls", LAYERS, ids=lambda cls: cls.__name__)

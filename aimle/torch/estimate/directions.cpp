@@ -14,29 +14,23 @@ at::Tensor convert(const char* op, const at::Tensor& tensor, int64_t vertices) {
       .call(tensor, vertices);
 }
 
+/// How many vertices the graph has whose directed entries x has; 0 if it has none.
+int64_t vertices_of(const at::Tensor& x, const SolverSpec& solver) {
+  const auto* tree = solver.get_if<SpanningTree>();
+  if (tree == nullptr || x.dim() == 0 || tree->vertices < 2) return 0;
+  return x.sym_size(-1) == 2 * tree->edges() ? tree->vertices : 0;
+}
+
 }  // namespace
 
-std::optional<int64_t> vertices_of(const SolverSpec& solver, const at::Tensor& theta) {
-  const auto* tree = solver.get_if<SpanningTree>();
-  if (tree == nullptr || theta.dim() == 0 || tree->vertices < 2) return std::nullopt;
-  if (theta.sym_size(-1) != 2 * tree->edges()) return std::nullopt;
-  return tree->vertices;
+at::Tensor undirected(const at::Tensor& x, const SolverSpec& solver) {
+  const int64_t vertices = vertices_of(x, solver);
+  return vertices == 0 ? x : convert("aimle::fold_directions", x, vertices);
 }
 
-at::Tensor fold(const at::Tensor& theta, std::optional<int64_t> vertices) {
-  return vertices ? convert("aimle::fold_directions", theta, *vertices) : theta;
-}
-
-LayerCall fold(const LayerCall& call, std::optional<int64_t> vertices) {
-  const bool one_for_all = !call.mask || call.mask->dim() == 0 || call.mask->sym_size(-1) == 1;
-  if (!vertices || one_for_all) return call;
-  LayerCall folded = call;
-  folded.mask = convert("aimle::fold_directions", *call.mask, *vertices);
-  return folded;
-}
-
-at::Tensor spread(const at::Tensor& z, std::optional<int64_t> vertices) {
-  return vertices ? convert("aimle::spread_directions", z, *vertices) : z;
+at::Tensor directed(const at::Tensor& z, const at::Tensor& like, const SolverSpec& solver) {
+  const int64_t vertices = vertices_of(like, solver);
+  return vertices == 0 ? z : convert("aimle::spread_directions", z, vertices);
 }
 
 }  // namespace aimle

@@ -1,24 +1,19 @@
 // Trees over directed scores as trees over their sums: both directions of an edge share its noise.
-// The layers do the same inside their ops (layer_autograd.cpp). Private to aimle/torch/estimate.
+// The layers do the same inside their ops (layer_autograd.cpp). These are also ops (ops.cpp).
 #pragma once
 
 #include <ATen/core/Tensor.h>
-
-#include <optional>
 
 #include "aimle/torch/functions.h"
 
 namespace aimle {
 
-/// How many vertices the graph has whose directed entries theta has, if it has any.
-std::optional<int64_t> vertices_of(const SolverSpec& solver, const at::Tensor& theta);
+/// theta_ij + theta_ji of every edge, if x has an entry for each direction of the solver's graph;
+/// of a mask, whether both directions are allowed. Otherwise x itself.
+at::Tensor undirected(const at::Tensor& x, const SolverSpec& solver);
 
-/// theta_ij + theta_ji of every edge; of a call's mask, whether both directions are allowed.
-/// Without vertices what is given.
-at::Tensor fold(const at::Tensor& theta, std::optional<int64_t> vertices);
-LayerCall fold(const LayerCall& call, std::optional<int64_t> vertices);
-
-/// What an edge has, written to both directions. Without vertices what is given.
-at::Tensor spread(const at::Tensor& z, std::optional<int64_t> vertices);
+/// The opposite: what an edge has in z, written to both directions, if `like` has both. Otherwise z
+/// itself.
+at::Tensor directed(const at::Tensor& z, const at::Tensor& like, const SolverSpec& solver);
 
 }  // namespace aimle

@@ -18,13 +18,12 @@ at::Tensor exact_marginal_samples(const SampleRequest& request) {
 }
 
 at::Tensor sst_samples(const SampleRequest& request) {
-  const auto vertices = vertices_of(request.solver, request.scores);
   SampleRequest folded = request;
-  folded.scores = fold(request.scores, vertices);
+  folded.scores = undirected(request.scores, request.solver);
   const at::Tensor x = perturbed(folded);
   const at::Tensor soft =
       marginals(request.solver, x.div(request.temperature), per_sample(request));
-  return spread(shown(folded, x, soft), vertices);
+  return directed(shown(folded, x, soft), request.scores, request.solver);
 }
 
 }  // namespace aimle

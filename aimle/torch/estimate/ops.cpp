@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "aimle/torch/estimate/directions.h"
 #include "aimle/torch/estimate/formulas.h"
 #include "aimle/torch/estimate/sampled.h"
 
@@ -81,6 +82,17 @@ TORCH_LIBRARY_FRAGMENT(aimle, library) {
          "(Tensor theta, Tensor target, Tensor eps, Tensor z, Tensor? mask, float tau,"
          " int instance_dims, bool clips) -> Tensor",
          fenchel_young);
+  // See directions.h.
+  define(
+      library, "undirected", "(Tensor(a) x, str solver) -> Tensor(a)",
+      +[](const at::Tensor& x, const std::string& solver) {
+        return undirected(x, aimle::solver(solver));
+      });
+  define(
+      library, "directed", "(Tensor(a) z, Tensor like, str solver) -> Tensor(a)",
+      +[](const at::Tensor& z, const at::Tensor& like, const std::string& solver) {
+        return directed(z, like, aimle::solver(solver));
+      });
   define(library, "project",
          "(Tensor theta, str projection, int instance_dims, Tensor? mask) -> Tensor",
          project_by_name);

@@ -115,6 +115,12 @@ Perturbed perturb(const at::Tensor& theta, const SolverSpec& solver,
   return {.eps = eps, .z = solve_in(options.sense.value_or(solver.sense()), solver, x, call)};
 }
 
+/// The call for a theta without directions.
+LayerCall undirected(LayerCall call, const SolverSpec& solver) {
+  if (call.mask) call.mask = undirected(*call.mask, solver);
+  return call;
+}
+
 /// Whether the solver takes costs below zero as zero.
 bool clips(const SolverSpec& solver) {
   const auto* grid = solver.get_if<GridPath>();
@@ -167,14 +173,13 @@ class Dpo final : public Estimator {
     if (!is_training() && !noise_in_eval_) {
       return solve_in(sense, solver_, given.detach(), given_call);
     }
-    const auto vertices = vertices_of(solver_, given);
-    const at::Tensor theta = fold(given, vertices);
-    const LayerCall call = fold(given_call, vertices);
+    const at::Tensor theta = undirected(given, solver_);
+    const LayerCall call = undirected(given_call, solver_);
     const auto [eps, z] = perturb(theta, solver_, perturbation_, call, generator_);
     const std::string noise = ops::word_of(perturbation_.noise.kind, ops::kNoises);
-    return spread(perturbed_mean(theta, eps, z, call.mask, noise, tau(perturbation_, solver_),
-                                 solver_.instance_dims(), leave_one_out_),
-                  vertices);
+    return directed(perturbed_mean(theta, eps, z, call.mask, noise, tau(perturbation_, solver_),
+                                   solver_.instance_dims(), leave_one_out_),
+                    given, solver_);
   }
 
  private:
@@ -202,12 +207,13 @@ at::Tensor perturbed_fenchel_young_loss(const at::Tensor& given, const at::Tenso
   check_temperature(name, options.temperature);
   const Sense sense = options.sense.value_or(solver.sense());
   check_sense_of(name, solver, sense);
-  const auto vertices = vertices_of(solver, given);
-  const at::Tensor theta = fold(given, vertices);
-  // A structure has the same in both directions, and their mean is it.
-  const at::Tensor target =
-      vertices ? fold(given_target.to(given.scalar_type()), vertices).div(2) : given_target;
-  const LayerCall call = fold(given_call, vertices);
+  const at::Tensor theta = undirected(given, solver);
+  const LayerCall call = undirected(given_call, solver);
+  at::Tensor target = given_target;
+  if (theta.sym_size(-1) != given.sym_size(-1)) {
+    // A structure has the same in both directions, and their mean is it.
+    target = undirected(given_target.to(given.scalar_type()), solver).div(2);
+  }
   const auto [eps, z] = perturb(theta, solver, options, call, std::nullopt);
   return fenchel_young(theta, target, eps, z, call.mask, tau(options, solver),
                        solver.instance_dims(), clips(solver));

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Size, Tensor
 
-from aimle._settings import check_int, check_theta
+from aimle._settings import check_batch, check_int, check_theta
 from aimle.compat.noise import BaseNoiseDistribution, as_native, is_ours
 from aimle.compat.target import (
     AdaptiveTargetDistribution,
@@ -161,11 +161,7 @@ class AuthorsMap(PerturbedMap):
     def forward(self, theta: Tensor, *args, **kwargs) -> Tensor:
         """z [B S M, *instance]. Extra arguments go to the function, as they are, in every call."""
         check_theta(type(self).__name__, theta)
-        if theta.dim() < 2:
-            raise ValueError(
-                f"[aimle.{type(self).__name__}] expected theta [batch, *instance] but got shape "
-                f"{tuple(theta.shape)}"
-            )
+        check_batch(type(self).__name__, theta, theta.dim() - 1)
         if self.layer_stats.device != theta.device:
             self.to(theta.device)
         target = self.our_target

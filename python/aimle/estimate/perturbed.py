@@ -17,13 +17,13 @@ NeurIPS 2020. Noise of density exp(-nu(eps)) makes the mean solution smooth in t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Generator, Tensor
 
 from aimle._names import SettingsModule, known_names
+from aimle._sampling import AnySolver, Sense
 from aimle._settings import (
     check_choice,
     check_int,
@@ -32,9 +32,7 @@ from aimle._settings import (
     check_tensor,
     check_theta,
 )
-from aimle.estimate.directions import fold, fold_mask, spread, vertices_of
 from aimle.functional import draw_key, sample_noise
-from aimle.layers import Sense
 from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
 from aimle.solvers import Solver, check_solver, resolve_sense
 
@@ -58,7 +56,7 @@ class DPO(SettingsModule):
 
     def __init__(
         self,
-        solver: Solver | Callable[..., Tensor],
+        solver: AnySolver,
         *,
         noise: Noise | str = Normal(),  # noqa: B008  (frozen)
         nb_samples: int = 10,
@@ -104,15 +102,16 @@ class DPO(SettingsModule):
             key = draw_key(theta, generator=self.generator)
         check_tensor("DPO", "key", key)
         key = key.to(theta.device)
-        vertices = vertices_of(self.solver, theta)
-        theta, mask = fold(theta, vertices), fold_mask(mask, vertices)
         tau = signed(self.temperature, self.sense)
+        folded, mask = _undirected(self.solver, theta, mask)
         eps, z = perturbed_solutions(
-            self.solver, self.sense, self.noise, tau, self.nb_samples, theta, mask, k, key, dims
+            self.solver, self.sense, self.noise, tau, self.nb_samples, folded, mask, k, key, dims
         )
         reduced = self.variance_reduction == "leave_one_out"
-        mean = _ops.dpo.default(theta, eps, z, mask, self.noise.name, tau, dims, reduced)
-        return spread(mean, vertices)
+        mean = _ops.dpo.default(folded, eps, z, mask, self.noise.name, tau, dims, reduced)
+        if not isinstance(self.solver, Solver):
+            return mean
+        return _ops.directed.default(mean, theta, self.solver.text)
 
     def extra_repr(self) -> str:
         return (
@@ -126,7 +125,7 @@ class DPO(SettingsModule):
 def perturbed_fenchel_young_loss(
     theta: Tensor,
     target: Tensor,
-    solver: Solver | Callable[..., Tensor],
+    solver: AnySolver,
     *,
     noise: Noise | str = Normal(),  # noqa: B008  (frozen)
     nb_samples: int = 1,
@@ -163,14 +162,13 @@ def perturbed_fenchel_young_loss(
     sense = resolve_sense("perturbed_fenchel_young_loss", solver, sense)
     dims = getattr(solver, "instance_dims", theta.dim() - 1)
     key = draw_key(theta) if key is None else key.to(theta.device)
-    vertices = vertices_of(solver, theta)
-    if vertices is not None:  # a structure has the same in both directions, and their mean is it
-        target = fold(target.to(theta.dtype), vertices) / 2
-        theta, mask = fold(theta, vertices), fold_mask(mask, vertices)
     tau = signed(temperature, sense)
-    eps, z = perturbed_solutions(solver, sense, noise, tau, nb_samples, theta, mask, k, key, dims)
+    folded, mask = _undirected(solver, theta, mask)
+    eps, z = perturbed_solutions(solver, sense, noise, tau, nb_samples, folded, mask, k, key, dims)
+    if folded.shape != theta.shape:  # a target has the same in both directions
+        target = _ops.undirected.default(target.to(theta.dtype), solver.text) / 2
     clips = getattr(solver, "negative", None) == "clip"
-    return _ops.fenchel_young.default(theta, target, eps, z, mask, tau, dims, clips)
+    return _ops.fenchel_young.default(folded, target, eps, z, mask, tau, dims, clips)
 
 
 def signed(temperature: float, sense: Sense) -> float:
@@ -185,6 +183,13 @@ def perturbed_solutions(
     eps = sample_noise(noise, theta.shape, key, instance_dims=dims, nb_samples=nb_samples)
     eps = eps.movedim(theta.dim() - dims, 0).to(theta.dtype)
     return eps, _solve(solver, sense, theta.detach() + tau * eps, mask, k, dims)
+
+
+def _undirected(solver: AnySolver, theta: Tensor, mask: Tensor | None) -> list[Any]:
+    """theta and mask as the noise sees them: trees have one entry for both directions."""
+    if not isinstance(solver, Solver):
+        return [theta, mask]
+    return [None if x is None else _ops.undirected.default(x, solver.text) for x in (theta, mask)]
 
 
 def _solve(solver, sense: Sense, x: Tensor, mask, k, dims: int) -> Tensor:

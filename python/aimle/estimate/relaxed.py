@@ -23,11 +23,12 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
+from typing_extensions import Unpack
 
+from aimle._sampling import SampleSettings
 from aimle._settings import check_positive
 from aimle.estimate.sampled import SampledEstimator
-from aimle.layers import Output
 from aimle.solvers import Argmax, Solver, TopK
 
 _ops = torch.ops.aimle
@@ -65,18 +66,9 @@ class Relaxation(SampledEstimator):
         *,
         temperature: float = 1.0,
         hard: bool = False,
-        nb_samples: int = 1,
-        output: Output = "samples",
-        noise_in_eval: bool = False,
-        generator: Generator | None = None,
+        **settings: Unpack[SampleSettings],
     ) -> None:
-        super().__init__(
-            solver,
-            nb_samples=nb_samples,
-            output=output,
-            noise_in_eval=noise_in_eval,
-            generator=generator,
-        )
+        super().__init__(solver, **settings)
         self.hard = hard
         self.register_buffer("temperature", torch.tensor(0.0))
         self.set_temperature(temperature)
@@ -126,20 +118,6 @@ class L2X(Relaxation):
     _op = _ops.l2x.default
 
     def __init__(
-        self,
-        solver: Solver,
-        *,
-        temperature: float = 1.0,
-        nb_samples: int = 1,
-        output: Output = "samples",
-        noise_in_eval: bool = False,
-        generator: Generator | None = None,
+        self, solver: Solver, *, temperature: float = 1.0, **settings: Unpack[SampleSettings]
     ) -> None:
-        super().__init__(
-            solver,
-            temperature=temperature,
-            nb_samples=nb_samples,
-            output=output,
-            noise_in_eval=noise_in_eval,
-            generator=generator,
-        )
+        super().__init__(solver, temperature=temperature, **settings)

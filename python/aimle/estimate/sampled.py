@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from torch import Generator, Tensor
+from torch import Tensor
 from torch._ops import OpOverload
+from typing_extensions import Unpack
 
-from aimle._names import SettingsModule
-from aimle._settings import check_choice, check_int, check_mask, check_tensor, check_theta
+from aimle._sampling import SampleSettings, SamplingModule
+from aimle._settings import check_mask, check_tensor, check_theta
 from aimle.functional import draw_key
-from aimle.layers import Output
-from aimle.solvers import Solver, check_solver
+from aimle.solvers import Solver
 
 
-class SampledEstimator(SettingsModule):
+class SampledEstimator(SamplingModule):
     """theta [*batch, n] -> S samples, with the shapes and modes of the layers.
 
     Args:
@@ -29,23 +29,14 @@ class SampledEstimator(SettingsModule):
         generator: draws the keys instead of PyTorch's default one.
     """
 
+    solver: Solver
     #: The solvers to which the estimator applies; None: all that have an exact distribution.
     applies_to: ClassVar[tuple[type[Solver], ...] | None] = None
     #: The op that draws the samples.
     _op: ClassVar[OpOverload]
 
-    def __init__(
-        self,
-        solver: Solver,
-        *,
-        nb_samples: int = 1,
-        output: Output = "samples",
-        noise_in_eval: bool = False,
-        generator: Generator | None = None,
-    ) -> None:
-        super().__init__()
-        owner = type(self).__name__
-        check_solver(owner, solver)
+    def __init__(self, solver: Solver, **settings: Unpack[SampleSettings]) -> None:
+        super().__init__(solver, settings)
         if self.applies_to is None:
             names = "solvers with an exact distribution, such as Argmax, TopK and SpanningTree,"
             applies = getattr(solver, "has_exact", False)
@@ -53,14 +44,9 @@ class SampledEstimator(SettingsModule):
             names = " and ".join(kind.__name__ for kind in self.applies_to)
             applies = isinstance(solver, self.applies_to)
         if not applies:
-            raise TypeError(f"[aimle.{owner}] applies to {names} but got {type(solver).__name__}")
-        nb_samples = check_int(owner, "nb_samples", nb_samples, 1)
-        check_choice(owner, "output", output, ("samples", "flat", "mean"))
-        self.solver = solver
-        self.nb_samples = nb_samples
-        self.output = output
-        self.noise_in_eval = noise_in_eval
-        self.generator = generator
+            raise TypeError(
+                f"[aimle.{type(self).__name__}] applies to {names} but got {type(solver).__name__}"
+            )
 
     def forward(
         self,
@@ -80,7 +66,7 @@ class SampledEstimator(SettingsModule):
         """
         owner = type(self).__name__
         check_theta(owner, theta)
-        structure = self.solver.text_for(owner, k)
+        solver = self.solver.text_for(owner, k)
         if mask is not None:
             check_mask(owner, mask, theta)
         if not self.noisy:
@@ -94,16 +80,11 @@ class SampledEstimator(SettingsModule):
             mask,
             k if isinstance(k, Tensor) else None,
             key,
-            structure,
+            solver,
             self.nb_samples,
             self.output,
             *self._relaxation(),
         )
-
-    @property
-    def noisy(self) -> bool:
-        """Whether a call now draws samples."""
-        return self.training or self.noise_in_eval
 
     def extra_repr(self) -> str:
         return f"{self.solver}, nb_samples={self.nb_samples}, output={self.output!r}"

@@ -20,20 +20,19 @@ It has the values of the losses and, besides their own gradients, that of theta.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
+from typing_extensions import Unpack
 
+from aimle._sampling import DEFAULTS, AdaptiveSettings, AnySolver, Output, SampleSettings
 from aimle._settings import check_choice, check_theta
 from aimle.estimate.perturbed import signed
 from aimle.estimate.sampled import SampledEstimator
-from aimle.layers import Output, Sense, difference_of, target_of
-from aimle.noise import Noise
+from aimle.layers import difference_of, split_target
 from aimle.perturbed_map import PerturbedMap
 from aimle.solvers import Solver
-from aimle.targets import Rule, Scale, Scope, Target
 
 _ops = torch.ops.aimle
 
@@ -54,24 +53,15 @@ class SFE(SampledEstimator):
         solver: Solver,
         *,
         baseline: Literal["none", "leave_one_out"] = "none",
-        nb_samples: int = 1,
-        output: Output = "samples",
-        noise_in_eval: bool = False,
-        generator: Generator | None = None,
+        **settings: Unpack[SampleSettings],
     ) -> None:
-        super().__init__(
-            solver,
-            nb_samples=nb_samples,
-            output=output,
-            noise_in_eval=noise_in_eval,
-            generator=generator,
-        )
+        super().__init__(solver, **settings)
         check_choice("SFE", "baseline", baseline, ("none", "leave_one_out"))
-        _refuse_mean("SFE", output)
-        if baseline == "leave_one_out" and nb_samples < 2:
+        _refuse_mean("SFE", self.output)
+        if baseline == "leave_one_out" and self.nb_samples < 2:
             raise ValueError(
                 f"[aimle.SFE] expected nb_samples >= 2 for baseline='leave_one_out' but got "
-                f"{nb_samples}"
+                f"{self.nb_samples}"
             )
         self.baseline = baseline
 
@@ -105,68 +95,25 @@ class CovarianceAIMLE(PerturbedMap):
     is (1 - share) times AIMLE's.
     """
 
+    _defaults = DEFAULTS | {"nb_samples": 2}
+
     def __init__(
         self,
-        solver: Solver | Callable[..., Tensor],
+        solver: AnySolver,
         *,
         share: float = 0.5,
-        noise: Noise | str | None = "auto",
-        nb_samples: int = 2,
         symmetric_perturbation: bool | None = None,
-        temperature: float | None = None,
-        theta_noise_temperature: float | None = None,
-        target_noise_temperature: float | None = None,
-        target: Target | None = None,
-        initial_alpha: float | None = None,
-        step: float | None = None,
-        target_norm: float | None = None,
-        decay: float | None = None,
-        scope: Scope | None = None,
-        scale: Scale | None = None,
-        rule: Rule | None = None,
-        factor: float | None = None,
-        alpha_range: tuple[float, float] | None = None,
-        momentum: float | None = None,
-        initial_gbar: float | None = None,
-        sense: Sense | None = None,
-        output: Output = "samples",
-        noise_in_eval: bool = False,
-        generator: Generator | None = None,
+        **settings: Unpack[AdaptiveSettings],
     ) -> None:
-        super().__init__(
-            solver,
-            difference=difference_of(solver, symmetric_perturbation),
-            target=target_of(
-                type(self).__name__,
-                target,
-                initial_alpha=initial_alpha,
-                step=step,
-                target_norm=target_norm,
-                decay=decay,
-                scope=scope,
-                scale=scale,
-                rule=rule,
-                factor=factor,
-                alpha_range=alpha_range,
-                momentum=momentum,
-                initial_gbar=initial_gbar,
-            ),
-            noise=noise,
-            nb_samples=nb_samples,
-            temperature=temperature,
-            theta_noise_temperature=theta_noise_temperature,
-            target_noise_temperature=target_noise_temperature,
-            sense=sense,
-            output=output,
-            noise_in_eval=noise_in_eval,
-            generator=generator,
-        )
-        _refuse_mean("CovarianceAIMLE", output)
+        target, others = split_target(type(self).__name__, settings)
+        difference = difference_of(solver, symmetric_perturbation)
+        super().__init__(solver, difference=difference, target=target, **others)
+        _refuse_mean("CovarianceAIMLE", self.output)
         if not 0 <= share <= 1:
             raise ValueError(f"[aimle.CovarianceAIMLE] expected 0 <= share <= 1 but got {share}")
-        if nb_samples < 2:
+        if self.nb_samples < 2:
             raise ValueError(
-                f"[aimle.CovarianceAIMLE] expected nb_samples >= 2 but got {nb_samples}"
+                f"[aimle.CovarianceAIMLE] expected nb_samples >= 2 but got {self.nb_samples}"
             )
         if self.noise is None or self.theta_noise_temperature == 0:
             raise ValueError("[aimle.CovarianceAIMLE] needs noise: all samples would be the same")

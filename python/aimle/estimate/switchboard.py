@@ -11,8 +11,7 @@ import difflib
 from collections.abc import Callable
 from typing import Any, Literal, overload
 
-from torch import Tensor
-
+from aimle._sampling import AnySolver
 from aimle.estimate.marginal import SST, ExactMarginals
 from aimle.estimate.perturbed import DPO
 from aimle.estimate.reinmax import ReinMax
@@ -22,7 +21,6 @@ from aimle.estimate.score import SFE, CovarianceAIMLE
 from aimle.estimate.thresholds import Thresholds
 from aimle.layers import AIMLE, DBB, IMLE, STE, Identity
 from aimle.perturbed_map import PerturbedMap
-from aimle.solvers import Solver
 
 #: What ``estimator`` gives: a module whose call returns a tensor.
 Estimator = PerturbedMap | SampledEstimator | DPO
@@ -70,9 +68,6 @@ _BUILDERS: dict[str, Callable[..., Estimator]] = {
 def estimators() -> tuple[str, ...]:
     """The names that ``aimle.estimator`` knows."""
     return tuple(_BUILDERS)
-
-
-AnySolver = Solver | Callable[..., Tensor]
 
 
 @overload

@@ -16,17 +16,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from torch import Generator, Tensor
+from torch import Tensor
+from typing_extensions import Unpack
 
-from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
-from aimle.perturbed_map import (
-    _ALL_STATS,
-    _THRESHOLD_STATS,
-    Output,
-    PerturbedMap,
-    Sense,
-    one_temperature,
-)
+from aimle._sampling import DEFAULTS, NoiseSettings
+from aimle.noise import Gumbel, Logistic, Normal, as_noise
+from aimle.perturbed_map import _ALL_STATS, _THRESHOLD_STATS, PerturbedMap, one_temperature
 from aimle.solvers import Solver, check_solver
 from aimle.targets import ThresholdTarget
 
@@ -46,20 +41,15 @@ class Thresholds(PerturbedMap):
     gradient, should it be asked for, the first order's.
     """
 
+    _defaults = DEFAULTS | {"noise": Gumbel()}
+
     def __init__(
         self,
         solver: Solver,
         *,
         order: Literal["trapezoid", "first"] = "trapezoid",
         max_weight: float = 20.0,
-        noise: Noise | str = Gumbel(),  # noqa: B008  (frozen)
-        nb_samples: int = 1,
-        temperature: float | None = None,
-        theta_noise_temperature: float | None = None,
-        sense: Sense | None = None,
-        output: Output = "samples",
-        noise_in_eval: bool = False,
-        generator: Generator | None = None,
+        **settings: Unpack[NoiseSettings],
     ) -> None:
         check_solver("Thresholds", solver)
         if not getattr(solver, "has_thresholds", False):
@@ -67,26 +57,15 @@ class Thresholds(PerturbedMap):
                 "[aimle.Thresholds] applies to solvers such as Argmax, TopK and SpanningTree, whose"
                 f" entries have a threshold and a partner each, but got {type(solver).__name__}"
             )
-        noise = as_noise(noise)
+        noise = as_noise(settings["noise"])
         if not isinstance(noise, Gumbel | Logistic | Normal):
             raise ValueError(
                 "[aimle.Thresholds] expected a noise with a density in closed form, Gumbel, "
                 f"Logistic or Normal, but got {noise}"
             )
-        one_temperature("Thresholds", temperature, theta_noise_temperature, positive=True)
-        super().__init__(
-            solver,
-            difference="thresholds",
-            target=ThresholdTarget(noise.name, order, max_weight),
-            noise=noise,
-            nb_samples=nb_samples,
-            temperature=temperature,
-            theta_noise_temperature=theta_noise_temperature,
-            sense=sense,
-            output=output,
-            noise_in_eval=noise_in_eval,
-            generator=generator,
-        )
+        one_temperature("Thresholds", settings, positive=True)
+        target = ThresholdTarget(noise.name, order, max_weight)
+        super().__init__(solver, difference="thresholds", target=target, **settings)
 
     def stats(self) -> dict[str, Tensor]:
         """What the last backward pass saw, as tensors on the layer's device, without a host sync.

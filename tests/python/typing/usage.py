@@ -65,6 +65,8 @@ AIMLE(aimle.TopK(3), output="sample")  # type: ignore[arg-type]
 AIMLE(aimle.TopK(3), n_samples=3)  # type: ignore[call-arg]
 AIMLE(aimle.TopK(3), target_norm=3.0, scale="noise", temperature=0.5)
 AIMLE(aimle.TopK(3), scale="noisy")  # type: ignore[arg-type]
+STE(aimle.TopK(3), target_norm=3.0)  # type: ignore[call-arg]
+aimle.SFE(aimle.TopK(3), nb_samples="3")  # type: ignore[arg-type]
 aimle.GridPath(neighbours=4)  # type: ignore[call-arg]
 aimle.Aimle(aimle.TopK(3))  # type: ignore[attr-defined]
 

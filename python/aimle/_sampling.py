@@ -1,0 +1,105 @@
+"""What all layers take, in one place: types and defaults here, meanings in ``aimle.AIMLE``.
+
+A constructor takes such settings as ``**settings: Unpack[...]``, which type checkers understand;
+``SettingsModule`` spells them out in its signature and fills in those that were not given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypedDict
+
+from torch import Generator, Tensor
+
+from aimle._names import SettingsModule
+from aimle._settings import check_choice, check_int
+from aimle.noise import Noise
+from aimle.solvers import Solver, check_solver
+from aimle.targets import Rule, Scale, Scope, Target
+
+Output = Literal["samples", "flat", "mean"]
+Sense = Literal["max", "min"]
+AnySolver = Solver | Callable[..., Tensor]
+
+
+class SampleSettings(TypedDict, total=False):
+    """Of everything that draws samples."""
+
+    nb_samples: int
+    output: Output
+    noise_in_eval: bool
+    generator: Generator | None
+
+
+class NoiseSettings(SampleSettings, total=False):
+    """Of layers that perturb theta."""
+
+    noise: Noise | str | None
+    temperature: float | None
+    theta_noise_temperature: float | None
+    sense: Sense | None
+
+
+class StepSettings(NoiseSettings, total=False):
+    """Of layers that solve again in backward."""
+
+    target_noise_temperature: float | None
+
+
+class TargetSettings(TypedDict, total=False):
+    """A target, or the settings of an AdaptiveTarget one by one."""
+
+    target: Target | None
+    initial_alpha: float | None
+    step: float | None
+    target_norm: float | None
+    decay: float | None
+    scope: Scope | None
+    scale: Scale | None
+    rule: Rule | None
+    factor: float | None
+    alpha_range: tuple[float, float] | None
+    momentum: float | None
+    initial_gbar: float | None
+
+
+class AdaptiveSettings(StepSettings, TargetSettings, total=False):
+    """Of layers whose step adapts itself."""
+
+
+#: The others are None.
+DEFAULTS: StepSettings = {
+    "nb_samples": 1,
+    "output": "samples",
+    "noise_in_eval": False,
+    "noise": "auto",
+}
+
+
+class SamplingModule(SettingsModule):
+    """A solver, and how samples of its solutions are drawn: the part that all layers share."""
+
+    _defaults = DEFAULTS
+
+    def __init__(self, solver: AnySolver, settings: SampleSettings) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        check_solver(owner, solver)
+        nb_samples = check_int(owner, "nb_samples", settings["nb_samples"], 1)
+        check_choice(owner, "output", settings["output"], ("samples", "flat", "mean"))
+        generator = settings["generator"]
+        if not isinstance(generator, Generator | None):
+            raise TypeError(
+                f"[aimle.{owner}] expected generator to be a torch.Generator or None but got "
+                f"{type(generator).__name__}"
+            )
+        self.solver = solver
+        self.nb_samples = nb_samples
+        self.output = settings["output"]
+        self.noise_in_eval = settings["noise_in_eval"]
+        self.generator = generator
+
+    @property
+    def noisy(self) -> bool:
+        """Whether a call now draws samples."""
+        return self.training or self.noise_in_eval
