@@ -40,6 +40,21 @@ struct ThresholdExample {
   double tau;
 };
 
+/// A sample of argmax or top-k, whose entries all meet the same two rivals.
+template <class T>
+struct RowSwaps {
+  Meeting in;
+  Meeting out;
+  const uint8_t* bits;  // its solution
+  const T* d;           // its gradient
+};
+
+/// A sample whose entries have a partner each.
+struct EachSwaps {
+  double* difference;  // d_j - d_m, 0 where there is no weight
+  Flag* valid;         // is there one?
+};
+
 /// Rows are laid out in groups of four entries, the last one of a row filled up: what is not an
 /// entry is neither in nor valid.
 inline constexpr int64_t kThresholdGroup = 4;
@@ -47,20 +62,13 @@ constexpr int64_t whole_groups(int64_t n) {
   return (n + kThresholdGroup - 1) / kThresholdGroup * kThresholdGroup;
 }
 
-/// The entries of rows, one row after the other.
-struct WeightRows {
-  double* u;           // (t - theta) / tau
-  double* difference;  // d_j - d_m
-  Flag* in;
-  Flag* valid;     // where not, there is no weight; u and difference are then zero
-  double* weight;  // before the cap
-};
-
-/// The groups in which an entry is in, by the place of their first entry, and room to work on them.
-struct InGroups {
-  int64_t* first;
+/// The solutions of rows, packed, one after the other. What is said of their entries stands in
+/// rows of `stride` numbers, whole groups.
+struct SolutionRows {
+  const uint8_t* bits;
   int64_t count;
-  double* scratch;
+  int64_t n;
+  int64_t stride;
 };
 
 /// What the cap took, as counts of weights and sums over entries; entry j of every sample goes to
@@ -110,27 +118,29 @@ struct ThresholdKernels {
   /// free_j: is j allowed and not infinite? Returns how many are.
   int64_t (*find_free)(const T* theta, const bool* mask, int64_t n, Flag* free);
 
-  /// in_j = bit j of a packed row, n of them and what fills up the last group. Writes the groups
-  /// that have one, counted from `place`, behind `groups`. Returns how many are set.
-  int64_t (*unpack)(const uint8_t* bits, int64_t n, Flag* in, int64_t place, InGroups& groups);
+  /// How many of n bits are set.
+  int64_t (*count_in)(const uint8_t* bits, int64_t n);
 
-  Rivals (*rivals)(const T* x, const bool* mask, const Flag* in, int64_t n);
+  /// Finds the rivals of a sample, whose bits and gradient are set, and fills its u: (t - theta) /
+  /// tau, 0 where an entry has no weight.
+  void (*meet)(const ThresholdExample<T>& example, const T* x, const bool* mask, RowSwaps<T>& swaps,
+               double* u);
 
-  /// Fills u, difference and valid of a row whose `in` is set, from its gradient d.
-  void (*meet)(const ThresholdExample<T>& example, const Meeting& in, const Meeting& out,
-               const T* d, const WeightRows& row);
+  /// The same for entries with a threshold each, which may be infinite or NaN for none; fills valid
+  /// too, and clears the differences that do not count.
+  void (*meet_each)(const ThresholdExample<T>& example, const T* threshold, const EachSwaps& swaps,
+                    double* u);
 
-  /// The same for entries with a threshold each, which may be infinite or NaN for none; difference
-  /// is set already.
-  void (*meet_each)(const ThresholdExample<T>& example, const T* threshold, const WeightRows& row);
+  /// Turns u of rows into weights before the cap; `scratch` has room for eight numbers
+  /// more. Says whether one exceeds the cap.
+  bool (*weigh)(const ThresholdTarget& target, const SolutionRows& rows, double* u,
+                double* scratch);
 
-  /// Fills the weights of rows with `entries` entries in all.
-  void (*weigh)(const ThresholdTarget& target, const WeightRows& rows, int64_t entries,
-                const InGroups& groups);
-
-  /// sum_j += factor min(w_j, max_weight) difference_j for a row.
-  void (*add)(const ThresholdTarget& target, const WeightRows& row, int64_t n,
-              CappedPartials& capped, double* sum);
+  /// sum_j += factor min(w_j, max_weight) (d_j - d_m) for a row; `exceeds` is what weigh said.
+  void (*add)(const ThresholdTarget& target, bool exceeds, const ThresholdExample<T>& example,
+              const RowSwaps<T>& swaps, const double* weight, CappedPartials& capped, double* sum);
+  void (*add_each)(const ThresholdTarget& target, bool exceeds, const EachSwaps& swaps,
+                   const double* weight, int64_t n, CappedPartials& capped, double* sum);
 
   /// Sums up the partial sums and starts them again.
   CappedTotals (*drain)(CappedPartials& capped);

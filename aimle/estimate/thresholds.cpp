@@ -47,40 +47,49 @@ class ThresholdSum {
         capacity_(std::max<int64_t>(1, kEntriesAtOnce / std::max<int64_t>(1, stride_))) {
     if (settings.noise.kind == NoiseKind::kNone) target_.order = ThresholdTarget::Order::kFirst;
     const auto all = static_cast<size_t>(capacity_ * stride_);
-    for (auto* entries : {&u_, &difference_, &weight_, &scratch_}) entries->resize(all);
-    for (auto* flags : {&in_, &valid_, &free_}) flags->resize(all);
-    in_groups_.resize(all / kThresholdGroup + 1);
+    weight_.resize(all);
+    scratch_.resize(all + 8);
+    free_.resize(all);
+    swaps_.resize(static_cast<size_t>(capacity_));
     rows_.resize(static_cast<size_t>(capacity_));
     sum_.resize(static_cast<size_t>(stride_));
     if (const auto* tree = solver.get_if<SpanningTree>()) {
       tree_ = std::make_unique<TreeThresholds<T>>(*tree);
       threshold_.resize(static_cast<size_t>(examples.n));
+      difference_.resize(all);
+      valid_.resize(all);
     }
   }
 
   int64_t capacity() const { return capacity_; }
 
-  /// Finds the weights of a batch.
+  /// Finds the weights of a batch, whose solutions lie one after the other.
   void weigh(std::span<const Sample<T>> samples) {
-    InGroups groups{.first = in_groups_.data(), .count = 0, .scratch = scratch_.data()};
     for (size_t i = 0; i < samples.size(); ++i) {
       const Sample<T>& sample = samples[i];
       Row& row = rows_[i];
       find_free(sample.example, i);
       const int64_t place = static_cast<int64_t>(i) * stride_;
       const int64_t expected = examples_.k != nullptr ? examples_.k[sample.example] : chosen_;
-      const int64_t chosen =
-          kernels_.unpack(sample.bits, examples_.n, in_.data() + place, place, groups);
-      row.solved = chosen == expected;
+      row.solved = kernels_.count_in(sample.bits, examples_.n) == expected;
+      double* u = weight_.data() + place;
       if (!row.solved) {
-        std::fill_n(u_.begin() + place, stride_, 0.0);
+        std::fill_n(u, stride_, 0.0);
       } else if (tree_) {
-        compare_in_tree(sample, row, entries(i));
+        tree_->find(sample.x, mask(sample.example), sample.bits);
+        tree_->write(sample.x, sample.d, threshold_.data(), difference_.data() + place);
+        kernels_.meet_each(example(row), threshold_.data(), each(place), u);
       } else {
-        compare_in_row(sample, row, entries(i));
+        swaps_[i].bits = sample.bits;
+        swaps_[i].d = sample.d;
+        kernels_.meet(example(row), sample.x, mask(sample.example), swaps_[i], u);
       }
     }
-    kernels_.weigh(target_, entries(0), static_cast<int64_t>(samples.size()) * stride_, groups);
+    const SolutionRows rows{.bits = samples.front().bits,
+                            .count = static_cast<int64_t>(samples.size()),
+                            .n = examples_.n,
+                            .stride = stride_};
+    exceeds_ = kernels_.weigh(target_, rows, weight_.data(), scratch_.data());
   }
 
   /// Adds sample i of the batch to its example.
@@ -89,7 +98,14 @@ class ThresholdSum {
       std::fill_n(sum_.begin(), examples_.n, std::numeric_limits<double>::quiet_NaN());
       return;
     }
-    kernels_.add(target_, entries(i), examples_.n, partials_, sum_.data());
+    const int64_t place = static_cast<int64_t>(i) * stride_;
+    const double* weight = weight_.data() + place;
+    if (tree_) {
+      kernels_.add_each(target_, exceeds_, each(place), weight, examples_.n, partials_,
+                        sum_.data());
+    } else {
+      kernels_.add(target_, exceeds_, example(rows_[i]), swaps_[i], weight, partials_, sum_.data());
+    }
     changes_.samples += 1;
   }
 
@@ -129,13 +145,8 @@ class ThresholdSum {
             .sign = sign_,
             .tau = settings_.theta_temperature};
   }
-  WeightRows entries(size_t i) {
-    const auto place = static_cast<int64_t>(i) * stride_;
-    return {.u = u_.data() + place,
-            .difference = difference_.data() + place,
-            .in = in_.data() + place,
-            .valid = valid_.data() + place,
-            .weight = weight_.data() + place};
+  EachSwaps each(int64_t place) {
+    return {.difference = difference_.data() + place, .valid = valid_.data() + place};
   }
 
   void find_free(int64_t b, size_t i) {
@@ -151,21 +162,6 @@ class ThresholdSum {
                 .solved = false};
   }
 
-  void compare_in_row(const Sample<T>& sample, const Row& row, const WeightRows& out) {
-    const Rivals rivals = kernels_.rivals(sample.x, mask(sample.example), out.in, examples_.n);
-    const auto meeting = [&](int64_t partner) -> Meeting {
-      if (partner < 0 || std::isinf(sample.x[partner])) return {};  // no noise gets there
-      return {.threshold = sample.x[partner], .gain = sample.d[partner], .met = true};
-    };
-    kernels_.meet(example(row), meeting(rivals.best_out), meeting(rivals.worst_in), sample.d, out);
-  }
-
-  void compare_in_tree(const Sample<T>& sample, const Row& row, const WeightRows& out) {
-    tree_->find(sample.x, mask(sample.example), sample.bits);
-    tree_->write(sample.x, sample.d, threshold_.data(), out.difference);
-    kernels_.meet_each(example(row), threshold_.data(), out);
-  }
-
   const EstimatorSettings& settings_;
   ThresholdTarget target_;
   const Examples<T>& examples_;
@@ -178,9 +174,11 @@ class ThresholdSum {
 
   // The batch.
   std::vector<Row> rows_;
-  std::vector<double> u_, difference_, weight_, scratch_;
-  std::vector<Flag> in_, valid_, free_;
-  std::vector<int64_t> in_groups_;
+  std::vector<RowSwaps<T>> swaps_;  // of rows
+  std::vector<double> difference_;  // of trees, with valid_
+  std::vector<double> weight_, scratch_;
+  std::vector<Flag> valid_, free_;
+  bool exceeds_ = false;  // does a weight exceed the cap?
 
   std::vector<T> threshold_;  // of a sample
 

@@ -1,0 +1,115 @@
+// Several entries of a row side by side, for the threshold kernels. Private to threshold_loops.h.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace aimle {
+namespace {
+
+/// lane(0), lane(1), ... side by side.
+template <class Vector, class Lane>
+[[gnu::always_inline]] inline Vector lanes_of(Lane lane) {
+  Vector result = {};
+  constexpr int kCount = sizeof(Vector) / sizeof(result[0]);
+  for (int i = 0; i < kCount; ++i) result[i] = lane(i);
+  return result;
+}
+
+/// kLanes entries, of which the first `count` exist; `count` is a Whole where all do.
+template <int kLanes>
+struct Lanes {
+  using Reals [[gnu::vector_size(8 * kLanes)]] = double;
+  using Flags [[gnu::vector_size(8 * kLanes)]] = int64_t;  // yes: all ones
+  struct Whole {};
+
+  [[gnu::always_inline]] static Reals reals(double x) { return Reals{} + x; }
+  [[gnu::always_inline]] static Flags flags(int64_t x) { return Flags{} + x; }
+
+  template <class T>
+  [[gnu::always_inline]] static Reals load(const T* x, Whole) {
+    using Loaded [[gnu::vector_size(sizeof(T) * kLanes)]] = T;
+    Loaded loaded;
+    __builtin_memcpy(&loaded, x, sizeof loaded);
+    return __builtin_convertvector(loaded, Reals);
+  }
+  template <class T>
+  [[gnu::always_inline]] static Reals load(const T* x, int64_t count) {
+    T padded[kLanes] = {};
+    for (int i = 0; i < kLanes - 1 && i < count; ++i) padded[i] = x[i];
+    return load(padded, Whole{});
+  }
+  [[gnu::always_inline]] static Flags load_flags(const uint64_t* x, Whole) {
+    Flags loaded;
+    __builtin_memcpy(&loaded, x, sizeof loaded);
+    return loaded;
+  }
+  [[gnu::always_inline]] static Flags load_flags(const uint64_t* x, int64_t count) {
+    uint64_t padded[kLanes] = {};
+    for (int i = 0; i < kLanes - 1 && i < count; ++i) padded[i] = x[i];
+    return load_flags(padded, Whole{});
+  }
+  [[gnu::always_inline]] static void store(Reals x, double* out) {
+    __builtin_memcpy(out, &x, sizeof x);
+  }
+
+  [[gnu::always_inline]] static void add(Reals x, double* sum) {
+    store(load(sum, Whole{}) + x, sum);
+  }
+
+  /// Which of the entries from j on, a multiple of kLanes, are in.
+  [[gnu::always_inline]] static Flags in(const uint8_t* bits, int64_t j) {
+    return has(bits[j / 8] >> j % 8);
+  }
+  /// Which of the bits are set.
+  [[gnu::always_inline]] static Flags has(int64_t bits) {
+    const auto one = lanes_of<Flags>([](int i) { return int64_t{1} << i; });
+    return (flags(bits) & one) != 0;
+  }
+
+  /// x where there is an entry, else zero.
+  template <class Vector>
+  [[gnu::always_inline]] static Vector only(Vector x, Whole) {
+    return x;
+  }
+  template <class Vector>
+  [[gnu::always_inline]] static Vector only(Vector x, int64_t count) {
+    return lanes_of<Flags>([](int i) { return i; }) < count ? x : Vector{};
+  }
+
+  [[gnu::always_inline]] static int64_t count(Flags flags) {
+    int64_t set[kLanes], total = 0;
+    __builtin_memcpy(set, &flags, sizeof set);
+    for (int i = 0; i < kLanes; ++i) total -= set[i];
+    return total;
+  }
+
+  [[gnu::always_inline]] static Reals absolute(Reals x) {
+    return (Reals)((Flags)x & ~(int64_t{1} << 63));
+  }
+};
+
+#if defined(__AVX512F__)
+inline constexpr int kWideLanes = 8;
+#else
+inline constexpr int kWideLanes = 4;
+#endif
+
+/// Calls visit(Lanes<...>{}, j, count) for all of [0, n), the last ones in groups of four.
+template <class Visit>
+[[gnu::always_inline]] inline void for_lanes(int64_t n, Visit visit) {
+  using Wide = Lanes<kWideLanes>;
+  using Group = Lanes<4>;
+  int64_t j = 0;
+  for (; j + kWideLanes <= n; j += kWideLanes) visit(Wide{}, j, typename Wide::Whole{});
+  if constexpr (kWideLanes > 4) {
+    if (j + 4 <= n) {
+      visit(Group{}, j, typename Group::Whole{});
+      j += 4;
+    }
+  }
+  if (j < n) visit(Group{}, j, n - j);
+}
+
+}  // namespace
+}  // namespace aimle

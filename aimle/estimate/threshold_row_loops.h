@@ -1,0 +1,216 @@
+// The source of the threshold kernels for argmax and top-k, included once per instruction set.
+// Private to threshold_loops.h.
+#pragma once
+
+#include <type_traits>
+
+#include "aimle/estimate/threshold_add_loops.h"
+#include "aimle/estimate/threshold_kernels.h"
+#include "aimle/estimate/threshold_lanes.h"
+
+namespace aimle {
+namespace {
+
+// ---- Rivals -------------------------------------------------------------------------------------
+
+template <class T>
+Rivals find_rivals(const T* x, const bool* mask, const uint8_t* bits, int64_t n) {
+  Rivals result;
+  for (int64_t j = 0; j < n; ++j) {
+    if (mask != nullptr && !mask[j]) continue;
+    if ((bits[j / 8] >> j % 8 & 1) != 0) {
+      if (result.worst_in < 0 || x[j] <= x[result.worst_in]) result.worst_in = j;
+    } else if (result.best_out < 0 || x[j] > x[result.best_out]) {
+      result.best_out = j;
+    }
+  }
+  return result;
+}
+
+#if defined(__AVX512F__)
+inline constexpr int kScores = 16;
+#elif defined(__AVX2__)
+inline constexpr int kScores = 8;
+#else
+inline constexpr int kScores = 4;
+#endif
+using Scores = int32_t __attribute__((vector_size(4 * kScores)));
+
+/// The scores of kScores neighbours as integers in the same order.
+[[gnu::always_inline]] inline Scores ordered_scores(const float* x) {
+  using Floats = float __attribute__((vector_size(4 * kScores)));
+  Floats loaded;
+  __builtin_memcpy(&loaded, x, sizeof loaded);
+  const auto bits = (Scores)(loaded + 0.0f);  // -0 becomes +0
+  return bits ^ ((bits >> 31) & 0x7fffffff);
+}
+
+/// The best that is out and the worst that is in, lane by lane.
+class RivalLanes {
+ public:
+  /// Entries j ... j + kScores - 1, of which `in` and `out` have a bit each.
+  [[gnu::always_inline]] void add(Scores score, int32_t j, uint32_t in, uint32_t out) {
+    const Scores at = lanes_of<Scores>([](int i) { return i; }) + j;
+    const Scores worse = has(in) & (score <= worst_), better = has(out) & (score > best_);
+    worst_ = worse ? score : worst_;
+    worst_at_ = worse ? at + 1 : worst_at_;
+    best_ = better ? score : best_;
+    best_at_ = better ? ~at : best_at_;
+  }
+
+  [[gnu::always_inline]] Rivals find() const {
+    // Half of each side by side, then half of those.
+    const Keys out = larger_keys(best_, best_at_), in = larger_keys(~worst_, worst_at_);
+    constexpr int kHalf = kKeys / 2;
+    const auto low = lanes_of<Keys>([](int i) { return i < kHalf ? i : i + kHalf; });
+    const auto high = lanes_of<Keys>([](int i) { return i < kHalf ? i + kHalf : i + kKeys; });
+    Keys both = larger(__builtin_shuffle(out, in, low), __builtin_shuffle(out, in, high));
+    if constexpr (kHalf >= 4) both = folded<2>(both);
+    if constexpr (kHalf >= 2) both = folded<1>(both);
+    return {.worst_in = static_cast<int64_t>(static_cast<uint32_t>(both[kHalf])) - 1,
+            .best_out = static_cast<int32_t>(~static_cast<uint32_t>(both[0]))};
+  }
+
+ private:
+  static constexpr int kKeys = kScores / 2;
+  using Keys = int64_t __attribute__((vector_size(8 * kKeys)));
+
+  [[gnu::always_inline]] static Scores has(uint32_t bits) {
+    const auto one = lanes_of<Scores>([](int i) { return 1 << i; });
+    return ((Scores{} + static_cast<int32_t>(bits)) & one) != 0;
+  }
+  [[gnu::always_inline]] static Keys larger(Keys a, Keys b) { return a > b ? a : b; }
+  template <int kDistance>
+  [[gnu::always_inline]] static Keys folded(Keys x) {
+    return larger(x, __builtin_shuffle(x, lanes_of<Keys>([](int i) { return i ^ kDistance; })));
+  }
+  /// Of two neighbours the larger pair of score and place, as one integer.
+  [[gnu::always_inline]] static Keys larger_keys(Scores score, Scores place) {
+    constexpr int64_t kLow = 0xffffffff;
+    const Keys even = ((Keys)score << 32) | ((Keys)place & kLow);
+    const Keys odd = ((Keys)score & ~kLow) | (((Keys)place >> 32) & kLow);
+    return larger(even, odd);
+  }
+
+  // Places are such that the larger number is wanted: of equals the last that is in, plus one, and
+  // the first that is out, inverted; 0 if there is none.
+  Scores worst_ = Scores{} + INT32_MAX, worst_at_ = {};
+  Scores best_ = Scores{} + INT32_MIN, best_at_ = {};
+};
+
+/// The same without branches, for n < 2^31 entries.
+[[gnu::always_inline]] inline Rivals find_rivals(const float* x, const uint8_t* bits, int64_t n) {
+  constexpr uint32_t kAll = (1u << kScores) - 1;
+  RivalLanes lanes;
+  int64_t j = 0;
+  for (; j + kScores <= n; j += kScores) {
+    uint32_t in = bits[j / 8] >> j % 8 & kAll;
+    if constexpr (kScores == 16) in |= uint32_t{bits[j / 8 + 1]} << 8;
+    lanes.add(ordered_scores(x + j), static_cast<int32_t>(j), in, in ^ kAll);
+  }
+  if (j == n) return lanes.find();
+  const int64_t first = n > kScores ? n - kScores : 0;
+  uint32_t in = 0;
+  for (int64_t byte = first / 8, shift = 0; 8 * byte < n; ++byte, shift += 8) {
+    in |= uint32_t{bits[byte]} << shift;
+  }
+  in = in >> first % 8 & kAll;
+  if (n > kScores) {  // some of them again, which changes nothing
+    lanes.add(ordered_scores(x + first), static_cast<int32_t>(first), in, in ^ kAll);
+  } else {
+    float rest[kScores] = {};
+    __builtin_memcpy(rest, x, static_cast<size_t>(n) * sizeof(float));
+    lanes.add(ordered_scores(rest), 0, in, ~in & ((1u << n) - 1));
+  }
+  return lanes.find();
+}
+
+// ---- One sample ---------------------------------------------------------------------------------
+
+/// Calls use(all), all being true_type where every entry has a weight.
+template <class T, class Use>
+[[gnu::always_inline]] inline void if_all_valid(const ThresholdExample<T>& example,
+                                                const RowSwaps<T>& swaps, Use use) {
+  if (example.free == nullptr && swaps.in.met && swaps.out.met) {
+    use(std::true_type{});
+  } else {
+    use(std::false_type{});
+  }
+}
+
+/// Which entries have a weight; `in` says which are in.
+template <class L, class T, class Count>
+[[gnu::always_inline]] inline typename L::Flags valid_lanes(const ThresholdExample<T>& example,
+                                                            const RowSwaps<T>& swaps,
+                                                            typename L::Flags in, int64_t j,
+                                                            Count count) {
+  const auto met = [](const Meeting& meeting) { return L::flags(-int64_t{meeting.met}); };
+  const typename L::Flags valid = in ? met(swaps.in) : met(swaps.out);
+  return example.free == nullptr ? valid : valid & L::load_flags(example.free + j, count);
+}
+
+template <class T>
+[[gnu::always_inline]] inline Rivals rivals_of(const T* x, const bool* mask, const uint8_t* bits,
+                                               int64_t n) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (mask == nullptr && n <= INT32_MAX) return find_rivals(x, bits, n);
+  }
+  return find_rivals(x, mask, bits, n);
+}
+
+template <class T>
+void meet(const ThresholdExample<T>& example, const T* x, const bool* mask, RowSwaps<T>& swaps,
+          double* u) {
+  const uint8_t* bits = swaps.bits;
+  const Rivals rivals = rivals_of(x, mask, bits, example.n);
+  const auto meeting = [&](int64_t partner) -> Meeting {
+    if (partner < 0 || __builtin_isinf(x[partner])) return {};  // no noise gets there
+    return {.threshold = x[partner], .gain = swaps.d[partner], .met = true};
+  };
+  swaps.in = meeting(rivals.best_out);
+  swaps.out = meeting(rivals.worst_in);
+
+  const double in_t = swaps.in.threshold, out_t = swaps.out.threshold;
+  const double sign = example.sign, tau = example.tau;
+  const T* theta = example.theta;
+  if_all_valid(example, swaps, [&](auto all) {
+    for_lanes(example.n, [&](auto lanes, int64_t j, auto count) {
+      using L = decltype(lanes);
+      const typename L::Flags in = L::in(bits, j);
+      const typename L::Reals t = in ? L::reals(in_t) : L::reals(out_t);
+      typename L::Reals value = t - sign * L::load(theta + j, count);
+      if (tau != 1.0) value /= tau;  // divisions take longest
+      if constexpr (!all.value) {
+        value = valid_lanes<L>(example, swaps, in, j, count) ? value : L::reals(0.0);
+      }
+      L::store(L::only(value, count), u + j);
+    });
+  });
+}
+
+template <class T>
+void add(const ThresholdTarget& target, bool capped, const ThresholdExample<T>& example,
+         const RowSwaps<T>& swaps, const double* weight, CappedPartials& partials, double* sum) {
+  const uint8_t* bits = swaps.bits;
+  const T* d = swaps.d;
+  const double in_gain = swaps.in.gain, out_gain = swaps.out.gain;
+  if_all_valid(example, swaps, [&](auto all) {
+    const auto valid = [&](auto lanes, int64_t j, auto count) {
+      using L = decltype(lanes);
+      return valid_lanes<L>(example, swaps, L::in(bits, j), j, count);
+    };
+    const auto difference = [&](auto lanes, int64_t j, auto count) {
+      using L = decltype(lanes);
+      const typename L::Flags in = L::in(bits, j);
+      const typename L::Reals gain = in ? L::reals(in_gain) : L::reals(out_gain);
+      typename L::Reals change = L::load(d + j, count) - gain;
+      if constexpr (!all.value) change = valid(lanes, j, count) ? change : L::reals(0.0);
+      return L::only(change, count);
+    };
+    add_weighted(target, capped, example.n, weight, difference, valid, partials, sum);
+    partials.weights += all.value ? example.n : count_lanes(example.n, valid);
+  });
+}
+
+}  // namespace
+}  // namespace aimle
