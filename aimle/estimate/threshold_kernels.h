@@ -76,8 +76,8 @@ struct SolutionRows {
 struct CappedPartials {
   int64_t weights = 0;
   int64_t capped = 0;
-  double mass[kSumLanes] = {};  // of w |d_j - d_m| without the cap
-  double lost[kSumLanes] = {};  // of which the cap took
+  alignas(64) double mass[kSumLanes] = {};  // of w |d_j - d_m| without the cap
+  alignas(64) double lost[kSumLanes] = {};  // of which the cap took
 };
 
 /// The same, summed.

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "aimle/base/aligned.h"
 #include "aimle/base/check.h"
 #include "aimle/estimate/block.h"
 #include "aimle/estimate/fixed_sum.h"
@@ -174,16 +175,16 @@ class ThresholdSum {
 
   // The batch.
   std::vector<Row> rows_;
-  std::vector<RowSwaps<T>> swaps_;  // of rows
-  std::vector<double> difference_;  // of trees, with valid_
-  std::vector<double> weight_, scratch_;
-  std::vector<Flag> valid_, free_;
+  std::vector<RowSwaps<T>> swaps_;    // of rows
+  AlignedVector<double> difference_;  // of trees, with valid_
+  AlignedVector<double> weight_, scratch_;
+  AlignedVector<Flag> valid_, free_;
   bool exceeds_ = false;  // does a weight exceed the cap?
 
   std::vector<T> threshold_;  // of a sample
 
   // The example.
-  std::vector<double> sum_;
+  AlignedVector<double> sum_;
   CappedPartials partials_;
 
   Changes changes_;

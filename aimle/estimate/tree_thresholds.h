@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "aimle/base/aligned.h"
 #include "aimle/estimate/threshold_kernels.h"
 #include "aimle/map/spanning_tree.h"
 
@@ -78,9 +79,9 @@ class TreeThresholds {
   };
   std::vector<Step> stack_;
   std::vector<int64_t> vertex_, up_, end_;
-  std::vector<int64_t> place_;         // of a vertex
-  std::vector<Number> above_, best_;   // the edge to the parent, and the best that could replace it
-  std::vector<Number> light_, heavy_;  // see threshold_kernels.h
+  std::vector<int64_t> place_;        // of a vertex
+  std::vector<Number> above_, best_;  // the edge to the parent, and the best that could replace it
+  AlignedVector<Number> light_, heavy_;  // see threshold_kernels.h
 };
 
 }  // namespace aimle
