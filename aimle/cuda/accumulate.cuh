@@ -14,6 +14,7 @@
 #include "aimle/cuda/report.cuh"
 #include "aimle/cuda/row.cuh"
 #include "aimle/cuda/step_sizes.h"
+#include "aimle/estimate/divide_rule.h"
 
 namespace aimle::cuda {
 
@@ -91,29 +92,6 @@ struct NumberPair {
   }
 };
 
-/// How sums become gradients.
-struct DivideRule {
-  int64_t samples;
-  int64_t gradients;
-  bool own_lambda;  // every sample is divided by its own step size
-  double factor;    // of lambda in the divisor: 2 for the central difference
-  double root;      // the divisor is divided by it: sqrt(samples) for the authors' code, else 1
-  double mean;      // the divisor is multiplied by it: samples for the mean, else 1
-  double sign;
-};
-
-inline DivideRule divide_rule(const EstimatorSettings& settings) {
-  const auto* target = std::get_if<AdaptiveTarget>(&settings.target);
-  const auto samples = static_cast<double>(settings.samples);
-  return {.samples = settings.samples,
-          .gradients = gradient_rows(settings),
-          .own_lambda = steps_by_sample(settings),
-          .factor = settings.difference == Difference::kCentral ? 2.0 : 1.0,
-          .root = target != nullptr && target->reference ? std::sqrt(samples) : 1.0,
-          .mean = settings.output == Output::kMean ? samples : 1.0,
-          .sign = settings.sense == Sense::kMin ? -1.0 : 1.0};
-}
-
 /// The changes of entries 4q ... 4q + 3 over the rows of an example, each divided by its step size
 /// if it has one of its own; NaN if a step size or a solution is missing.
 template <class Pair>
@@ -121,7 +99,7 @@ __device__ __forceinline__ void sum_of_changes(const Pair& pair, const DivideRul
                                                const double* steps, int64_t first_row, int64_t q,
                                                double (&sum)[4]) {
   const int64_t samples = rule.samples;
-  const auto step_of = [&](int64_t s) { return steps[rule.gradients == 1 ? 0 : s]; };
+  const auto step_of = [&](int64_t s) { return steps[rule.row(s)]; };
   if constexpr (Pair::kIntegers) {
     if (!rule.own_lambda) {  // exact in any order, and without branches all loads are under way
       constexpr int64_t kFit = 255;  // counts that fit a byte
@@ -152,19 +130,11 @@ __device__ __forceinline__ void sum_of_changes(const Pair& pair, const DivideRul
 #pragma unroll
   for (int c = 0; c < 4; ++c) sum[c] = 0.0;
   for (int64_t s = 0; s < samples; ++s) {
-    const double step = step_of(s), factor = step > 0.0 ? 1.0 / step : 0.0;
+    const double step = step_of(s), factor = rule.factor(step);
     double change[4];
     pair.changes(first_row + s, q, change);
 #pragma unroll
-    for (int c = 0; c < 4; ++c) {
-      if (isnan(step)) {  // whatever the solver made of it
-        sum[c] = step;
-      } else if (!rule.own_lambda) {
-        sum[c] += change[c];
-      } else {
-        sum[c] += change[c] * factor;
-      }
-    }
+    for (int c = 0; c < 4; ++c) sum[c] = rule.added(sum[c], change[c], step, factor);
   }
 }
 
@@ -203,19 +173,15 @@ __device__ __forceinline__ void divide_changes(const DeviceExamples<T>& examples
     load_quad(examples.theta + b * n, q, n, aligned, theta);
     double sum[4];
     sum_of_changes(pair, rule, steps, b * rule.samples, q, sum);
-    double divisor = rule.factor * steps[rule.gradients];
-    if (rule.root != 1.0) divisor /= rule.root;
-    divisor *= rule.mean;
+    const double divisor = rule.divisor(steps[rule.gradients]);
     T result[4];
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
       const bool free = 4 * q + c < n && (examples.mask == nullptr || examples.mask[first + c]) &&
                         !is_infinite(theta[c]);
-      // At lambda = 0 both solutions are the same; a NaN still passes.
-      const double g = !free ? 0.0 : divisor > 0.0 ? rule.sign * sum[c] / divisor : sum[c] * 0.0;
+      const double g = rule.gradient(sum[c], divisor, free);
       result[c] = static_cast<T>(g);
-      seen.zeros += free && g == 0.0;
-      seen.entries += free;
+      count_entry(g, free, seen);
     }
     store_quad(dtheta + first, n - 4 * q, aligned, result);
   }
@@ -233,7 +199,7 @@ __device__ __forceinline__ void count_changes(const DeviceExamples<T>& examples,
   const int lane = static_cast<int>(thread % lanes);
   for (int64_t row = thread / lanes; row < examples.count * rule.samples; row += threads / lanes) {
     const Split place = split(row, rule.samples);
-    const int64_t g = gradients == 1 ? 0 : place.rest;
+    const int64_t g = rule.row(place.rest);
     const bool counts = counted[place.quotient * gradients + g] != 0;
     if (!counts | isnan(lambda[place.quotient * (gradients + 2) + g])) continue;
     long long nonzeros = pair.nonzeros(row, n, lane, lanes);
@@ -242,10 +208,7 @@ __device__ __forceinline__ void count_changes(const DeviceExamples<T>& examples,
                      ? -1
                      : Group<32>::reduce(nonzeros, [](long long x, long long y) { return x + y; });
     }
-    if (lane != 0 || nonzeros < 0) continue;
-    seen.nonzeros += nonzeros;
-    seen.changed += nonzeros > 0;
-    seen.samples += 1;
+    if (lane == 0) count_change(nonzeros, seen);
   }
 }
 

@@ -39,48 +39,38 @@ __device__ RowNorm example_norms(const StepRule& rule, const DeviceExamples<T>& 
 
 template <class T>
 __global__ void batch_sums_kernel(const __grid_constant__ DeviceExamples<T> examples, const T* dy,
-                                  int64_t rows, const __grid_constant__ StepRule rule,
+                                  int64_t rows, const __grid_constant__ DeviceStepRule rule,
                                   double* lambda, BatchSums sums) {
   for (int64_t b = blockIdx.x; b < examples.count; b += gridDim.x) {
     double* d = lambda + b * (rows + 2);
     const RowNorm theta = example_norms(rule, examples, b, dy, rows, d);
     if (threadIdx.x >= 32) continue;
-    const bool chooses = can_change(rule, examples, b, theta.entries);
-    const bool ok = isfinite(theta.norm);  // if not, its own gradient will be NaN
-    const double squares = warp_fixed_sum(rows, [&](int64_t s) {
-      const double length = d[s];
-      return isfinite(length) ? length * length : 0.0;
-    });
+    const double squares = warp_fixed_sum(rows, [&](int64_t s) { return finite_square(d[s]); });
     if (threadIdx.x == 0) {
-      sums.theta[b] = ok ? theta.norm * theta.norm : 0.0;
-      sums.entries[b] = ok ? theta.entries : 0.0;
-      sums.dy[b] = ok && chooses ? squares : 0.0;
+      const BatchTerms terms = batch_terms(norms_of(rule, examples, b, theta), squares);
+      sums.theta[b] = terms.theta;
+      sums.entries[b] = terms.entries;
+      sums.dy[b] = terms.gradient;
     }
   }
 }
 
-__global__ void batch_lambda_kernel(const __grid_constant__ StepRule rule, int64_t examples,
+__global__ void batch_lambda_kernel(const __grid_constant__ DeviceStepRule rule, int64_t examples,
                                     int64_t rows, BatchSums sums) {
-  const double gradient = block_fixed_total(
-      examples, [&](int64_t b) { return sums.dy[b]; }, sums.scratch);
-  double squares = block_fixed_total(
-      examples, [&](int64_t b) { return sums.theta[b]; }, sums.scratch);
-  if (rule.scale != AdaptiveTarget::Scale::kTheta) {
-    const double entries = block_fixed_total(
-        examples, [&](int64_t b) { return sums.entries[b]; }, sums.scratch);
-    const double scale = step_scale(rule.scale, __dsqrt_rn(squares), rule.sigma, entries);
-    squares = scale * scale;
-  }
+  const auto total = [&](const double* terms) {
+    return block_fixed_total(
+        examples, [=](int64_t b) { return terms[b]; }, sums.scratch);
+  };
+  BatchTerms terms{.theta = total(sums.theta), .gradient = total(sums.dy)};
+  if (rule.scale != AdaptiveTarget::Scale::kTheta) terms.entries = total(sums.entries);
   if (threadIdx.x != 0) return;
-  *sums.lambda = gradient > 0.0
-                     ? alpha_of(rule) * __dsqrt_rn(static_cast<double>(rows) * squares / gradient)
-                     : 0.0;
+  *sums.lambda = batch_step(rule, terms, static_cast<double>(rows), alpha_of(rule));
 }
 
 /// A block per example, a warp per row.
 template <class T>
 __global__ void step_sizes_kernel(const __grid_constant__ DeviceExamples<T> examples, const T* dy,
-                                  int64_t rows, const __grid_constant__ StepRule rule,
+                                  int64_t rows, const __grid_constant__ DeviceStepRule rule,
                                   const double* batch_lambda_at, double* lambda, uint8_t* counted,
                                   unsigned* done) {
   if (done != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *done = 0;
@@ -90,10 +80,9 @@ __global__ void step_sizes_kernel(const __grid_constant__ DeviceExamples<T> exam
     double* row = lambda + b * (rows + 2);
     const RowNorm theta = example_norms(rule, examples, b, dy, rows, row);
     if (threadIdx.x < 32) {
-      const bool chooses = can_change(rule, examples, b, theta.entries);
-      const auto d = [=](int64_t s) { return row[s]; };
-      set_steps<AsWarp>(rule, theta, chooses, rows, alpha, batch_lambda, d, row,
-                        counted + b * rows);
+      write_steps<AsWarp>(
+          rule, norms_of(rule, examples, b, theta), rows, alpha, batch_lambda,
+          [=](int64_t s) { return row[s]; }, row, counted + b * rows);
     }
   }
 }
@@ -104,7 +93,7 @@ constexpr int kShortThreads = 128, kShortQuads = 8;
 template <class T>
 __global__ void __launch_bounds__(kShortThreads)
     short_step_sizes_kernel(const __grid_constant__ DeviceExamples<T> examples, const T* dy,
-                            int rows, int per_block, const __grid_constant__ StepRule rule,
+                            int rows, int per_block, const __grid_constant__ DeviceStepRule rule,
                             double* lambda, uint8_t* counted, unsigned* done) {
   if (done != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *done = 0;
   const double alpha = alpha_of(rule);
@@ -129,7 +118,7 @@ void step_sizes(const EstimatorSettings& settings, const SolutionSize& size,
                 double* lambda, uint8_t* counted, unsigned* done, const Context& context) {
   const int64_t count = examples.count, rows = gradient_rows(settings);
   if (count == 0) return;
-  const StepRule rule = step_rule(settings, size, alpha);
+  const DeviceStepRule rule = step_rule(settings, size, alpha);
   const auto threads = static_cast<unsigned>(32 * std::clamp<int64_t>(rows + 1, 1, 8));
   const unsigned blocks = blocks_for(count, 1);
   if (examples.n <= 4 * kShortQuads && rows < kShortThreads && !rule.of_batch()) {

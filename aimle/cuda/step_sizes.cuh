@@ -1,5 +1,5 @@
-// The step sizes of an example, by the threads of a block: norms first, then the rule. The formulas
-// are those of aimle/estimate/step_size.h.
+// The step sizes of an example, by the threads of a block: norms first, then the rule of
+// aimle/estimate/step_rule.h.
 #pragma once
 
 #include "aimle/cuda/row.cuh"
@@ -9,58 +9,21 @@
 
 namespace aimle::cuda {
 
-/// The target, without what the device has no use for.
-struct StepRule {
-  bool adaptive = false;
-  double fixed = 0.0;
-  AdaptiveTarget::Scope scope = AdaptiveTarget::Scope::kExample;
-  AdaptiveTarget::Scale scale = AdaptiveTarget::Scale::kTheta;
-  bool zeros_count = false;
-  double sigma = 0.0;
-  bool by_sample = false;    // has every sample a step of its own?
-  bool sees_choice = false;  // are norms restricted to what a solution can see?
-  bool centred = false;      // and free of the mean?
-  SolutionSize size;
+/// The rule, and where its alpha is.
+struct DeviceStepRule : StepRule {
   AlphaSource alpha;
-
-  /// Is one step size shared by the whole batch?
-  __host__ __device__ bool of_batch() const {
-    return adaptive && scope == AdaptiveTarget::Scope::kBatch;
-  }
 };
 
-inline StepRule step_rule(const EstimatorSettings& settings, const SolutionSize& size,
-                          const AlphaSource& alpha) {
-  if (const auto* fixed = std::get_if<FixedTarget>(&settings.target)) {
-    return {.fixed = fixed->lambda};
-  }
-  const auto& target = std::get<AdaptiveTarget>(settings.target);
-  return {.adaptive = true,
-          .scope = target.scope,
-          .scale = target.scale,
-          .zeros_count = target.reference && target.scope == AdaptiveTarget::Scope::kBatch,
-          .sigma = settings.noise_stddev * settings.target_temperature,
-          .by_sample = steps_by_sample(settings),
-          .sees_choice = target.scale != AdaptiveTarget::Scale::kTheta,
-          .centred = norms_are_centred(target, size),
-          .size = size,
-          .alpha = alpha};
+inline DeviceStepRule step_rule(const EstimatorSettings& settings, const SolutionSize& size,
+                                const AlphaSource& alpha) {
+  return {aimle::step_rule(settings, size), alpha};
 }
 
 /// The alpha of this pass; 0 if the step is fixed.
-__device__ __forceinline__ double alpha_of(const StepRule& rule) {
+__device__ __forceinline__ double alpha_of(const DeviceStepRule& rule) {
   if (!rule.adaptive) return 0.0;
   const AlphaSource& from = rule.alpha;
   return from.probe > 0.0 && *from.updates % kReachPeriod == 0 ? from.probe : *from.alpha;
-}
-
-/// Can the solution of an example change, given how many of its entries can move?
-template <class T>
-__device__ __forceinline__ bool can_change(const StepRule& rule, const DeviceExamples<T>& examples,
-                                           int64_t b, double entries) {
-  const bool of_row = examples.k != nullptr && rule.size.fixed;
-  return !rule.sees_choice ||
-         has_choice(of_row ? examples.k[b] : rule.size.ones, static_cast<int64_t>(entries));
 }
 
 // ---- Norms --------------------------------------------------------------------------------------
@@ -70,6 +33,16 @@ struct RowNorm {
   double norm;
   double entries;
 };
+
+/// The norms of example b, given theta's.
+template <class T>
+__device__ __forceinline__ ExampleNorms norms_of(const StepRule& rule,
+                                                 const DeviceExamples<T>& examples, int64_t b,
+                                                 const RowNorm& theta) {
+  const auto entries = static_cast<int64_t>(theta.entries);
+  const int64_t* k = examples.k == nullptr ? nullptr : examples.k + b;
+  return {.theta = theta.norm, .entries = entries, .can_change = rule.can_change(k, entries)};
+}
 
 /// The norm of row x of example b, by the calling warp.
 template <class T>
@@ -208,57 +181,16 @@ struct AsThread {
   }
 };
 
-/// From the norms d(s) to `row` [rows + 2], the step sizes, and `counted` [rows]. d may read row.
-/// `chooses`: the example has more than one solution.
+/// From the norms d(s) to `row` [rows + 2], the step sizes and what the example shares, and
+/// `counted` [rows]. d may read row.
 template <class As, class Norm>
-__device__ __forceinline__ void set_steps(const StepRule& rule, const RowNorm& theta, bool chooses,
-                                          int64_t rows, double alpha, double batch_lambda, Norm d,
-                                          double* row, uint8_t* counted) {
-  const double nan = __longlong_as_double(0x7ff8000000000000ll);
-  const auto norm = [&](int64_t s) {
-    const double length = isfinite(theta.norm) ? d(s) : nan;
-    return !chooses && isfinite(length) ? 0.0 : length;
-  };
-  const auto counts = [&](double d) { return isfinite(d) && (d > 0.0 || rule.zeros_count); };
-  double largest = 0.0;
-  int any = 0;
-  for (int64_t s = As::first(); s < rows; s += As::kStride) {
-    const double length = norm(s);
-    const bool is_counted = counts(length);
-    counted[s] = is_counted;
-    any += is_counted;
-    if (is_counted && length > largest) largest = length;
-  }
-  any = As::sum(any);
-
-  double shared = rule.fixed, size = 0.0;
-  if (rule.of_batch()) {
-    shared = batch_lambda;
-  } else if (rule.adaptive) {
-    largest = As::max(largest);
-    size = step_scale(rule.scale, theta.norm, rule.sigma, theta.entries);
-    const auto in_mean = [&](double d) { return counts(d) && d >= kSmallGradient * largest; };
-    int used = 0;
-    for (int64_t s = As::first(); s < rows; s += As::kStride) used += in_mean(norm(s));
-    used = As::sum(used);
-    const double sum = As::fixed_sum(rows, [&](int64_t s) {
-      const double length = norm(s);
-      return in_mean(length) ? size / length : 0.0;
-    });
-    shared = used > 0 ? alpha * (sum / static_cast<double>(used)) : 0.0;
-  }
-  const bool own = rule.by_sample;
-  for (int64_t s = As::first(); s < rows; s += As::kStride) {
-    const double length = norm(s);
-    double step = isfinite(length) ? shared : nan;
-    if (own && isfinite(length)) step = counts(length) ? alpha * (size / length) : 0.0;
-    if (own && !isfinite(step)) step = nan;
-    row[s] = step;
-  }
-  if (As::first() == 0) {
-    row[rows] = own ? 1.0 : shared;  // own: each sample's difference is divided by its own
-    row[rows + 1] = any > 0 ? shared : nan;
-  }
+__device__ __forceinline__ void write_steps(const StepRule& rule, const ExampleNorms& norms,
+                                            int64_t rows, double alpha, double batch_lambda, Norm d,
+                                            double* row, uint8_t* counted) {
+  const SharedStep shared = set_steps<As>(rule, norms, rows, alpha, batch_lambda, d, row, counted);
+  if (As::first() != 0) return;
+  row[rows] = shared.lambda;
+  row[rows + 1] = shared.reported;
 }
 
 /// From norms_by_block to the step sizes of `count` examples from `first` on, lambda
@@ -272,10 +204,10 @@ __device__ __forceinline__ void steps_by_block(const StepRule& rule,
                                                uint8_t* counted) {
   const auto set = [&](auto as, int i) {
     const RowNorm* mine = norms + i * (rows + 1);
-    const bool chooses = can_change(rule, examples, first + i, mine[rows].entries);
-    set_steps<decltype(as)>(
-        rule, mine[rows], chooses, rows, alpha, 0.0, [=](int64_t s) { return mine[s].norm; },
-        lambda + static_cast<int64_t>(i) * (rows + 2), counted + static_cast<int64_t>(i) * rows);
+    write_steps<decltype(as)>(
+        rule, norms_of(rule, examples, first + i, mine[rows]), rows, alpha, 0.0,
+        [=](int64_t s) { return mine[s].norm; }, lambda + static_cast<int64_t>(i) * (rows + 2),
+        counted + static_cast<int64_t>(i) * rows);
   };
   const auto rank = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
   if (rows <= AsThread::kRows) {

@@ -12,7 +12,7 @@ namespace aimle::cuda {
 template <class T>
 struct WholeTask {
   RowSource<T> rows;
-  StepRule step;
+  DeviceStepRule step;
   DivideRule divide;
   const uint8_t* left;
   T* dtheta;

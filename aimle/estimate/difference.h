@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "aimle/estimate/controller.h"
+#include "aimle/estimate/divide_rule.h"
 #include "aimle/estimate/row_kernels.h"
 #include "aimle/estimate/settings.h"
 #include "aimle/estimate/step_size.h"
@@ -31,17 +32,9 @@ class DifferenceSum {
   const Changes& changes() const { return changes_; }
 
  private:
-  const EstimatorSettings& settings_;
+  DivideRule rule_;
   const Examples<T>& examples_;
   const RowKernels<T>& kernels_;
-  double divisor(const ExampleStep& step) const;
-  void count(int64_t nonzeros);
-
-  bool own_lambda_;  // every sample is divided by its own step size
-  double sign_;
-  double sides_;     // 2 for the central difference
-  double root_;      // sqrt(S) where the reference divides by it
-  double averaged_;  // S where the samples' differences are averaged
   std::vector<double> sum_;
   Changes changes_;
 };

@@ -135,7 +135,7 @@ BackwardReport difference_backward(const EstimatorSettings& settings, const Solv
         ExampleStep& step = step_of(i);
         if (rows.sample(i) == 0) {
           sizes.compute(b, window, step);
-          report.set_lambda(b, step.reported);
+          report.set_lambda(b, step.shared.reported);
         }
         at_once = at_once && step.all_free;
         step_rows[static_cast<size_t>(i)] = {.theta = examples.theta + b * n,

@@ -44,8 +44,8 @@ struct RowKernels {
   int64_t (*add_scaled_difference)(const T* left, const T* right, double factor, int64_t n,
                                    double* sum);
 
-  /// out_j = scale * sum_j / divisor, sum_j = 0; returns how many of the results are zero.
-  int64_t (*divide)(double* sum, double scale, double divisor, int64_t n, T* out);
+  /// out_j = sign sum_j / divisor, sum_j = 0; returns how many of the results are zero.
+  int64_t (*divide)(double* sum, double sign, double divisor, int64_t n, T* out);
 
   /// out_j = (left_j - right_j) factor; returns how many of the differences are not zero, -1 if one
   /// is NaN.

@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "aimle/estimate/divide_rule.h"
 #include "aimle/estimate/fixed_sum.h"
 #include "aimle/estimate/row_kernels.h"
 #include "aimle/estimate/step_rule.h"
@@ -215,7 +216,7 @@ int64_t add_scaled_difference(const T* __restrict left, const T* __restrict righ
       const T change = left[j] - right[j];
       found += change != T(0);
       unknown += change != change;
-      sum[j] += static_cast<double>(change) * factor;
+      sum[j] = DivideRule::scaled(sum[j], static_cast<double>(change), factor);
     }
     nonzeros += found;
     nans += unknown;
@@ -224,10 +225,10 @@ int64_t add_scaled_difference(const T* __restrict left, const T* __restrict righ
 }
 
 template <class T>
-int64_t divide(double* __restrict sum, double scale, double divisor, int64_t n, T* __restrict out) {
+int64_t divide(double* __restrict sum, double sign, double divisor, int64_t n, T* __restrict out) {
   int64_t zeros = 0;
   for (int64_t j = 0; j < n; ++j) {
-    const double g = scale * sum[j] / divisor;
+    const double g = DivideRule::quotient(sign, sum[j], divisor);
     out[j] = static_cast<T>(g);
     zeros += g == 0.0;
     sum[j] = 0.0;

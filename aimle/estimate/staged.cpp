@@ -37,8 +37,8 @@ void step(const EstimatorSettings& settings, const CallableSolver& solver,
       sizes.compute(b, window, step);
       double* row = lambda + b * (gradients + 2);
       std::copy(step.sample.begin(), step.sample.end(), row);
-      row[gradients] = step.lambda;
-      row[gradients + 1] = step.reported;
+      row[gradients] = step.shared.lambda;
+      row[gradients + 1] = step.shared.reported;
       std::copy(step.counted.begin(), step.counted.end(), counted + b * gradients);
     }
     Block<T> block(settings, examples, (end - begin) * settings.samples);
@@ -72,10 +72,10 @@ BackwardReport difference(const EstimatorSettings& settings, const Examples<T>& 
     for (int64_t b = begin; b < end; ++b) {
       const double* row = lambda + b * (gradients + 2);
       step.sample.assign(row, row + gradients);
-      step.lambda = row[gradients];
-      step.reported = row[gradients + 1];
+      step.shared.lambda = row[gradients];
+      step.shared.reported = row[gradients + 1];
       step.counted.assign(counted + b * gradients, counted + (b + 1) * gradients);
-      report.set_lambda(b, step.reported);
+      report.set_lambda(b, step.shared.reported);
       for (int64_t s = 0; s < samples; ++s) {
         const int64_t at = (b * samples + s) * n;
         sum.add(step, s, z_left + at, z_right + at);

@@ -31,9 +31,10 @@ namespace aimle {
 template <class V>
 class PerSample {
  public:
-  void resize(size_t size) {
+  V* resize(size_t size) {
     size_ = size;
     if (size > 1 && many_.size() < size) many_.resize(size);
+    return begin();
   }
   void assign(const V* first, const V* last) {
     resize(static_cast<size_t>(last - first));
@@ -54,8 +55,7 @@ class PerSample {
 
 /// The step sizes of one example.
 struct ExampleStep {
-  double lambda = 0.0;         // what the example's difference is divided by (before the factor 2)
-  double reported = 0.0;       // mean over its samples; NaN if none had a gradient
+  SharedStep shared;
   PerSample<double> sample;    // [S] (kMean: [1]), NaN where d or theta is not finite
   PerSample<uint8_t> counted;  // [S] (kMean: [1]), 1 where d is finite and not zero
   bool all_free = true;        // no entry is masked or infinite
@@ -86,22 +86,18 @@ class StepSizes {
 
  private:
   struct Norms {
-    double theta = 0.0;
-    int64_t free = 0;  // entries that can move
+    ExampleNorms example;
     bool all_free = true;
   };
-  /// Norms of theta_b and, into d, of the gradient rows of example b.
+  /// Norms of example b and, into d, of its gradient rows.
   Norms norms(int64_t b, NormWindow& window, PerSample<double>& d) const;
   double norm_of_free(int64_t b, int64_t free, const T* x) const;
   void move_to(int64_t b, NormWindow& window) const;
 
-  const EstimatorSettings& settings_;
-  SolutionSize size_;
+  StepRule rule_;
   const Examples<T>& examples_;
   GradientRows<T> dy_;
   void (*row_norms_)(const T* x, int64_t rows, int64_t n, double* out);
-  bool sees_choice_ = false;  // are norms restricted to what a solution can see?
-  bool centred_ = false;      // and free of the mean?
   double alpha_;
   int64_t rows_;
   double batch_lambda_ = 0.0;
