@@ -101,6 +101,13 @@ template <class Number>
 [[gnu::always_inline]] inline uint32_t edge_of(Number number) {
   return ~static_cast<uint32_t>(number);
 }
+template <class T>
+[[gnu::always_inline]] inline T weight_of(EdgeNumber<T> number) {
+  using Bits = std::conditional_t<std::is_same_v<T, float>, int32_t, int64_t>;
+  constexpr int kSign = 8 * sizeof(Bits) - 1;
+  const auto ordered = static_cast<Bits>(number >> 32);
+  return __builtin_bit_cast(T, ordered ^ ((ordered >> kSign) & ~(Bits{1} << kSign)));
+}
 
 /// A walk over a tree that finishes a branch before the next, so that what lies below a place is
 /// [it, end[it]). Rows by vertex are `stride` long, a multiple of 8.
@@ -126,10 +133,15 @@ struct ThresholdKernels {
   void (*meet)(const ThresholdExample<T>& example, const T* x, const bool* mask, RowSwaps<T>& swaps,
                double* u);
 
-  /// The same for entries with a threshold each, which may be infinite or NaN for none; fills valid
-  /// too, and clears the differences that do not count.
+  /// The same for entries with a threshold each, which may be infinite or NaN for none, and whose
+  /// differences are set; clears those that do not count.
   void (*meet_each)(const ThresholdExample<T>& example, const T* threshold, const EachSwaps& swaps,
                     double* u);
+
+  /// The same where the difference is that of entry and partner; any partner serves where there is
+  /// none.
+  void (*meet_partners)(const ThresholdExample<T>& example, const T* threshold, const T* d,
+                        const uint32_t* partner, const EachSwaps& swaps, double* u);
 
   /// Turns u of rows into weights before the cap; `scratch` has room for eight numbers
   /// more. Says whether one exceeds the cap.
@@ -156,8 +168,8 @@ struct ThresholdKernels {
   /// out[v, w] = out[w, v] = the number of their edge; kNoEdge for v = w.
   void (*spread_edges)(const TreeWalk& tree, const EdgeNumber<T>* number, EdgeNumber<T>* out);
 
-  /// out = the indices of the edges that stand at [v, w], v < w, one after the other.
-  void (*read_edges)(const TreeWalk& tree, const EdgeNumber<T>* number, uint32_t* out);
+  /// The indices and weights of the edges that stand at [v, w], v < w, one after the other.
+  void (*read_edges)(const TreeWalk& tree, const EdgeNumber<T>* number, uint32_t* edge, T* weight);
 
   /// light[v, w] = the lightest edge on the path between two vertices; above[a] is the edge from
   /// place a to its parent.

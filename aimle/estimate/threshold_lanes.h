@@ -1,6 +1,10 @@
 // Several entries of a row side by side, for the threshold kernels. Private to threshold_loops.h.
 #pragma once
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #include <cstdint>
 #include <type_traits>
 
@@ -48,6 +52,26 @@ struct Lanes {
     uint64_t padded[kLanes] = {};
     for (int i = 0; i < kLanes - 1 && i < count; ++i) padded[i] = x[i];
     return load_flags(padded, Whole{});
+  }
+  /// x[at[0]], x[at[1]], ...
+  template <class T>
+  [[gnu::always_inline]] static Reals load_at(const T* x, const uint32_t* at, Whole) {
+#if defined(__AVX512F__)
+    if constexpr (kLanes == 8 && std::is_same_v<T, float>) {
+      const __m256i index = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+      return (Reals)_mm512_cvtps_pd(_mm256_i32gather_ps(x, index, sizeof(float)));
+    }
+#endif
+    return load_at(x, at, int64_t{kLanes});
+  }
+  template <class T>
+  [[gnu::always_inline]] static Reals load_at(const T* x, const uint32_t* at, int64_t count) {
+    T loaded[kLanes] = {};
+    for (int i = 0; i < kLanes && i < count; ++i) loaded[i] = x[at[i]];
+    return load(loaded, Whole{});
+  }
+  [[gnu::always_inline]] static void store_flags(Flags x, uint64_t* out) {
+    __builtin_memcpy(out, &x, sizeof x);
   }
   [[gnu::always_inline]] static void store(Reals x, double* out) {
     __builtin_memcpy(out, &x, sizeof x);

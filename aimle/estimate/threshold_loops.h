@@ -28,36 +28,50 @@ int64_t find_free(const T* __restrict theta, const bool* __restrict mask, int64_
   return static_cast<int64_t>(count);
 }
 
-template <class T>
-void meet_each(const ThresholdExample<T>& example, const T* __restrict threshold,
-               const EachSwaps& swaps, double* __restrict u) {
-  const int64_t n = example.n;
-  const T* __restrict theta = example.theta;
-  const Flag* __restrict free = example.free;
-  Flag* __restrict valid = swaps.valid;
-  double* __restrict difference = swaps.difference;
+/// u, difference and valid of entries with a threshold each, given change(lanes, j, count).
+template <class T, class Difference>
+[[gnu::always_inline]] inline void fill_each(const ThresholdExample<T>& example, const T* threshold,
+                                             Difference change, const EachSwaps& swaps, double* u) {
+  const Flag* free = example.free;
+  const T* theta = example.theta;
   const double sign = example.sign, tau = example.tau;
-  constexpr T kInfinity = static_cast<T>(__builtin_huge_val());
-  for (int64_t j = 0; j < n; ++j) {
-    valid[j] = mask_if(threshold[j] > -kInfinity && threshold[j] < kInfinity);
-  }
-  if (free != nullptr) {
-    for (int64_t j = 0; j < n; ++j) valid[j] &= free[j];
-  }
-  const auto fill = [=](auto divide) {
-    for (int64_t j = 0; j < n; ++j) {
-      const double distance =
-          static_cast<double>(threshold[j]) - sign * static_cast<double>(theta[j]);
-      u[j] = select(valid[j], divide(distance), 0.0);
-      difference[j] = select(valid[j], difference[j], 0.0);
-    }
-  };
-  if (tau == 1.0) {  // as most often, and divisions take longest
-    fill([](double x) { return x; });
-  } else {
-    fill([=](double x) { return x / tau; });
-  }
-  for (int64_t j = n; j % kThresholdGroup != 0; ++j) u[j] = 0.0;
+  for_lanes(example.n, [=](auto lanes, int64_t j, auto count) {
+    using L = decltype(lanes);
+    constexpr double kInfinity = __builtin_huge_val();
+    const typename L::Reals t = L::load(threshold + j, count);
+    typename L::Flags valid = (t > -kInfinity) & (t < kInfinity);
+    if (free != nullptr) valid &= L::load_flags(free + j, count);
+    typename L::Reals value = t - sign * L::load(theta + j, count);
+    if (tau != 1.0) value /= tau;  // divisions take longest
+    const typename L::Reals difference = change(lanes, j, count);
+    L::store(L::only(valid ? value : L::reals(0.0), count), u + j);
+    L::store(L::only(valid ? difference : L::reals(0.0), count), swaps.difference + j);
+    L::store_flags(L::only(valid, count), swaps.valid + j);
+  });
+}
+
+template <class T>
+void meet_each(const ThresholdExample<T>& example, const T* threshold, const EachSwaps& swaps,
+               double* u) {
+  const double* difference = swaps.difference;
+  fill_each(
+      example, threshold,
+      [=](auto lanes, int64_t j, auto count) {
+        return decltype(lanes)::load(difference + j, count);
+      },
+      swaps, u);
+}
+
+template <class T>
+void meet_partners(const ThresholdExample<T>& example, const T* threshold, const T* d,
+                   const uint32_t* partner, const EachSwaps& swaps, double* u) {
+  fill_each(
+      example, threshold,
+      [=](auto lanes, int64_t j, auto count) {
+        using L = decltype(lanes);
+        return L::load(d + j, count) - L::load_at(d, partner + j, count);
+      },
+      swaps, u);
 }
 
 // ---- Weights ------------------------------------------------------------------------------------
@@ -199,6 +213,7 @@ constexpr ThresholdKernels<T> kThresholdKernels = {.find_free = find_free<T>,
                                                    .count_in = count_in,
                                                    .meet = meet<T>,
                                                    .meet_each = meet_each<T>,
+                                                   .meet_partners = meet_partners<T>,
                                                    .weigh = weigh,
                                                    .add = add<T>,
                                                    .add_each = add_each,

@@ -43,11 +43,15 @@ void spread_edges(const TreeWalk& tree, const EdgeNumber<T>* number, EdgeNumber<
 }
 
 template <class T>
-void read_edges(const TreeWalk& tree, const EdgeNumber<T>* number, uint32_t* __restrict out) {
+void read_edges(const TreeWalk& tree, const EdgeNumber<T>* number, uint32_t* __restrict edge,
+                T* __restrict weight) {
   const int64_t n = tree.vertices;
   for (int64_t v = 0; v < n; ++v) {
-    const EdgeNumber<T>* __restrict row = number + v * tree.stride;
-    for (int64_t w = v + 1; w < n; ++w) *out++ = edge_of(row[w]);
+    const EdgeNumber<T>* __restrict row = number + v * tree.stride + v + 1;
+    for (int64_t i = 0; i < n - v - 1; ++i) edge[i] = edge_of(row[i]);
+    for (int64_t i = 0; i < n - v - 1; ++i) weight[i] = weight_of<T>(row[i]);
+    edge += n - v - 1;
+    weight += n - v - 1;
   }
 }
 

@@ -56,7 +56,6 @@ class ThresholdSum {
     sum_.resize(static_cast<size_t>(stride_));
     if (const auto* tree = solver.get_if<SpanningTree>()) {
       tree_ = std::make_unique<TreeThresholds<T>>(*tree);
-      threshold_.resize(static_cast<size_t>(examples.n));
       difference_.resize(all);
       valid_.resize(all);
     }
@@ -78,8 +77,7 @@ class ThresholdSum {
         std::fill_n(u, stride_, 0.0);
       } else if (tree_) {
         tree_->find(sample.x, mask(sample.example), sample.bits);
-        tree_->write(sample.x, sample.d, threshold_.data(), difference_.data() + place);
-        kernels_.meet_each(example(row), threshold_.data(), each(place), u);
+        tree_->meet(example(row), sample.x, sample.d, each(place), u);
       } else {
         swaps_[i].bits = sample.bits;
         swaps_[i].d = sample.d;
@@ -180,8 +178,6 @@ class ThresholdSum {
   AlignedVector<double> weight_, scratch_;
   AlignedVector<Flag> valid_, free_;
   bool exceeds_ = false;  // does a weight exceed the cap?
-
-  std::vector<T> threshold_;  // of a sample
 
   // The example.
   AlignedVector<double> sum_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <limits>
 
 namespace aimle {
@@ -27,13 +28,15 @@ TreeThresholds<T>::TreeThresholds(const SpanningTree& solver)
       edge_[entry] = edge_[reverse] = edge;
     }
   }
-  weight_.assign(edges + 1, std::numeric_limits<T>::infinity());
-  gain_.resize(edges + 1);
+  weight_.resize(edges);
+  gain_.resize(edges);
+  threshold_.resize(edge_.size());
   number_.resize(edges);
   partner_.resize(edges);
-  first_.resize(vertices);
-  neighbour_.resize(2 * vertices);
-  stack_.resize(vertices);
+  needed_.resize(edges);
+  joint_.resize(vertices);
+  next_.resize(vertices);
+  stripped_.resize(vertices);
   for (auto* by_place : {&vertex_, &up_, &end_}) by_place->resize(vertices);
   place_.resize(static_cast<size_t>(stride_));
   above_.resize(vertices);
@@ -42,47 +45,61 @@ TreeThresholds<T>::TreeThresholds(const SpanningTree& solver)
   heavy_.resize(vertices * static_cast<size_t>(stride_), kNoEdge<T>);
 }
 
-/// Moves the tree's edges from the numbers to the lists.
+/// What every vertex sees of the tree.
 template <class T>
 void TreeThresholds<T>::read_tree(const uint8_t* bits) {
-  std::fill(first_.begin(), first_.end(), -1);
-  int32_t slot = 0;
+  for (Joint& joint : joint_) joint = {.degree = 0, .neighbours = 0, .edges = 0, .below = 1};
   const auto entries = static_cast<int64_t>(edge_.size());
-  for (int64_t byte = 0; 8 * byte < entries; ++byte) {
-    for (uint32_t rest = bits[byte]; rest != 0; rest &= rest - 1) {
-      const int64_t entry = 8 * byte + std::countr_zero(rest);
+  for (int64_t first = 0; first < entries; first += 64) {
+    uint64_t rest = 0;
+    const int64_t bytes = std::min<int64_t>(8, (entries - first + 7) / 8);
+    std::memcpy(&rest, bits + first / 8, static_cast<size_t>(bytes));
+    for (; rest != 0; rest &= rest - 1) {
+      const int64_t entry = first + std::countr_zero(rest);
       const uint32_t e = edge_[entry];
       if (entry_[e] != entry) continue;
       const auto [low, high] = ends_[e];
-      neighbour_[slot] = {.vertex = high, .next = first_[low], .edge = number_[e]};
-      first_[low] = slot++;
-      neighbour_[slot] = {.vertex = low, .next = first_[high], .edge = number_[e]};
-      first_[high] = slot++;
-      number_[e] = kNoEdge<T>;
+      joint_[low].join(high, e);
+      joint_[high].join(low, e);
     }
   }
 }
 
+/// Strips leaves until vertex 0 is left, which tells who is whose parent and how many are below,
+/// and from there the places. Moves the tree's edges from the numbers to the places.
 template <class T>
 void TreeThresholds<T>::walk() {
-  int64_t seen = 0, waiting = 0;
-  stack_[waiting++] = {.vertex = 0, .up = -1, .edge = kNoEdge<T>};
-  while (waiting > 0) {
-    const Step step = stack_[--waiting];
-    const auto at = static_cast<int32_t>(seen++);
-    vertex_[at] = step.vertex;
-    place_[step.vertex] = at;
-    up_[at] = step.up;
-    above_[at] = step.edge;
-    end_[at] = at + 1;
-    const int64_t parent = step.up < 0 ? -1 : vertex_[step.up];
-    for (int32_t slot = first_[step.vertex]; slot >= 0; slot = neighbour_[slot].next) {
-      const Neighbour& child = neighbour_[slot];
-      stack_[waiting] = {.vertex = child.vertex, .up = at, .edge = child.edge};
-      waiting += child.vertex != parent;
+  int64_t count = 0;
+  for (int32_t leaf = 1; leaf < vertices_; ++leaf) {
+    for (int32_t v = leaf; v != 0 && joint_[v].degree == 1;) {
+      Joint& child = joint_[v];
+      Joint& parent = joint_[child.neighbours];
+      stripped_[count++] = v;
+      child.degree = 0;
+      parent.join(v, child.edges);
+      parent.degree -= 2;
+      parent.below += child.below;
+      v = child.neighbours;
     }
   }
-  for (int64_t at = seen - 1; at > 0; --at) end_[up_[at]] = std::max(end_[up_[at]], end_[at]);
+  vertex_[0] = place_[0] = 0;
+  up_[0] = -1;
+  end_[0] = vertices_;
+  next_[0] = 1;
+  above_[0] = kNoEdge<T>;
+  while (count > 0) {
+    const int32_t v = stripped_[--count];
+    const Joint& joint = joint_[v];
+    const int64_t at = next_[joint.neighbours];
+    next_[joint.neighbours] += joint.below;
+    next_[v] = at + 1;
+    vertex_[at] = v;
+    place_[v] = at;
+    up_[at] = place_[joint.neighbours];
+    end_[at] = at + joint.below;
+    above_[at] = number_[joint.edges];
+    number_[joint.edges] = kNoEdge<T>;
+  }
 }
 
 template <class T>
@@ -112,18 +129,27 @@ void TreeThresholds<T>::find(const T* x, const bool* mask, const uint8_t* bits) 
   kernels.spread_edges(tree, number_.data(), heavy_.data());
   kernels.sweep_up(tree, heavy_.data(), best_.data());
 
-  const auto none = static_cast<uint32_t>(edges_);
-  kernels.read_edges(tree, light_.data(), partner_.data());
-  for_each_masked([&](int64_t e) { partner_[e] = none; });
+  kernels.read_edges(tree, light_.data(), partner_.data(), needed_.data());
+  const auto set_none = [&](int64_t e) {
+    partner_[e] = static_cast<uint32_t>(e);
+    needed_[e] = std::numeric_limits<T>::infinity();
+  };
+  for_each_masked(set_none);
   for (int64_t at = 1; at < vertices_; ++at) {
-    partner_[edge_of(above_[at])] = best_[at] == kNoEdge<T> ? none : edge_of(best_[at]);
+    const uint32_t e = edge_of(above_[at]);
+    if (best_[at] == kNoEdge<T>) {
+      set_none(e);
+    } else {
+      partner_[e] = edge_of(best_[at]);
+      needed_[e] = weight_[partner_[e]];
+    }
   }
 }
 
 template <class T>
 int64_t TreeThresholds<T>::partner(int64_t j) const {
-  const uint32_t other = partner_[edge_[j]];
-  return other == edges_ ? -1 : int64_t{entry_[other]};
+  const uint32_t edge = edge_[j], other = partner_[edge];
+  return other == edge ? -1 : int64_t{entry_[other]};
 }
 
 template <class T>
@@ -131,7 +157,7 @@ void TreeThresholds<T>::write(const T* x, const T* d, T* threshold, double* diff
   if (!directed_) {
     for (int64_t e = 0; e < edges_; ++e) gain_[e] = static_cast<double>(d[e]);
     for (int64_t e = 0; e < edges_; ++e) {
-      threshold[e] = weight_[partner_[e]];
+      threshold[e] = needed_[e];
       difference[e] = gain_[e] - gain_[partner_[e]];
     }
     return;
@@ -141,11 +167,22 @@ void TreeThresholds<T>::write(const T* x, const T* d, T* threshold, double* diff
   }
   for (int64_t e = 0; e < edges_; ++e) {
     const uint32_t a = entry_[e], b = reverse_[e];
-    const T needed = weight_[partner_[e]];
+    const T needed = needed_[e];
     threshold[a] = needed - x[b];
     threshold[b] = needed - x[a];
     difference[a] = difference[b] = gain_[e] - gain_[partner_[e]];
   }
+}
+
+template <class T>
+void TreeThresholds<T>::meet(const ThresholdExample<T>& example, const T* x, const T* d,
+                             const EachSwaps& swaps, double* u) {
+  const ThresholdKernels<T>& kernels = threshold_kernels<T>();
+  if (!directed_) {
+    return kernels.meet_partners(example, needed_.data(), d, partner_.data(), swaps, u);
+  }
+  write(x, d, threshold_.data(), swaps.difference);
+  kernels.meet_each(example, threshold_.data(), swaps, u);
 }
 
 template class TreeThresholds<float>;

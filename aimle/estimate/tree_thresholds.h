@@ -41,6 +41,10 @@ class TreeThresholds {
   /// both.
   void write(const T* x, const T* d, T* threshold, double* difference);
 
+  /// The same, as far as a weight needs it.
+  void meet(const ThresholdExample<T>& example, const T* x, const T* d, const EachSwaps& swaps,
+            double* u);
+
  private:
   using Number = EdgeNumber<T>;
 
@@ -57,27 +61,32 @@ class TreeThresholds {
   std::vector<Ends> ends_;                 // of an edge
   std::vector<uint32_t> entry_, reverse_;  // the entries of an edge, equal if undirected
   std::vector<uint32_t> edge_;             // of an entry
-  std::vector<T> weight_;                  // of an edge, then of none: infinite
+  std::vector<T> weight_;                  // of an edge
   std::vector<Number> number_;             // of an edge that could enter
-  std::vector<double> gain_;               // of an edge, then of none
-  std::vector<uint32_t> partner_;          // of an edge; edges_ if it has none
+  std::vector<double> gain_;               // of an edge
+  std::vector<T> threshold_;               // of an entry, if directed
+  std::vector<uint32_t> partner_;          // of an edge, which is its own if it has none
+  std::vector<T> needed_;                  // the weight of the partner, infinite if there is none
 
-  // The tree, as lists of neighbours.
-  struct Neighbour {
-    int32_t vertex;
-    int32_t next;  // -1 at the end
-    Number edge;
+  /// What a vertex sees of the tree: of its neighbours and of the edges to them, the exclusive or,
+  /// which is the one that is left when the others are taken away.
+  struct Joint {
+    int32_t degree;
+    int32_t neighbours;
+    uint32_t edges;
+    int32_t below;  // vertices, itself included
+
+    void join(int32_t vertex, uint32_t edge) {
+      degree += 1;
+      neighbours ^= vertex;
+      edges ^= edge;
+    }
   };
-  std::vector<int32_t> first_;
-  std::vector<Neighbour> neighbour_;
+  std::vector<Joint> joint_;
+  std::vector<int32_t> stripped_;  // children before their parents
+  std::vector<int64_t> next_;      // the place of a vertex's next child
 
   // The walk from vertex 0, which finishes a branch before the next; by place.
-  struct Step {
-    int32_t vertex;
-    int32_t up;  // the place of its parent
-    Number edge;
-  };
-  std::vector<Step> stack_;
   std::vector<int64_t> vertex_, up_, end_;
   std::vector<int64_t> place_;        // of a vertex
   std::vector<Number> above_, best_;  // the edge to the parent, and the best that could replace it
