@@ -49,6 +49,17 @@ struct RowSwaps {
   const T* d;           // its gradient
 };
 
+/// A row of argmax or top-k.
+template <class T>
+struct ThresholdRow {
+  ThresholdExample<T> example;
+  RowSwaps<T> swaps;
+  const T* x;        // [n] its scores
+  const bool* mask;  // [n] or null
+  int64_t chosen;    // entries in a solution
+  bool solved;       // has it one?
+};
+
 /// A sample whose entries have a partner each.
 struct EachSwaps {
   double* difference;  // d_j - d_m, 0 where there is no weight
@@ -122,16 +133,15 @@ struct TreeWalk {
 
 template <class T>
 struct ThresholdKernels {
-  /// free_j: is j allowed and not infinite? Returns how many are.
+  /// free_j: is j allowed and not infinite? Returns how many are; if all, writes nothing.
   int64_t (*find_free)(const T* theta, const bool* mask, int64_t n, Flag* free);
 
   /// How many of n bits are set.
   int64_t (*count_in)(const uint8_t* bits, int64_t n);
 
-  /// Finds the rivals of a sample, whose bits and gradient are set, and fills its u: (t - theta) /
-  /// tau, 0 where an entry has no weight.
-  void (*meet)(const ThresholdExample<T>& example, const T* x, const bool* mask, RowSwaps<T>& swaps,
-               double* u);
+  /// Finds out who is solved, their rivals, and their u: (t - theta) / tau, 0 where an entry has no
+  /// weight.
+  void (*meet)(ThresholdRow<T>* rows, int64_t count, int64_t stride, double* u);
 
   /// The same for entries with a threshold each, which may be infinite or NaN for none, and whose
   /// differences are set; clears those that do not count.
@@ -149,8 +159,10 @@ struct ThresholdKernels {
                 double* scratch);
 
   /// sum_j += factor min(w_j, max_weight) (d_j - d_m) for a row; `exceeds` is what weigh said.
-  void (*add)(const ThresholdTarget& target, bool exceeds, const ThresholdExample<T>& example,
-              const RowSwaps<T>& swaps, const double* weight, CappedPartials& capped, double* sum);
+  /// Takes `count` rows; returns how many are solved. Without a solution the sum is NaN.
+  int64_t (*add)(const ThresholdTarget& target, bool exceeds, const ThresholdRow<T>* rows,
+                 int64_t count, int64_t stride, const double* weight, CappedPartials& capped,
+                 double* sum);
   void (*add_each)(const ThresholdTarget& target, bool exceeds, const EachSwaps& swaps,
                    const double* weight, int64_t n, CappedPartials& capped, double* sum);
 

@@ -19,9 +19,17 @@ template <class T>
 int64_t find_free(const T* __restrict theta, const bool* __restrict mask, int64_t n,
                   Flag* __restrict free) {
   constexpr T kInfinity = static_cast<T>(__builtin_huge_val());
+  const auto is_infinite = [=](int64_t j) {
+    return (theta[j] == kInfinity) | (theta[j] == -kInfinity);
+  };
+  if (mask == nullptr) {
+    int32_t infinite = 0;
+    for (int64_t j = 0; j < n; ++j) infinite |= is_infinite(j);
+    if (infinite == 0) return n;
+  }
   Flag count = 0;
   for (int64_t j = 0; j < n; ++j) {
-    free[j] = mask_if(theta[j] != kInfinity && theta[j] != -kInfinity);
+    free[j] = mask_if(!is_infinite(j));
     if (mask != nullptr) free[j] &= mask_if(mask[j]);
     count -= free[j];
   }

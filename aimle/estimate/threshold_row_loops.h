@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "aimle/estimate/threshold_add_loops.h"
+#include "aimle/estimate/threshold_in_loops.h"
 #include "aimle/estimate/threshold_kernels.h"
 #include "aimle/estimate/threshold_lanes.h"
 
@@ -159,8 +160,8 @@ template <class T>
 }
 
 template <class T>
-void meet(const ThresholdExample<T>& example, const T* x, const bool* mask, RowSwaps<T>& swaps,
-          double* u) {
+[[gnu::always_inline]] inline void meet_one(const ThresholdExample<T>& example, const T* x,
+                                            const bool* mask, RowSwaps<T>& swaps, double* u) {
   const uint8_t* bits = swaps.bits;
   const Rivals rivals = rivals_of(x, mask, bits, example.n);
   const auto meeting = [&](int64_t partner) -> Meeting {
@@ -189,8 +190,10 @@ void meet(const ThresholdExample<T>& example, const T* x, const bool* mask, RowS
 }
 
 template <class T>
-void add(const ThresholdTarget& target, bool capped, const ThresholdExample<T>& example,
-         const RowSwaps<T>& swaps, const double* weight, CappedPartials& partials, double* sum) {
+[[gnu::always_inline]] inline void add_one(const ThresholdTarget& target, bool exceeds,
+                                           const ThresholdExample<T>& example,
+                                           const RowSwaps<T>& swaps, const double* weight,
+                                           CappedPartials& partials, double* sum) {
   const uint8_t* bits = swaps.bits;
   const T* d = swaps.d;
   const double in_gain = swaps.in.gain, out_gain = swaps.out.gain;
@@ -207,9 +210,40 @@ void add(const ThresholdTarget& target, bool capped, const ThresholdExample<T>& 
       if constexpr (!all.value) change = valid(lanes, j, count) ? change : L::reals(0.0);
       return L::only(change, count);
     };
-    add_weighted(target, capped, example.n, weight, difference, valid, partials, sum);
+    add_weighted(target, exceeds, example.n, weight, difference, valid, partials, sum);
     partials.weights += all.value ? example.n : count_lanes(example.n, valid);
   });
+}
+
+// ---- Rows ---------------------------------------------------------------------------------------
+
+template <class T>
+void meet(ThresholdRow<T>* rows, int64_t count, int64_t stride, double* u) {
+  for (int64_t r = 0; r < count; ++r, u += stride) {
+    ThresholdRow<T>& row = rows[r];
+    row.solved = count_in(row.swaps.bits, row.example.n) == row.chosen;
+    if (row.solved) {
+      meet_one(row.example, row.x, row.mask, row.swaps, u);
+    } else {
+      for (int64_t j = 0; j < stride; ++j) u[j] = 0.0;
+    }
+  }
+}
+
+template <class T>
+int64_t add(const ThresholdTarget& target, bool exceeds, const ThresholdRow<T>* rows, int64_t count,
+            int64_t stride, const double* weight, CappedPartials& partials, double* sum) {
+  int64_t solved = 0;
+  for (int64_t r = 0; r < count; ++r, weight += stride) {
+    const ThresholdRow<T>& row = rows[r];
+    solved += row.solved;
+    if (row.solved) {
+      add_one(target, exceeds, row.example, row.swaps, weight, partials, sum);
+    } else {
+      for (int64_t j = 0; j < row.example.n; ++j) sum[j] = __builtin_nan("");
+    }
+  }
+  return solved;
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "aimle/base/aligned.h"
@@ -24,20 +23,13 @@ namespace {
 /// other, few enough to stay in the cache.
 constexpr int64_t kEntriesAtOnce = 1024;
 
-/// One sample of an example.
-template <class T>
-struct Sample {
-  int64_t example;
-  const T* x;           // [n] its scores
-  const uint8_t* bits;  // its solution
-  const T* d;           // [n] its gradient
-};
-
 /// Sums up the gradients of examples, sample by sample, in batches of up to `capacity` of them.
 template <class T>
 class ThresholdSum {
  public:
-  ThresholdSum(const EstimatorSettings& settings, const Solver& solver, const Examples<T>& examples)
+  /// For at most `rows` samples.
+  ThresholdSum(const EstimatorSettings& settings, const Solver& solver, const Examples<T>& examples,
+               int64_t rows)
       : settings_(settings),
         target_(std::get<ThresholdTarget>(settings.target)),
         examples_(examples),
@@ -45,13 +37,13 @@ class ThresholdSum {
         chosen_(entries_in_solution(solver)),
         sign_(settings.sense == Sense::kMin ? -1.0 : 1.0),
         stride_(whole_groups(examples.n)),
-        capacity_(std::max<int64_t>(1, kEntriesAtOnce / std::max<int64_t>(1, stride_))) {
+        capacity_(
+            std::min(rows, std::max<int64_t>(1, kEntriesAtOnce / std::max<int64_t>(1, stride_)))) {
     if (settings.noise.kind == NoiseKind::kNone) target_.order = ThresholdTarget::Order::kFirst;
     const auto all = static_cast<size_t>(capacity_ * stride_);
     weight_.resize(all);
     scratch_.resize(all + 8);
     free_.resize(all);
-    swaps_.resize(static_cast<size_t>(capacity_));
     rows_.resize(static_cast<size_t>(capacity_));
     sum_.resize(static_cast<size_t>(stride_));
     if (const auto* tree = solver.get_if<SpanningTree>()) {
@@ -63,102 +55,97 @@ class ThresholdSum {
 
   int64_t capacity() const { return capacity_; }
 
-  /// Finds the weights of a batch, whose solutions lie one after the other.
-  void weigh(std::span<const Sample<T>> samples) {
-    for (size_t i = 0; i < samples.size(); ++i) {
-      const Sample<T>& sample = samples[i];
-      Row& row = rows_[i];
-      find_free(sample.example, i);
-      const int64_t place = static_cast<int64_t>(i) * stride_;
-      const int64_t expected = examples_.k != nullptr ? examples_.k[sample.example] : chosen_;
-      row.solved = kernels_.count_in(sample.bits, examples_.n) == expected;
-      double* u = weight_.data() + place;
-      if (!row.solved) {
-        std::fill_n(u, stride_, 0.0);
-      } else if (tree_) {
-        tree_->find(sample.x, mask(sample.example), sample.bits);
-        tree_->meet(example(row), sample.x, sample.d, each(place), u);
-      } else {
-        swaps_[i].bits = sample.bits;
-        swaps_[i].d = sample.d;
-        kernels_.meet(example(row), sample.x, mask(sample.example), swaps_[i], u);
-      }
+  /// Sample i of the next batch is one of example b, with scores x, solution `bits` and gradient d.
+  void set(int64_t i, int64_t b, const T* x, const uint8_t* bits, const T* d) {
+    Row& row = rows_[static_cast<size_t>(i)];
+    if (i > 0 && row_of(i - 1).example.theta == theta(b)) {
+      row.example = row_of(i - 1).example;
+    } else {
+      const bool* mask = this->mask(b);
+      Flag* free = free_.data() + i * stride_;
+      const int64_t count = kernels_.find_free(theta(b), mask, examples_.n, free);
+      row.example = {.theta = theta(b),
+                     .n = examples_.n,
+                     .free = count == examples_.n ? nullptr : free,
+                     .sign = sign_,
+                     .tau = settings_.theta_temperature};
     }
-    const SolutionRows rows{.bits = samples.front().bits,
-                            .count = static_cast<int64_t>(samples.size()),
-                            .n = examples_.n,
-                            .stride = stride_};
+    row.swaps.bits = bits;
+    row.swaps.d = d;
+    row.x = x;
+    row.mask = mask(b);
+    row.chosen = examples_.k != nullptr ? examples_.k[b] : chosen_;
+  }
+
+  /// Finds the weights of a batch, whose solutions lie one after the other.
+  void weigh(int64_t count) {
+    if (tree_) {
+      for (int64_t i = 0; i < count; ++i) meet_in_tree(i);
+    } else {
+      kernels_.meet(rows_.data(), count, stride_, weight_.data());
+    }
+    const SolutionRows rows{
+        .bits = rows_.front().swaps.bits, .count = count, .n = examples_.n, .stride = stride_};
     exceeds_ = kernels_.weigh(target_, rows, weight_.data(), scratch_.data());
   }
 
-  /// Adds sample i of the batch to its example.
-  void add(size_t i) {
-    if (!rows_[i].solved) {
-      std::fill_n(sum_.begin(), examples_.n, std::numeric_limits<double>::quiet_NaN());
+  /// Adds samples [first, last) of the batch to their example.
+  void add(int64_t first, int64_t last) {
+    if (!tree_) {
+      changes_.samples += kernels_.add(target_, exceeds_, &row_of(first), last - first, stride_,
+                                       weight_.data() + first * stride_, partials_, sum_.data());
       return;
     }
-    const int64_t place = static_cast<int64_t>(i) * stride_;
-    const double* weight = weight_.data() + place;
-    if (tree_) {
-      kernels_.add_each(target_, exceeds_, each(place), weight, examples_.n, partials_,
-                        sum_.data());
-    } else {
-      kernels_.add(target_, exceeds_, example(rows_[i]), swaps_[i], weight, partials_, sum_.data());
+    for (int64_t i = first; i < last; ++i) {
+      if (row_of(i).solved) {
+        kernels_.add_each(target_, exceeds_, each(i), weight_.data() + i * stride_, examples_.n,
+                          partials_, sum_.data());
+        changes_.samples += 1;
+      } else {
+        std::fill_n(sum_.begin(), examples_.n, std::numeric_limits<double>::quiet_NaN());
+      }
     }
-    changes_.samples += 1;
   }
 
   /// Writes the gradient of an example, of which sample i of the batch was the last.
-  CappedTotals finish(size_t i, T* dtheta) {
+  CappedTotals finish(int64_t i, T* dtheta) {
     const double samples =
         settings_.output == Output::kMean ? static_cast<double>(settings_.samples) : 1.0;
     const double scale = sign_ / (settings_.theta_temperature * samples);
-    const Row& row = rows_[i];
-    changes_.zeros +=
-        kernels_.center(sum_.data(), free(row), row.free_count, scale, examples_.n, dtheta);
-    changes_.entries += row.free_count;
+    const Flag* free = row_of(i).example.free;
+    const int64_t free_count = free == nullptr ? examples_.n : count(free);
+    changes_.zeros += kernels_.center(sum_.data(), free, free_count, scale, examples_.n, dtheta);
+    changes_.entries += free_count;
     return kernels_.drain(partials_);
   }
 
   const Changes& changes() const { return changes_; }
 
  private:
-  /// A sample of the batch.
-  struct Row {
-    int64_t example;
-    const Flag* free;  // shared by the samples of an example
-    int64_t free_count;
-    bool solved;
-  };
+  using Row = ThresholdRow<T>;
 
+  Row& row_of(int64_t i) { return rows_[static_cast<size_t>(i)]; }
+  const T* theta(int64_t b) const { return examples_.theta + b * examples_.n; }
   const bool* mask(int64_t b) const {
     return examples_.mask != nullptr ? examples_.mask + b * examples_.n : nullptr;
   }
-  const Flag* free(const Row& row) const {
-    return row.free_count == examples_.n ? nullptr : row.free;
+  int64_t count(const Flag* flags) const {
+    return std::count_if(flags, flags + examples_.n, [](Flag flag) { return flag != 0; });
   }
-  ThresholdExample<T> example(const Row& row) const {
-    return {.theta = examples_.theta + row.example * examples_.n,
-            .n = examples_.n,
-            .free = free(row),
-            .sign = sign_,
-            .tau = settings_.theta_temperature};
-  }
-  EachSwaps each(int64_t place) {
-    return {.difference = difference_.data() + place, .valid = valid_.data() + place};
+  EachSwaps each(int64_t i) {
+    return {.difference = difference_.data() + i * stride_, .valid = valid_.data() + i * stride_};
   }
 
-  void find_free(int64_t b, size_t i) {
-    if (i > 0 && rows_[i - 1].example == b) {
-      rows_[i] = rows_[i - 1];
+  void meet_in_tree(int64_t i) {
+    Row& row = row_of(i);
+    double* u = weight_.data() + i * stride_;
+    row.solved = kernels_.count_in(row.swaps.bits, examples_.n) == row.chosen;
+    if (!row.solved) {
+      std::fill_n(u, stride_, 0.0);
       return;
     }
-    Flag* free = free_.data() + static_cast<int64_t>(i) * stride_;
-    const int64_t n = examples_.n;
-    rows_[i] = {.example = b,
-                .free = free,
-                .free_count = kernels_.find_free(examples_.theta + b * n, mask(b), n, free),
-                .solved = false};
+    tree_->find(row.x, row.mask, row.swaps.bits);
+    tree_->meet(row.example, row.x, row.swaps.d, each(i), u);
   }
 
   const EstimatorSettings& settings_;
@@ -173,7 +160,6 @@ class ThresholdSum {
 
   // The batch.
   std::vector<Row> rows_;
-  std::vector<RowSwaps<T>> swaps_;    // of rows
   AlignedVector<double> difference_;  // of trees, with valid_
   AlignedVector<double> weight_, scratch_;
   AlignedVector<Flag> valid_, free_;
@@ -203,10 +189,9 @@ BackwardReport threshold_backward(const EstimatorSettings& settings, const Solve
   ReportBuilder report(0);
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
     Block<T> block(settings, examples, (end - begin) * samples);
-    ThresholdSum<T> sum(settings, solver, examples);
+    ThresholdSum<T> sum(settings, solver, examples, block.capacity());
     std::vector<T> x(static_cast<size_t>(block.capacity() * n));
     std::vector<T> widened(dy.widen == nullptr ? 0 : static_cast<size_t>(sum.capacity() * n));
-    std::vector<Sample<T>> batch(static_cast<size_t>(sum.capacity()));
     for_each_block(block, settings, begin, end, [&](Block<T>& rows) {
       rows.perturb(sign, x.data());
       for (int64_t first = 0; first < rows.count(); first += sum.capacity()) {
@@ -214,18 +199,18 @@ BackwardReport threshold_backward(const EstimatorSettings& settings, const Solve
         for (int64_t i = 0; i < count; ++i) {
           const int64_t row = first + i, b = rows.example(row);
           const int64_t g = gradients == 1 ? 0 : rows.sample(row);
-          batch[static_cast<size_t>(i)] = {
-              .example = b,
-              .x = x.data() + row * n,
-              .bits = pass.bits + (rows.first() + row) * bytes_per_row(n),
-              .d = dy.row(b, g, n, widened.data() + i * n)};
+          sum.set(i, b, x.data() + row * n, pass.bits + (rows.first() + row) * bytes_per_row(n),
+                  dy.row(b, g, n, widened.data() + i * n));
         }
-        sum.weigh(std::span(batch).first(static_cast<size_t>(count)));
-        for (int64_t i = 0; i < count; ++i) {
-          const int64_t b = rows.example(first + i);
-          sum.add(static_cast<size_t>(i));
-          if (rows.sample(first + i) + 1 < samples) continue;
-          capped[static_cast<size_t>(b)] = sum.finish(static_cast<size_t>(i), pass.dtheta + b * n);
+        sum.weigh(count);
+        for (int64_t i = 0; i < count;) {
+          const int64_t b = rows.example(first + i), left = samples - rows.sample(first + i);
+          const int64_t last = std::min(count, i + left);
+          sum.add(i, last);
+          if (last == i + left) {
+            capped[static_cast<size_t>(b)] = sum.finish(last - 1, pass.dtheta + b * n);
+          }
+          i = last;
         }
       }
     });
