@@ -14,6 +14,7 @@
 //   aimle::update_alpha(target, settings.samples, seen.changes, state);
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -32,10 +33,21 @@ struct Failure {
   Status status = Status::kOk;
 };
 
+/// Of a row in which the best scores are chosen: who would have to leave, who would enter next, -1
+/// if there is none, and their scores. What thresholds need to know of the noise.
+struct KeptRivals {
+  int32_t worst_in = -1;  // the last of equals
+  int32_t best_out = -1;  // the first of equals
+  double worst_in_score = 0.0;
+  double best_out_score = 0.0;
+};
+
 template <class T>
 struct ForwardPass {
   T* z = nullptr;           // [B, S, n], or [B, n] for Output::kMean
   uint8_t* bits = nullptr;  // [B, S, bytes_per_row(n)]: z packed, or null
+  /// [B, S] KeptRivals for thresholds, which spare backward the noise; or null. Not aligned.
+  std::byte* rivals = nullptr;
 
   /// For kSamples in place of z, where it is to become another type: `store` writes `count`
   /// entries, the first of them being entry `first` of [B, S, n], to `stored`.
@@ -54,8 +66,9 @@ struct BackwardPass {
   const T* dy = nullptr;          // the shape of z
   const uint8_t* bits = nullptr;  // what forward wrote, where keeps_solution(settings); thresholds
                                   // need it
-  double alpha = 0.0;             // read for adaptive targets
-  T* dtheta = nullptr;            // [B, n], written
+  const std::byte* rivals = nullptr;            // what forward wrote, or null
+  double alpha = 0.0;                           // read for adaptive targets
+  T* dtheta = nullptr;                          // [B, n], written
   std::optional<GradientRows<T>> dy_rows = {};  // in place of dy, where it is not [B, R, n] of T
 
   GradientRows<T> rows(const EstimatorSettings& settings, int64_t n) const {

@@ -47,6 +47,8 @@ Failure forward(const EstimatorSettings& settings, const Solver& solver,
   const double noise_ns = settings.noise.kind == NoiseKind::kNone ? 0.0 : kNoiseNs;
   const double ns = static_cast<double>(samples) *
                     (solver.work_ns() + (noise_ns + kPerturbNs) * static_cast<double>(n));
+  const bool rivals =
+      pass.rivals != nullptr && pass.bits != nullptr && keeps_rivals(settings, solver);
   FirstFailure failure;
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
     Block<T> block(settings, examples, (end - begin) * settings.samples);
@@ -60,6 +62,10 @@ Failure forward(const EstimatorSettings& settings, const Solver& solver,
       rows.solve(solver, x.data(), z);
       if (pass.bits != nullptr) {
         kernels.pack(z, rows.count(), n, pass.bits + rows.first() * bytes_per_row(n));
+      }
+      if (rivals) {
+        keep_rivals(examples, samples, x.data(), pass.bits, rows.first(), rows.count(),
+                    pass.rivals);
       }
       if (pass.store != nullptr) pass.store(z, rows.first() * n, rows.count() * n, pass.stored);
       for (int64_t i = 0; i < rows.count(); ++i) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "aimle/estimate/estimator.h"
 #include "aimle/estimate/fixed_sum.h"
 #include "aimle/estimate/target.h"
 
@@ -14,13 +15,6 @@ namespace aimle {
 
 /// Yes and no per entry: all ones, or zero.
 using Flag = uint64_t;
-
-/// Of a row in which the best scores are chosen: who would have to leave, and who would enter next.
-/// -1 if there is none.
-struct Rivals {
-  int64_t worst_in = -1;  // the last of equals
-  int64_t best_out = -1;  // the first of equals
-};
 
 /// How a row meets its two rivals: the threshold and the gain of the partner, for entries that are
 /// in and for those that are out. Where it is not `met`, an entry has no weight.
@@ -54,7 +48,8 @@ template <class T>
 struct ThresholdRow {
   ThresholdExample<T> example;
   RowSwaps<T> swaps;
-  const T* x;        // [n] its scores
+  KeptRivals rivals;
+  const T* x;        // [n] its scores; null: the rivals are known
   const bool* mask;  // [n] or null
   int64_t chosen;    // entries in a solution
   bool solved;       // has it one?
@@ -138,6 +133,10 @@ struct ThresholdKernels {
 
   /// How many of n bits are set.
   int64_t (*count_in)(const uint8_t* bits, int64_t n);
+
+  /// Writes the rivals of `count` rows, n < 2^31, all with the same mask.
+  void (*keep_rivals)(const T* x, const bool* mask, const uint8_t* bits, int64_t n, int64_t count,
+                      std::byte* out);
 
   /// Finds out who is solved, their rivals, and their u: (t - theta) / tau, 0 where an entry has no
   /// weight.

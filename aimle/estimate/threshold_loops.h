@@ -219,6 +219,7 @@ int64_t center(double* __restrict sum, const Flag* __restrict free, int64_t free
 template <class T>
 constexpr ThresholdKernels<T> kThresholdKernels = {.find_free = find_free<T>,
                                                    .count_in = count_in,
+                                                   .keep_rivals = keep_rivals<T>,
                                                    .meet = meet<T>,
                                                    .meet_each = meet_each<T>,
                                                    .meet_partners = meet_partners<T>,

@@ -12,6 +12,12 @@
 namespace aimle {
 namespace {
 
+/// -1 if there is none.
+struct Rivals {
+  int64_t worst_in = -1;
+  int64_t best_out = -1;
+};
+
 // ---- Rivals -------------------------------------------------------------------------------------
 
 template <class T>
@@ -151,25 +157,43 @@ template <class L, class T, class Count>
 }
 
 template <class T>
-[[gnu::always_inline]] inline Rivals rivals_of(const T* x, const bool* mask, const uint8_t* bits,
-                                               int64_t n) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (mask == nullptr && n <= INT32_MAX) return find_rivals(x, bits, n);
-  }
-  return find_rivals(x, mask, bits, n);
+[[gnu::always_inline]] inline KeptRivals rivals_of(const T* x, const bool* mask,
+                                                   const uint8_t* bits, int64_t n) {
+  const auto find = [=] {
+    if constexpr (std::is_same_v<T, float>) {
+      if (mask == nullptr) return find_rivals(x, bits, n);
+    }
+    return find_rivals(x, mask, bits, n);
+  };
+  const Rivals found = find();
+  const auto score = [=](int64_t j) { return j < 0 ? 0.0 : static_cast<double>(x[j]); };
+  return {.worst_in = static_cast<int32_t>(found.worst_in),
+          .best_out = static_cast<int32_t>(found.best_out),
+          .worst_in_score = score(found.worst_in),
+          .best_out_score = score(found.best_out)};
 }
 
 template <class T>
-[[gnu::always_inline]] inline void meet_one(const ThresholdExample<T>& example, const T* x,
-                                            const bool* mask, RowSwaps<T>& swaps, double* u) {
+void keep_rivals(const T* x, const bool* mask, const uint8_t* bits, int64_t n, int64_t count,
+                 std::byte* out) {
+  for (int64_t r = 0; r < count; ++r, x += n, bits += (n + 7) / 8, out += sizeof(KeptRivals)) {
+    const KeptRivals found = rivals_of(x, mask, bits, n);
+    __builtin_memcpy(out, &found, sizeof found);
+  }
+}
+
+template <class T>
+[[gnu::always_inline]] inline void meet_one(const ThresholdExample<T>& example,
+                                            const KeptRivals& rivals, RowSwaps<T>& swaps,
+                                            double* u) {
+  const T* d = swaps.d;
   const uint8_t* bits = swaps.bits;
-  const Rivals rivals = rivals_of(x, mask, bits, example.n);
-  const auto meeting = [&](int64_t partner) -> Meeting {
-    if (partner < 0 || __builtin_isinf(x[partner])) return {};  // no noise gets there
-    return {.threshold = x[partner], .gain = swaps.d[partner], .met = true};
+  const auto meeting = [=](int64_t partner, double score) -> Meeting {
+    if (partner < 0 || __builtin_isinf(score)) return {};  // no noise gets there
+    return {.threshold = score, .gain = d[partner], .met = true};
   };
-  swaps.in = meeting(rivals.best_out);
-  swaps.out = meeting(rivals.worst_in);
+  swaps.in = meeting(rivals.best_out, rivals.best_out_score);
+  swaps.out = meeting(rivals.worst_in, rivals.worst_in_score);
 
   const double in_t = swaps.in.threshold, out_t = swaps.out.threshold;
   const double sign = example.sign, tau = example.tau;
@@ -223,7 +247,10 @@ void meet(ThresholdRow<T>* rows, int64_t count, int64_t stride, double* u) {
     ThresholdRow<T>& row = rows[r];
     row.solved = count_in(row.swaps.bits, row.example.n) == row.chosen;
     if (row.solved) {
-      meet_one(row.example, row.x, row.mask, row.swaps, u);
+      if (row.x != nullptr) {
+        row.rivals = rivals_of(row.x, row.mask, row.swaps.bits, row.example.n);
+      }
+      meet_one(row.example, row.rivals, row.swaps, u);
     } else {
       for (int64_t j = 0; j < stride; ++j) u[j] = 0.0;
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -55,8 +56,10 @@ class ThresholdSum {
 
   int64_t capacity() const { return capacity_; }
 
-  /// Sample i of the next batch is one of example b, with scores x, solution `bits` and gradient d.
-  void set(int64_t i, int64_t b, const T* x, const uint8_t* bits, const T* d) {
+  /// Sample i of the next batch is one of example b, with scores x (or its rivals), solution `bits`
+  /// and gradient d.
+  void set(int64_t i, int64_t b, const T* x, const std::byte* rivals, const uint8_t* bits,
+           const T* d) {
     Row& row = rows_[static_cast<size_t>(i)];
     if (i > 0 && row_of(i - 1).example.theta == theta(b)) {
       row.example = row_of(i - 1).example;
@@ -73,6 +76,7 @@ class ThresholdSum {
     row.swaps.bits = bits;
     row.swaps.d = d;
     row.x = x;
+    if (x == nullptr) std::memcpy(&row.rivals, rivals, sizeof row.rivals);
     row.mask = mask(b);
     row.chosen = examples_.k != nullptr ? examples_.k[b] : chosen_;
   }
@@ -175,6 +179,18 @@ class ThresholdSum {
 }  // namespace
 
 template <class T>
+void keep_rivals(const Examples<T>& examples, int64_t samples, const T* x, const uint8_t* bits,
+                 int64_t first, int64_t count, std::byte* rivals) {
+  const ThresholdKernels<T>& kernels = threshold_kernels<T>();
+  const int64_t n = examples.n, at_once = examples.mask == nullptr ? count : 1;
+  for (int64_t row = first; row < first + count; row += at_once, x += at_once * n) {
+    const bool* mask = examples.mask == nullptr ? nullptr : examples.mask + row / samples * n;
+    kernels.keep_rivals(x, mask, bits + row * bytes_per_row(n), n, at_once,
+                        rivals + row * int64_t{sizeof(KeptRivals)});
+  }
+}
+
+template <class T>
 BackwardReport threshold_backward(const EstimatorSettings& settings, const Solver& solver,
                                   const Examples<T>& examples, const BackwardPass<T>& pass,
                                   const Executor& executor) {
@@ -183,37 +199,56 @@ BackwardReport threshold_backward(const EstimatorSettings& settings, const Solve
   const GradientRows<T> dy = pass.rows(settings, n);
   const Signs sign = signs(settings.sense, Sense::kMax);
   entries_in_solution(solver);  // throws here rather than on a thread
-  const bool tree = solver.is<SpanningTree>();
-  const double ns = (tree ? 12.0 : 5.0) * static_cast<double>(samples * n);
+  const bool kept = pass.rivals != nullptr && keeps_rivals(settings, solver);
+  const double ns_per_entry = solver.is<SpanningTree>() ? 8.0 : kept ? 3.0 : 5.0;
+  const double ns = ns_per_entry * static_cast<double>(samples * n);
   std::vector<CappedTotals> capped(static_cast<size_t>(examples.count));
   ReportBuilder report(0);
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
-    Block<T> block(settings, examples, (end - begin) * samples);
-    ThresholdSum<T> sum(settings, solver, examples, block.capacity());
-    std::vector<T> x(static_cast<size_t>(block.capacity() * n));
+    const int64_t rows_here = (end - begin) * samples;
+    ThresholdSum<T> sum(settings, solver, examples, std::min(rows_here, block_rows(n)));
     std::vector<T> widened(dy.widen == nullptr ? 0 : static_cast<size_t>(sum.capacity() * n));
-    for_each_block(block, settings, begin, end, [&](Block<T>& rows) {
-      rows.perturb(sign, x.data());
-      for (int64_t first = 0; first < rows.count(); first += sum.capacity()) {
-        const int64_t count = std::min(sum.capacity(), rows.count() - first);
-        for (int64_t i = 0; i < count; ++i) {
-          const int64_t row = first + i, b = rows.example(row);
-          const int64_t g = gradients == 1 ? 0 : rows.sample(row);
-          sum.set(i, b, x.data() + row * n, pass.bits + (rows.first() + row) * bytes_per_row(n),
-                  dy.row(b, g, n, widened.data() + i * n));
-        }
-        sum.weigh(count);
-        for (int64_t i = 0; i < count;) {
-          const int64_t b = rows.example(first + i), left = samples - rows.sample(first + i);
-          const int64_t last = std::min(count, i + left);
-          sum.add(i, last);
-          if (last == i + left) {
-            capped[static_cast<size_t>(b)] = sum.finish(last - 1, pass.dtheta + b * n);
-          }
-          i = last;
+    // Rows [first, first + count) with scores x [count, n], or null.
+    const auto add_rows = [&](int64_t first, int64_t count, const T* x) {
+      int64_t b = first / samples, s = first % samples;
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t row = first + i;
+        sum.set(i, b, x == nullptr ? nullptr : x + i * n,
+                kept ? pass.rivals + row * int64_t{sizeof(KeptRivals)} : nullptr,
+                pass.bits + row * bytes_per_row(n),
+                dy.row(b, gradients == 1 ? 0 : s, n, widened.data() + i * n));
+        if (++s == samples) {
+          s = 0;
+          ++b;
         }
       }
-    });
+      sum.weigh(count);
+      for (int64_t i = 0; i < count;) {
+        const int64_t example = (first + i) / samples, left = (example + 1) * samples - first - i;
+        const int64_t last = std::min(count, i + left);
+        sum.add(i, last);
+        if (last == i + left) {
+          capped[static_cast<size_t>(example)] = sum.finish(last - 1, pass.dtheta + example * n);
+        }
+        i = last;
+      }
+    };
+    if (kept) {
+      const int64_t last = end * samples;
+      for (int64_t row = begin * samples; row < last; row += sum.capacity()) {
+        add_rows(row, std::min(sum.capacity(), last - row), nullptr);
+      }
+    } else {
+      Block<T> block(settings, examples, rows_here);
+      std::vector<T> x(static_cast<size_t>(block.capacity() * n));
+      for_each_block(block, settings, begin, end, [&](Block<T>& rows) {
+        rows.perturb(sign, x.data());
+        for (int64_t first = 0; first < rows.count(); first += sum.capacity()) {
+          add_rows(rows.first() + first, std::min(sum.capacity(), rows.count() - first),
+                   x.data() + first * n);
+        }
+      });
+    }
     report.add(sum.changes());
   });
   const auto total = [&](double CappedTotals::*part) {
@@ -233,6 +268,10 @@ BackwardReport threshold_backward(const EstimatorSettings& settings, const Solve
   return result;
 }
 
+template void keep_rivals(const Examples<float>&, int64_t, const float*, const uint8_t*, int64_t,
+                          int64_t, std::byte*);
+template void keep_rivals(const Examples<double>&, int64_t, const double*, const uint8_t*, int64_t,
+                          int64_t, std::byte*);
 template BackwardReport threshold_backward(const EstimatorSettings&, const Solver&,
                                            const Examples<float>&, const BackwardPass<float>&,
                                            const Executor&);

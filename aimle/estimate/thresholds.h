@@ -33,6 +33,8 @@
 // and then over examples, in the order of fixed_sum.h.
 #pragma once
 
+#include <limits>
+
 #include "aimle/base/check.h"
 #include "aimle/estimate/estimator.h"
 
@@ -47,6 +49,18 @@ inline int64_t entries_in_solution(const Solver& solver) {
       solver.name(), ": its entries have no single partner each; use aimle or imle");
   return solver.solution_size().ones;
 }
+
+/// Does forward keep the rivals of its rows?
+inline bool keeps_rivals(const EstimatorSettings& settings, const Solver& solver) {
+  return settings.difference == Difference::kThresholds && !solver.is<SpanningTree>() &&
+         solver.size() <= std::numeric_limits<int32_t>::max();
+}
+
+/// Writes the rivals of rows with scores x [count, n] and solutions `bits`, of which `first` is the
+/// first of all, to where ForwardPass::rivals has room for them.
+template <class T>
+void keep_rivals(const Examples<T>& examples, int64_t samples, const T* x, const uint8_t* bits,
+                 int64_t first, int64_t count, std::byte* rivals);
 
 /// The gradient of Difference::kThresholds; `pass.bits` is what forward wrote.
 template <class T>

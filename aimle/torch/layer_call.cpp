@@ -121,7 +121,9 @@ std::vector<c10::SymInt> bits_sizes(const LayerInput& input, const LayerSettings
   if (!keeps_solution(settings.estimator)) return {0};
   c10::SymInt n = 1;
   for (const c10::SymInt& size : instance_of(input, settings)) n = n * size;
-  return {example_count(input, settings) * settings.samples(), (n + 7) / 8};
+  const bool thresholds = settings.estimator.difference == Difference::kThresholds;
+  const int64_t rivals = thresholds ? sizeof(KeptRivals) : 0;
+  return {example_count(input, settings) * settings.samples(), (n + 7) / 8 + rivals};
 }
 
 std::vector<c10::SymInt> score_sizes(const LayerInput& input, const LayerSettings& settings) {

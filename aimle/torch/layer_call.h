@@ -60,7 +60,8 @@ void check_handed(const char* name, const at::Tensor& tensor, at::ScalarType typ
 c10::SymInt example_count(const LayerInput& input, const LayerSettings& settings);
 int64_t gradient_rows(const LayerSettings& settings);
 
-/// The shape of z, and of `bits` (uint8; empty where nothing is kept). Sizes may be symbolic.
+/// The shape of z, and of `bits` (uint8; empty where nothing is kept): the solutions, packed, and for
+/// thresholds room for the KeptRivals of all rows behind them. Sizes may be symbolic.
 std::vector<c10::SymInt> result_sizes(const LayerInput& input, const LayerSettings& settings);
 std::vector<c10::SymInt> bits_sizes(const LayerInput& input, const LayerSettings& settings);
 /// The shape of the scores that a callable solver sees: [B S, *instance].

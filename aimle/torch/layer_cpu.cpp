@@ -112,6 +112,14 @@ ForwardPass<T> forward_pass(const at::Tensor& z, uint8_t* bits) {
   return pass;
 }
 
+/// Where the rivals are kept: behind the packed solutions. Null if none are.
+template <class Byte, class T>
+Byte* rivals_behind(auto* bits, const LayerCall& call, const Examples<T>& examples) {
+  if (call.estimator().difference != Difference::kThresholds) return nullptr;
+  const int64_t rows = examples.count * call.estimator().samples;
+  return reinterpret_cast<Byte*>(bits + rows * bytes_per_row(examples.n));
+}
+
 struct Cpu {
   static at::ScalarType result_type(const LayerCall& call) {
     return call.settings().mean() ? call.type() : call.input().theta.scalar_type();
@@ -120,8 +128,10 @@ struct Cpu {
   template <class T>
   static void forward(const LayerCall& call, const Solver& solver, const at::Tensor& z,
                       uint8_t* bits) {
-    raise_for_failure(aimle::forward(call.estimator(), solver, examples_of<T>(call),
-                                     forward_pass<T>(z, bits), torch_threads()),
+    const Examples<T> examples = examples_of<T>(call);
+    ForwardPass<T> pass = forward_pass<T>(z, bits);
+    pass.rivals = rivals_behind<std::byte>(bits, call, examples);
+    raise_for_failure(aimle::forward(call.estimator(), solver, examples, pass, torch_threads()),
                       call);
   }
 
@@ -129,12 +139,15 @@ struct Cpu {
   static void backward(const LayerCall& call, const Solver& solver, const at::Tensor& dy,
                        const uint8_t* bits, const LayerState& state, T* dtheta) {
     const GradientLayout gradient(dy, call.settings());
-    const BackwardReport report = aimle::backward(call.estimator(), solver, examples_of<T>(call),
-                                                  BackwardPass<T>{.bits = bits,
-                                                                  .alpha = alpha_of(call, state),
-                                                                  .dtheta = dtheta,
-                                                                  .dy_rows = gradient.rows<T>()},
-                                                  torch_threads());
+    const Examples<T> examples = examples_of<T>(call);
+    const BackwardReport report = aimle::backward(
+        call.estimator(), solver, examples,
+        BackwardPass<T>{.bits = bits,
+                        .rivals = rivals_behind<const std::byte>(bits, call, examples),
+                        .alpha = alpha_of(call, state),
+                        .dtheta = dtheta,
+                        .dy_rows = gradient.rows<T>()},
+        torch_threads());
     raise_for_failure(report.failure, call);
     update_state(call.settings(), report, state);
   }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "aimle/base/isa.h"
 #include "aimle/estimate/step_size.h"
 #include "aimle/estimate/threshold_weight.h"
@@ -265,6 +267,45 @@ TEST(ThresholdsTest, MisuseIsRefused) {
     s.noise.kind = NoiseKind::kSumOfGamma;
     s.target = ThresholdTarget{.density = NoiseKind::kSumOfGamma};
   });
+}
+
+// What forward keeps of the noise tells backward as much as the noise.
+TEST(ThresholdsTest, KeptRivalsGiveTheSameBitsAsTheNoise) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Rng rng(seed);
+    Case<float> call;
+    call.solver = draw_solver(static_cast<int>(rng() % 3), uniform(rng, 1, 60), rng);
+    call.count = uniform(rng, 1, 6);
+    use_noise(NoiseKind::kGumbel, call.settings);
+    call.settings.samples = uniform(rng, 1, 4);
+    call.settings.difference = Difference::kThresholds;
+    call.settings.target = ThresholdTarget{};
+    call.draw_theta(rng);
+    call.draw_dy(rng);
+    if (one_in(rng, 3)) {
+      call.mask.resize(call.theta.size());
+      for (bool& allowed : call.mask) allowed = !one_in(rng, 6);
+    }
+    const auto rows = static_cast<size_t>(call.count * call.samples());
+    std::vector<uint8_t> bits(rows * static_cast<size_t>(bytes_per_row(call.n())));
+    std::vector<std::byte> rivals(rows * sizeof(KeptRivals) + 1);
+    std::vector<float> z(rows * static_cast<size_t>(call.n()));
+    forward(call.settings, call.solver, call.examples(),
+            ForwardPass<float>{.z = z.data(), .bits = bits.data(), .rivals = rivals.data() + 1},
+            sequential());
+    const auto gradient = [&](const std::byte* kept) {
+      std::vector<float> dtheta(call.theta.size());
+      backward(
+          call.settings, call.solver, call.examples(),
+          BackwardPass<float>{
+              .dy = call.dy.data(), .bits = bits.data(), .rivals = kept, .dtheta = dtheta.data()},
+          sequential());
+      std::vector<uint32_t> words(dtheta.size());
+      std::memcpy(words.data(), dtheta.data(), dtheta.size() * sizeof(float));
+      return words;
+    };
+    ASSERT_EQ(gradient(rivals.data() + 1), gradient(nullptr)) << "seed " << seed;
+  }
 }
 
 }  // namespace
