@@ -3,7 +3,7 @@
 `make bench` runs it; `--reference DIR` adds the authors' code from a checkout of
 EdinburghNLP/torch-adaptive-imle. Gradients are compared on the same noise before anything is timed.
 `published` is a time reported for the authors' layer on a 2-core machine, `aim` the time aimed for
-with two threads.
+with two threads. `--thresholds` compares `Thresholds` with `AIMLE` instead.
 """
 
 from __future__ import annotations
@@ -177,6 +177,60 @@ def print_scaling(rounds: int) -> None:
         print(f"{b:8}{s:6}{b * s:10}{seconds * 1e3:9.3f} ms{seconds / (b * s) * 1e9:9.0f} ns")
 
 
+def _plain_thresholds(theta: Tensor, eps: Tensor, z: Tensor, dy: Tensor) -> Tensor:
+    """The gradient of argmax and top-k under Gumbel noise, by the formulas of docs/math.md."""
+    theta, d = theta.detach().double().unsqueeze(1), dy.double()
+    x = theta + eps.double()
+    is_in = z > 0.5
+    best_out = x.masked_fill(is_in, -torch.inf).argmax(-1, keepdim=True)
+    worst_in = x.masked_fill(~is_in, torch.inf).argmin(-1, keepdim=True)
+    partner = torch.where(is_in, best_out, worst_in)
+    y = torch.exp(theta - x.gather(-1, partner))
+    weight = torch.where(is_in, y / torch.expm1(y), y).clamp(max=20.0)
+    g = (0.5 * weight * (d - d.gather(-1, partner))).sum(1)
+    return g - g.mean(-1, keepdim=True)
+
+
+def check_thresholds(case: Case) -> None:
+    """Both layers choose the same, and the gradient of argmax and top-k is the plain one."""
+    key, theta, dy = torch.tensor([3, 4]), case.theta(), case.gradient()
+    z = aimle.Thresholds(case.solver, nb_samples=case.samples)(theta, key=key)
+    assert torch.equal(z, aimle.AIMLE(case.solver, nb_samples=case.samples)(theta, key=key))
+    (ours,) = torch.autograd.grad(z, theta, dy)
+    assert ours.sum(-1).abs().max() < 1e-3
+    if isinstance(case.solver, aimle.SpanningTree):
+        return
+    eps = aimle.sample_noise(case.noise, case.shape, key, nb_samples=case.samples)
+    plain = _plain_thresholds(theta, eps, z.detach(), dy)
+    torch.testing.assert_close(ours.double(), plain, rtol=1e-4, atol=1e-4)
+
+
+def print_thresholds(threads_list: list[int], rounds: int) -> None:
+    """Forward and backward of `Thresholds` against those of `AIMLE`, on the same theta."""
+    structures = [
+        ("10 of 100", aimle.TopK(10), 100),
+        ("1 of 20", aimle.Argmax(), 20),
+        ("trees of 30", aimle.SpanningTree(30), 435),
+    ]
+    print(
+        f"{'structure':16}{'B':>6}{'S':>4}{'threads':>8}{'AIMLE':>13}{'thresholds':>13}{'ratio':>7}"
+    )
+    for name, solver, n in structures:
+        for batch, samples in ((32, 1), (128, 1), (512, 1), (32, 10), (128, 10), (512, 10)):
+            case = Case("", (batch, n), samples, solver, None, aimle.Gumbel(), None, 0, 0)
+            check_thresholds(case)
+            for threads in threads_list:
+                torch.set_num_threads(threads)
+                layers = (aimle.AIMLE, aimle.Thresholds)
+                steps = [_stepper(layer(solver, nb_samples=samples), case) for layer in layers]
+                step, ours = (1e3 * t for t in measure(steps, rounds))
+                print(
+                    f"{name:16}{batch:6}{samples:4}{threads:8}{step:10.3f} ms{ours:10.3f} ms"
+                    f"{ours / step:7.2f}",
+                    flush=True,
+                )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
@@ -184,10 +238,13 @@ def main() -> None:
     parser.add_argument("--reference", type=Path, help="checkout of the authors' code")
     parser.add_argument("--only", type=str, default="", help="cases whose name contains this")
     parser.add_argument("--scaling", action="store_true", help="time over the number of rows")
+    parser.add_argument("--thresholds", action="store_true", help="Thresholds against AIMLE")
     options = parser.parse_args()
     torch.set_num_threads(max(options.threads))
     if options.scaling:
         print_scaling(options.rounds)
+    elif options.thresholds:
+        print_thresholds(options.threads, options.rounds)
     else:
         print_cases(options)
 

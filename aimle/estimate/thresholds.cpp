@@ -200,8 +200,7 @@ BackwardReport threshold_backward(const EstimatorSettings& settings, const Solve
   const Signs sign = signs(settings.sense, Sense::kMax);
   entries_in_solution(solver);  // throws here rather than on a thread
   const bool kept = pass.rivals != nullptr && keeps_rivals(settings, solver);
-  const double ns_per_entry = solver.is<SpanningTree>() ? 8.0 : kept ? 3.0 : 5.0;
-  const double ns = ns_per_entry * static_cast<double>(samples * n);
+  const double ns = (solver.is<SpanningTree>() ? 8.0 : 5.0) * static_cast<double>(samples * n);
   std::vector<CappedTotals> capped(static_cast<size_t>(examples.count));
   ReportBuilder report(0);
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
