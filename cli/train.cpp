@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -94,6 +95,19 @@ Settings settings_of(const Experiment& experiment, const Request& request) {
   return settings;
 }
 
+std::vector<GridAxis> grid_of(const Request& request, const Settings& settings) {
+  std::vector<GridAxis> grid;
+  for (const std::string& text : request.grid) {
+    GridAxis axis = parse_grid_axis(text, settings);
+    const auto is_same = [&](const GridAxis& other) { return other.option == axis.option; };
+    if (std::any_of(grid.begin(), grid.end(), is_same)) {
+      throw Misuse("--grid: " + axis.option + " is given twice; list all its values in one --grid");
+    }
+    grid.push_back(std::move(axis));
+  }
+  return grid;
+}
+
 void train(const Experiment& experiment, const Request& request) {
   set_quiet(request.common.quiet);
   Campaign campaign = {.experiment = &experiment,
@@ -105,9 +119,7 @@ void train(const Experiment& experiment, const Request& request) {
                        .threads = request.common.threads,
                        .command = command_line()};
   if (!request.seeds.empty()) campaign.seeds = parse_seeds(request.seeds);
-  for (const std::string& axis : request.grid) {
-    campaign.grid.push_back(parse_grid_axis(axis, campaign.settings));
-  }
+  campaign.grid = grid_of(request, campaign.settings);
   conduct(campaign);
   const std::string out = campaign.out.string();
   say("results in " + out + "; a page of them: aimle report " + out);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "aimle/base/shown_value.h"
 #include "aimle/estimate/settings.h"
 
 namespace aimle::ops {
@@ -56,7 +57,7 @@ Value parse_word(std::string_view owner, std::string_view argument, std::string_
     words += (words.empty() ? "\"" : ", \"") + std::string(known) + "\"";
   }
   TORCH_CHECK_VALUE(false, "[aimle::", owner, "] expected ", argument, " to be one of ", words,
-                    " but got \"", word, "\"");
+                    " but got \"", shown_value(word), "\"");
 }
 
 /// The first word of a value.

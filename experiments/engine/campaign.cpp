@@ -8,14 +8,12 @@
 #include <limits>
 #include <mutex>
 #include <optional>
-#include <sstream>
 #include <thread>
 
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
 
-#include "aimle/base/numbers.h"
 #include "aimle/base/shown_value.h"
 #include "experiments/engine/estimator_settings.h"
 #include "experiments/engine/own_stream.h"
@@ -44,22 +42,6 @@ void keep_freed_memory() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 #endif
-}
-
-std::vector<std::string> split(const std::string& text, char at) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, at);) parts.push_back(part);
-  return parts;
-}
-
-int64_t parse_seed(const std::string& text, const std::string& whole) {
-  const auto value = parse_number<int64_t>(text);
-  if (!value || *value < 0) {
-    throw Failure("expected numbers and ranges such as 0-9 or 1,4,6-8 but got '" +
-                  shown_value(whole) + "'");
-  }
-  return *value;
 }
 
 /// Every combination of the axes' values.
@@ -240,41 +222,6 @@ std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::ve
 }
 
 }  // namespace
-
-std::vector<int64_t> parse_seeds(const std::string& text) {
-  std::vector<int64_t> seeds;
-  for (const std::string& part : split(text, ',')) {
-    const size_t dash = part.find('-');
-    const int64_t first = parse_seed(part.substr(0, dash), text);
-    const int64_t last =
-        dash == std::string::npos ? first : parse_seed(part.substr(dash + 1), text);
-    if (last < first || last - first >= 10000) parse_seed("", text);
-    for (int64_t seed = first; seed <= last; ++seed) {
-      if (std::find(seeds.begin(), seeds.end(), seed) == seeds.end()) seeds.push_back(seed);
-    }
-  }
-  if (seeds.empty()) parse_seed("", text);
-  return seeds;
-}
-
-GridAxis parse_grid_axis(const std::string& text, const Settings& settings) {
-  const size_t equals = text.find('=');
-  GridAxis axis;
-  if (equals != std::string::npos) {
-    axis.option = text.substr(0, equals);
-    std::replace(axis.option.begin(), axis.option.end(), '-', '_');
-    axis.values = split(text.substr(equals + 1), ',');
-  }
-  if (axis.option.empty() || axis.values.empty()) {
-    throw Failure("expected OPTION=VALUE,VALUE,... but got '" + shown_value(text) + "'");
-  }
-  if (settings.option(axis.option).of_data || axis.option == "seed") {
-    throw Failure(axis.option + " cannot vary between the runs of one command");
-  }
-  Settings tried = settings;
-  for (const std::string& value : axis.values) tried.set(axis.option, value, Origin::kUser);
-  return axis;
-}
 
 void conduct(const Campaign& campaign) {
   const InterruptHandler handler;

@@ -11,15 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "experiments/engine/campaign_text.h"
 #include "experiments/engine/experiment.h"
 
 namespace aimle::experiments {
-
-/// One option and the values to try.
-struct GridAxis {
-  std::string option;
-  std::vector<std::string> values;
-};
 
 struct Campaign {
   const Experiment* experiment = nullptr;
@@ -33,12 +28,6 @@ struct Campaign {
   int64_t threads = 0;  // in all; 0: what a resumed run had, else one per core
   std::string command;  // as the user wrote it, for config.json
 };
-
-/// "0-9", "3", "0,2,5-7". Throws Failure for anything else.
-std::vector<int64_t> parse_seeds(const std::string& text);
-/// "lambda=1,10,100": an option of these settings that may vary within a command, and values that
-/// it allows. Throws Failure for anything else.
-GridAxis parse_grid_axis(const std::string& text, const Settings& settings);
 
 /// Does all runs and writes the summary. With `resume`, runs take their settings from their folders
 /// and those that are complete are left alone; a Failure if the user gave another value for an

@@ -15,6 +15,15 @@ const Target* selected = nullptr;
   std::abort();
 }
 
+void check_message(const Target& target, const std::string& message) {
+  if (message.size() > 500 || message.find('\n') != std::string::npos) {
+    report(target, "is not one short line: " + message);
+  }
+  if (message.find("json.exception") != std::string::npos) {
+    report(target, "quotes the library: " + message);
+  }
+}
+
 }  // namespace
 
 void read_one(const Target& target, const std::string& bytes) {
@@ -23,13 +32,9 @@ void read_one(const Target& target, const std::string& bytes) {
   } catch (const experiments::data::FileError& error) {
     const std::string message = error.what();
     if (!message.starts_with(kFile)) report(target, "does not name the file: " + message);
-    if (message.size() > 500 || message.find('\n') != std::string::npos) {
-      report(target, "is not one short line: " + message);
-    }
-    if (message.find("json.exception") != std::string::npos) {
-      report(target, "quotes the library: " + message);
-    }
-  } catch (const experiments::Failure&) {
+    check_message(target, message);
+  } catch (const experiments::Failure& error) {
+    check_message(target, error.what());
   } catch (const Broken& broken) {
     report(target, broken.what);
   } catch (const std::exception& error) {

@@ -9,6 +9,7 @@
 #include "experiments/data/npy.h"
 #include "experiments/data/number_table.h"
 #include "experiments/data/zip.h"
+#include "experiments/engine/campaign_text.h"
 #include "experiments/engine/config_text.h"
 #include "experiments/l2x/beer.h"
 #include "experiments/l2x/films.h"
@@ -146,7 +147,7 @@ Settings some_settings() {
   return Settings({{.name = "k", .value = 10, .low = 1, .high = 100},
                    {.name = "lr", .value = 1e-3, .low = 0, .high = 1},
                    {.name = "method", .value = "aimle", .choices = {"aimle", "imle", "ste"}},
-                   {.name = "data", .value = ""},
+                   {.name = "data", .value = "", .of_data = true},
                    {.name = "quiet", .value = false}});
 }
 
@@ -178,6 +179,27 @@ void read_settings(const std::string& bytes) {
   Settings again = some_settings();
   again.apply(settings.to_json());
   expect(again.to_json() == settings.to_json(), "settings are not read back");
+}
+
+void read_seeds(const std::string& bytes) {
+  std::vector<int64_t> seeds = parse_seeds(bytes);
+  expect(!seeds.empty() && seeds.size() <= 10000, "too few or too many seeds");
+  std::sort(seeds.begin(), seeds.end());
+  expect(seeds.front() >= 0, "a seed is negative");
+  expect(std::adjacent_find(seeds.begin(), seeds.end()) == seeds.end(), "a seed is there twice");
+}
+
+void read_grid_axis(const std::string& bytes) {
+  const GridAxis axis = parse_grid_axis(bytes, some_settings());
+  expect(!axis.values.empty(), "an axis has no values");
+  std::vector<std::string> found;
+  for (const std::string& value : axis.values) {
+    Settings settings = some_settings();
+    settings.set(axis.option, value, Origin::kUser);
+    found.push_back(settings.get<Json>(axis.option).dump());
+  }
+  std::sort(found.begin(), found.end());
+  expect(std::adjacent_find(found.begin(), found.end()) == found.end(), "a value is there twice");
 }
 
 }  // namespace
@@ -230,7 +252,15 @@ const std::vector<Target>& targets() {
       {"settings",
        read_settings,
        {"k=7\nlr=0.5\nmethod=imle\ndata=/x\nquiet=yes\n"},
-       {"inf", "nan", "-1", "1e400", "9223372036854775808", "0x10", "1e2"}}};
+       {"inf", "nan", "-1", "1e400", "9223372036854775808", "0x10", "1e2"}},
+      {"seeds",
+       read_seeds,
+       {"0-9", "3", "0,2,5-7"},
+       {",", "-", "9223372036854775807", "9223372036854775808", "-9999", "10000"}},
+      {"grid_axis",
+       read_grid_axis,
+       {"k=1,10,100", "lr=1e-3,0.5", "method=aimle,ste", "quiet=yes,no"},
+       {",", "=", "data=", "_", "-", "inf", "nan", "1e2", "true"}}};
   return kTargets;
 }
 

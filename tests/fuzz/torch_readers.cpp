@@ -1,4 +1,4 @@
-// The readers that need Torch: checkpoints, and the settings of estimators.
+// The readers that need Torch: checkpoints, estimators and their settings.
 #include <ATen/Functions.h>
 #include <c10/util/Exception.h>
 #include <sys/mman.h>
@@ -11,6 +11,7 @@
 #include "aimle/torch/estimator.h"
 #include "experiments/data/gzip.h"
 #include "experiments/engine/checkpoint.h"
+#include "experiments/gradient/contestant.h"
 #include "experiments/run/failure.h"
 #include "tests/fuzz/targets.h"
 
@@ -79,6 +80,21 @@ void read_estimator_settings(const std::string& bytes) {
   if (given_options(options).size() > good) throw Broken{"a setting was not given"};
 }
 
+/// The user is shown the message without its backtrace, as a Failure's.
+void read_contestant(const std::string& bytes) {
+  try {
+    const experiments::Contestant found = experiments::parse_contestant(bytes);
+    if (!found.label.starts_with(found.name)) throw Broken{"a label without its name"};
+    if (experiments::parse_contestant(found.label).label != found.label) {
+      throw Broken{"a label is not read back"};
+    }
+  } catch (const c10::ValueError& error) {
+    throw experiments::Failure(error.what_without_backtrace());
+  } catch (const c10::TypeError& error) {
+    throw experiments::Failure(error.what_without_backtrace());
+  }
+}
+
 }  // namespace
 
 const std::vector<Target>& targets() {
@@ -88,7 +104,13 @@ const std::vector<Target>& targets() {
        read_estimator_settings,
        {"nb_samples=3\nlambda=0.5\nnoise=sum_of_gamma:3:10\nalpha_range=0:inf\n",
         "reference=true\ntarget-norm=1e3\nscope=batch\n"},
-       {"inf", "nan", "-1", "1e400", ":", "9223372036854775808", "sum_of_gamma:", "gumbel"}}};
+       {"inf", "nan", "-1", "1e400", ":", "9223372036854775808", "sum_of_gamma:", "gumbel"}},
+      {"contestant",
+       read_contestant,
+       {"aimle", "imle_central:lambda=0.1", "sfe:baseline=leave_one_out", "thresholds:order=first",
+        "aimle:target_norm=3:scope=batch", "dpo:noise=gumbel"},
+       {":", "=", "lambda", "inf", "nan", "-1", "1e400",
+        "noise=", "nb_samples=", "temperature=", "alpha_range=0:inf"}}};
   return kTargets;
 }
 

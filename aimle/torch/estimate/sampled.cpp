@@ -9,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include "aimle/base/shown_value.h"
 #include "aimle/torch/dtype.h"
 #include "aimle/torch/solver_checks.h"
 
@@ -116,7 +117,7 @@ void check_word(const std::string& name, const std::string& setting, const std::
   for (const std::string& word : allowed) words += (words.empty() ? "\"" : " or \"") + word + "\"";
   TORCH_CHECK_VALUE(std::find(allowed.begin(), allowed.end(), value) != allowed.end(),
                     "[aimle::", name, "] expected ", setting, " to be ", words, " but got \"",
-                    value, "\"");
+                    shown_value(value), "\"");
 }
 
 void check_temperature(const std::string& name, double temperature) {

@@ -4,6 +4,7 @@
 
 #include "aimle/base/join.h"
 #include "aimle/base/nearest.h"
+#include "aimle/base/shown_value.h"
 #include "aimle/map/argmax.h"
 #include "aimle/map/topk.h"
 #include "aimle/torch/estimate/builders.h"
@@ -175,8 +176,8 @@ const Entry& find(const std::string& name) {
     if (entry.info.name == name) return entry;
     names.push_back(entry.info.name);
   }
-  TORCH_CHECK_VALUE(false, "[aimle::estimator] expected one of ", join(names), " but got \"", name,
-                    "\"", did_you_mean(name, names));
+  TORCH_CHECK_VALUE(false, "[aimle::estimator] expected one of ", join(names), " but got \"",
+                    shown_value(name), "\"", did_you_mean(name, names));
 }
 
 /// A noise's temperature under the name that the layers read.
