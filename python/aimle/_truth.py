@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +21,9 @@ from aimle.solvers import Solver
 FEWEST_SAMPLES = 200  # of a long run
 _FEW = 20_000  # structures to be listed
 _BLOCKS = 20  # of a long run
+# Numbers of a block up to which threads cost more than they save: their waiting at the end of every
+# short operation is busy, and on a machine with other work it took five times the work's own time.
+_FEW_NUMBERS = 2_000_000
 
 Loss = Callable[[Tensor], Tensor]
 
@@ -91,6 +95,26 @@ def find_truth(solver, model: Model, theta: Tensor, loss: Loss, samples: int):
 
         return exact.exact_gradient(solver, theta.double() / tau, listed) / tau, "exact", 0.0
     share = samples // _BLOCKS
+    with _one_thread(theta.device.type == "cpu" and share * theta.numel() <= _FEW_NUMBERS):
+        return _long_run(solver, model, theta, loss, share)
+
+
+@contextlib.contextmanager
+def _one_thread(wanted: bool) -> Iterator[None]:
+    """One thread of PyTorch instead of all, for a while."""
+    before = torch.get_num_threads()
+    if wanted:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        if wanted:
+            torch.set_num_threads(before)
+
+
+def _long_run(solver, model: Model, theta: Tensor, loss: Loss, share: int):
+    """What find_truth returns, from _BLOCKS blocks of this many samples."""
+    tau = model.temperature
     if model.is_exponential and getattr(solver, "has_exact", False):
         layer = aimle.estimator("sfe", solver, baseline="leave_one_out", nb_samples=share)
         blocks = [

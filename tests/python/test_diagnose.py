@@ -217,6 +217,32 @@ def spread(z: torch.Tensor) -> torch.Tensor:
     return (flat * torch.linspace(-1, 2, flat.shape[-1])).sum(-1)
 
 
+def test_a_short_truth_uses_one_thread_and_leaves_the_number_as_it_was():
+    """Threads wait busily at the end of each short operation: most of the time of small batches."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        seen = []
+
+        def loss(z: torch.Tensor) -> torch.Tensor:
+            seen.append((z.shape[1], torch.get_num_threads()))
+            return z.flatten(2).sum(-1)
+
+        solver, theta = library.GridPath(), torch.rand(2, 6, 6) + 0.5
+        library.diagnose(solver, theta, loss, nb_samples=1, estimators=["ste"], repeats=2)
+        assert {threads for samples, threads in seen if samples > 1} == {1}
+        assert {threads for samples, threads in seen if samples == 1} == {2}
+
+        def fails(z: torch.Tensor) -> torch.Tensor:
+            raise RuntimeError("no loss")
+
+        with pytest.raises(RuntimeError, match="no loss"):
+            library.diagnose(solver, theta, fails)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 @pytest.mark.parametrize(
     ("solver", "shape"),
     [
