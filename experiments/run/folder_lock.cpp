@@ -1,9 +1,11 @@
 #include "experiments/run/folder_lock.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -43,11 +45,10 @@ bool raise_limit_of_files() {
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-int open_file(const fs::path& file) {
-  constexpr int kHow = O_RDWR | O_CREAT | O_CLOEXEC;
-  const int handle = ::open(file.c_str(), kHow, 0666);
+int open_file(const fs::path& file, int how) {
+  const int handle = ::open(file.c_str(), how | O_CLOEXEC, 0666);
   if (handle >= 0 || errno != EMFILE || !raise_limit_of_files()) return handle;
-  return ::open(file.c_str(), kHow, 0666);
+  return ::open(file.c_str(), how | O_CLOEXEC, 0666);
 }
 
 std::string host() {
@@ -55,10 +56,16 @@ std::string host() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown host";
 }
 
+bool is_on_nfs(int handle) {
+  struct statfs about = {};
+  return ::fstatfs(handle, &about) == 0 && about.f_type == NFS_SUPER_MAGIC;
+}
+
 /// For the message of another process.
 void write_owner(int handle) {
   const std::string text = "process " + std::to_string(::getpid()) + " on " + host() + "\n";
   if (::ftruncate(handle, 0) != 0 || ::pwrite(handle, text.data(), text.size(), 0) < 0) return;
+  if (is_on_nfs(handle)) ::fsync(handle);  // else other machines would not see it for a while
 }
 
 std::string owner(const fs::path& file) {
@@ -67,11 +74,16 @@ std::string owner(const fs::path& file) {
   return text.starts_with("process ") ? text : "another process";
 }
 
-/// The process that had the lock may have removed the file before this one locked it.
+/// The process that had the lock may have removed the file before this one locked it. It is opened
+/// anew because NFS answers `open` from the server, but `stat` of a name from its cache.
 bool is_still_there(int handle, const fs::path& file) {
-  struct stat opened = {}, named = {};
-  return ::fstat(handle, &opened) == 0 && ::stat(file.c_str(), &named) == 0 &&
-         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+  struct stat locked = {}, named = {};
+  const int again = open_file(file, O_RDONLY);
+  const bool is_found =
+      again >= 0 ? ::fstat(again, &named) == 0 : ::stat(file.c_str(), &named) == 0;
+  if (again >= 0) ::close(again);  // flock belongs to `handle`: closing another one keeps it
+  return is_found && ::fstat(handle, &locked) == 0 && locked.st_dev == named.st_dev &&
+         locked.st_ino == named.st_ino;
 }
 
 /// What is there because of a lock: its file, and folders that are removed if they are empty.
@@ -135,7 +147,7 @@ FolderLock::FolderLock(const fs::path& folder)
 /// False if the file or the folder has vanished meanwhile.
 bool FolderLock::try_to_lock() {
   prepare_output_folder(folder_, IfNotEmpty::kKeepFiles);
-  const int handle = open_file(file_);
+  const int handle = open_file(file_, O_RDWR | O_CREAT);
   if (handle < 0 && errno == ENOENT) return false;
   if (handle < 0) throw Failure("cannot write " + file_.string() + ": " + std::strerror(errno));
   int result = 0;

@@ -5,7 +5,8 @@
 // It is a lock of the kernel (flock) on the file .aimle.lock in the folder, so it ends with the
 // process, however that ends; a file that a killed process left behind locks nothing. Processes
 // that this one starts do not inherit it. On NFS, Linux turns it into a lock of the server, which
-// holds between machines. Where a file system has no locks, a warning says so.
+// holds between machines within the limits that docs/training.md names. Where a file system has no
+// locks, a warning says so.
 #pragma once
 
 #include <filesystem>
