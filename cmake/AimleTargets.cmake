@@ -26,6 +26,13 @@ function(aimle_configure target)
   endif()
 endfunction()
 
+# How fuzzing counts branches: clang has libFuzzer, which wants its own.
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  set(AIMLE_COUNT_BRANCHES -fsanitize=fuzzer-no-link)
+else()
+  set(AIMLE_COUNT_BRANCHES -fsanitize-coverage=trace-pc)
+endif()
+
 # For targets that spend no time in their own code but much in the compiler: they call libtorch, or
 # read options.
 function(aimle_glue target)

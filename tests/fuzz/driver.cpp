@@ -4,8 +4,8 @@
 //
 // Files of the corpus, in the folder of each reader's name, are read first; `--inputs 0` reads
 // nothing else. An input that breaks a reader is written to `found-READER-…` in the current folder:
-// put it into the corpus with the fix. Without clang's libFuzzer this is its place; with it, link
-// the targets with -fsanitize=fuzzer instead and name the reader in AIMLE_FUZZ_READER.
+// put it into the corpus with the fix. Where clang is the compiler, libFuzzer takes the place of
+// this driver (CONTRIBUTING.md).
 #include <signal.h>
 #include <unistd.h>
 

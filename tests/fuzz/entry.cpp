@@ -15,11 +15,12 @@ const Target* selected = nullptr;
   std::abort();
 }
 
-void check_message(const Target& target, const std::string& message) {
+void check_message(const Target& target, const std::string& message, const std::string& bytes) {
   if (message.size() > 500 || message.find('\n') != std::string::npos) {
     report(target, "is not one short line: " + message);
   }
-  if (message.find("json.exception") != std::string::npos) {
+  const std::string library = "json.exception";
+  if (message.find(library) != std::string::npos && bytes.find(library) == std::string::npos) {
     report(target, "quotes the library: " + message);
   }
 }
@@ -32,9 +33,9 @@ void read_one(const Target& target, const std::string& bytes) {
   } catch (const experiments::data::FileError& error) {
     const std::string message = error.what();
     if (!message.starts_with(kFile)) report(target, "does not name the file: " + message);
-    check_message(target, message);
+    check_message(target, message, bytes);
   } catch (const experiments::Failure& error) {
-    check_message(target, error.what());
+    check_message(target, error.what(), bytes);
   } catch (const Broken& broken) {
     report(target, broken.what);
   } catch (const std::exception& error) {
