@@ -44,8 +44,8 @@ at::Tensor losses_of(const Problem& problem, const at::Tensor& z) {  // [S, *ins
   return (z * problem.coefficients.mean(0)).flatten(1).sum(1);
 }
 
-/// One block of the long run: an unbiased estimate of the model's gradient, under the noise that
-/// layers over costs have by default.
+/// An unbiased estimate of the model's gradient, under the noise that layers over costs have by
+/// default.
 at::Tensor model_gradient(const Problem& problem, int64_t samples, const at::Tensor& key) {
   const at::Tensor theta = problem.theta.squeeze(0);
   const NoiseSpec noise{.kind = NoiseKind::kNormal};
@@ -56,6 +56,21 @@ at::Tensor model_gradient(const Problem& problem, int64_t samples, const at::Ten
   const at::Tensor centred = (f - f.mean()) * (static_cast<double>(samples) / (samples - 1));
   const at::Tensor score = eps.to(at::kDouble) / kCostTemperature;
   return sign * (centred.unsqueeze(1) * score.flatten(1)).mean(0).view(theta.sizes());
+}
+
+/// One block of the long run: the mean of the estimates of its parts.
+at::Tensor block_gradient(const Problem& problem, int64_t samples, int64_t most_numbers,
+                          uint64_t seed, int64_t block) {
+  const int64_t at_once = std::max<int64_t>(2, most_numbers / problem.size());
+  const int64_t parts = std::max<int64_t>(1, samples / at_once);
+  at::Tensor total = at::zeros(problem.theta.sizes().slice(1), at::kDouble);
+  for (int64_t part = 0; part < parts; ++part) {
+    stop_if_interrupted();
+    const at::Tensor key =
+        noise_key(seed, 99, static_cast<uint64_t>(part), static_cast<uint64_t>(block));
+    total += model_gradient(problem, samples / parts, key);
+  }
+  return total / parts;
 }
 
 Diagnosis diagnose_cell(const Problem& problem, const DiagnoseSettings& settings,
@@ -127,16 +142,15 @@ Diagnosis diagnose_cell(const Problem& problem, const DiagnoseSettings& settings
 
 }  // namespace
 
-Truth find_truth(Problem& problem, int64_t long_run_samples, uint64_t seed) {
+Truth find_truth(Problem& problem, int64_t long_run_samples, uint64_t seed, int64_t most_numbers) {
   if (can_be_exact(problem)) {
     solve_exactly(problem);
     return {};
   }
   std::vector<at::Tensor> blocks;
   for (int64_t block = 0; block < kBlocks; ++block) {
-    stop_if_interrupted();
-    blocks.push_back(model_gradient(problem, std::max<int64_t>(2, long_run_samples / kBlocks),
-                                    noise_key(seed, 99, 0, static_cast<uint64_t>(block))));
+    blocks.push_back(block_gradient(problem, std::max<int64_t>(2, long_run_samples / kBlocks),
+                                    most_numbers, seed, block));
   }
   const at::Tensor all = at::stack(blocks);
   problem.true_gradient = all.mean(0);

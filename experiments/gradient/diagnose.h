@@ -69,8 +69,10 @@ struct Truth {
   double relative_error = 0.0;  // standard error of a long run, relative to the norm
 };
 
-/// Fills problem.true_gradient.
-Truth find_truth(Problem& problem, int64_t long_run_samples, uint64_t seed);
+/// Fills problem.true_gradient. A long run draws about `most_numbers` of noise at once, between
+/// which it looks for an interrupt.
+Truth find_truth(Problem& problem, int64_t long_run_samples, uint64_t seed,
+                 int64_t most_numbers = int64_t{1} << 23);
 
 /// Contestants side by side on `threads` threads, which change nothing but the time. Stops early,
 /// with what there is, after an interrupt; `step` sees each that is done, one at a time.
