@@ -108,7 +108,7 @@ sanitize-gpu: setup  ## Runs every layer under compute-sanitizer's memcheck and 
 	  --kernel-name kns=aimle "$(PYTHON)" tests/cuda/every_layer.py || exit 1; done
 
 soak: build  ## Kills commands at random moments and continues them: COUNT=100 SECONDS=600 SEED=…
-	@PYTHONPATH=python "$(PYTHON)" tests/python/soak.py --count $(or $(COUNT),100) \
+	@PYTHONPATH=python:tests/python/helpers "$(PYTHON)" tests/python/program/soak.py --count $(or $(COUNT),100) \
 	  --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
 versions: setup  ## Shows the version of everything in use

@@ -35,7 +35,7 @@ if ! has_mypy && [[ $python == "$PWD/.venv/bin/python" ]]; then  # no other Pyth
 fi
 if has_mypy; then
   "$python" -m mypy || status=1
-  "$python" -m mypy --strict --follow-imports=silent tests/python/typing/usage.py || status=1
+  "$python" -m mypy --strict --follow-imports=silent tests/python/package/typing/usage.py || status=1
 else
   echo "make lint needs mypy: $python -m pip install -r requirements-lint.txt" >&2
   status=1

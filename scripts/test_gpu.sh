@@ -21,7 +21,7 @@ run_file() {
   esac
 }
 export -f run_file
-ls tests/python/test_*.py | xargs -P "$JOBS" -I{} bash -c 'run_file {}'
+find tests/python -name 'test_*.py' | sort | xargs -P "$JOBS" -I{} bash -c 'run_file {}'
 
 # A file whose process died left no counts: its name makes count_tests.py report it.
 died=()

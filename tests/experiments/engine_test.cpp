@@ -1,4 +1,4 @@
-// The engine's parts; tests/python/test_train.py tests it as a whole.
+// The engine's parts; tests/python/train/test_train.py tests it as a whole.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

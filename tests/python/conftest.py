@@ -1,22 +1,20 @@
-"""Finds the package and the built library without installation, and gives the fixtures.
+"""The fixtures of all Python tests.
 
-The library is the one named by AIMLE_LIBRARY, or the one in build/release. Data sets are looked for
-in AIMLE_DATA, or in shared/data beside the checkout.
+The package and the tests' `helpers` are found without installation: pyproject.toml names their
+folders. The library is the one named by AIMLE_LIBRARY, or the one in build/release. Data sets are
+looked for in AIMLE_DATA, or in shared/data beside the checkout.
 """
 
 import contextlib
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from repository import ROOT
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "python"))
-
-import aimle  # noqa: E402
+import aimle
 
 
 @pytest.fixture
@@ -52,7 +50,7 @@ def key(device: torch.device) -> torch.Tensor:
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The folder of data sets."""
-    places = [REPOSITORY.parent / "shared" / "data"]
+    places = [ROOT.parent / "shared" / "data"]
     if path := os.environ.get("AIMLE_DATA"):
         places.insert(0, Path(path))
     for place in places:

@@ -1,0 +1,153 @@
+"""What README.md and docs/*.md print is true: snippets run, options, targets and links exist."""
+
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from aimle_program import PROGRAM, aimle, need_program
+from repository import ROOT
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMMAND = re.compile(r"^(?:build/release/)?aimle ((?:[a-z0-9]+ ?)+.*)$")
+
+
+def check_migrating(names: dict) -> None:
+    assert names["z"].shape == (32, 50)
+    assert names["checkpoint"]["target"]["updates"] == 1
+    assert torch.count_nonzero(names["new"]) > 0
+
+
+AFTERWARDS = {"migrating.md": check_migrating}
+
+
+def each_page(function):
+    return pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)(function)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of a language, without the indent that a list gives them."""
+    found = re.finditer(
+        rf"^( *)```{language}\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE
+    )
+    return [re.sub(rf"^{match[1]}", "", match[2], flags=re.MULTILINE) for match in found]
+
+
+def commands(page: Path) -> list[str]:
+    """What a page tells its reader to type: in blocks, indented, or between backticks."""
+    text = page.read_text()
+    lines = [line.strip() for block in blocks(page, "sh") for line in block.splitlines()]
+    lines += [line.strip() for line in text.splitlines() if line.startswith("    ")]
+    lines += re.findall(r"`([^`]+)`", text)
+    return [re.sub(r"\s+#.*", "", line) for line in lines]
+
+
+@cache
+def help_of(command: tuple[str, ...]) -> str:
+    result = aimle(*command, "--help", figures=command[0] == "benchmark")  # Python's own help
+    assert result.returncode == 0, f"aimle {' '.join(command)}: {result.stderr}"
+    return result.stdout
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name
+)
+def test_python_runs(page: Path, tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    names: dict[str, object] = {}
+    for block in blocks(page, "python"):
+        exec(compile(block, str(page), "exec"), names)
+    if printed := blocks(page, "text"):
+        assert capsys.readouterr().out == "".join(printed)
+    AFTERWARDS.get(page.name, lambda _: None)(names)
+
+
+def test_cpp_compiles(tmp_path: Path):
+    """Every block that starts with its includes, in a function of its own."""
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    found = [b for page in PAGES for b in blocks(page, "cpp") if b.startswith("#include")]
+    assert len(found) == 3
+    includes, bodies = [], []
+    for number, block in enumerate(found):
+        includes += re.findall(r"^#include.*\n", block, re.MULTILINE)
+        body = re.sub(r"^#include.*\n", "", block, flags=re.MULTILINE)
+        bodies.append(
+            f"void block_{number}(at::Tensor theta, at::Tensor mask, at::Tensor loss(at::Tensor))"
+            f"{{\n{body}}}\n"
+        )
+    (tmp_path / "blocks.cpp").write_text("".join([*includes, *bodies]))
+    base = Path(torch.__file__).parent / "include"
+    folders = [ROOT, base, base / "torch/csrc/api/include"]
+    command = [compiler, "-std=c++20", "-fsyntax-only", *(f"-I{folder}" for folder in folders)]
+    result = subprocess.run(
+        [*command, str(tmp_path / "blocks.cpp")], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr[:4000]
+
+
+@each_page
+def test_options_of_commands_exist(page: Path):
+    need_program()
+    for line in commands(page):
+        match = COMMAND.match(line)
+        if match is None:
+            continue
+        words = match[1].split()
+        depth = next(
+            (i for i, w in enumerate(words) if not re.fullmatch("[a-z0-9]+", w)), len(words)
+        )
+        known = {"synth": 2, "train": 2, "data": 2, "benchmark": 2}.get(words[0], 1)
+        wanted = tuple(words[: min(depth, known)])
+        shown = help_of(wanted)
+        for option in re.findall(r"(?<=\s)--[a-z0-9_-]+", f" {match[1]}"):
+            assert re.search(rf"{option}\b", shown), f"{line}: aimle {wanted} has no {option}"
+
+
+@each_page
+def test_targets_of_make_exist(page: Path):
+    makefile = (ROOT / "Makefile").read_text()
+    for line in commands(page):
+        match = re.match(r"(?:[A-Z]+=\S+ )*make ([a-z-]+)(?: |$)", line)
+        assert match is None or re.search(rf"^{match[1]}:", makefile, re.MULTILINE), line
+
+
+@each_page
+def test_links_lead_somewhere(page: Path):
+    text = re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    for target, anchor in re.findall(r"\]\((?!https?://)([^)#]*)#?([^)]*)\)", text):
+        file = page.parent / target if target else page
+        assert file.exists(), f"{page.name}: {target}"
+        if anchor:
+            titles = re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE)
+            known = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+            assert anchor in known, f"{page.name}: {target}#{anchor}"
+
+
+@each_page
+def test_files_that_are_named_exist(page: Path):
+    """All but those of the solver that "adding a solver" adds, and of an experiment NAME."""
+    rooms = "aimle|benchmarks|cli|cmake|docs|examples|experiments|python|scripts|tests"
+    for name in re.findall(rf"`((?:{rooms})/[\w/.*{{}},]+)`", page.read_text()):
+        if "matching" in name or "NAME" in name:
+            continue
+        choices = re.match(r"(.*){(.*)}(.*)", name)
+        names = [choices[1] + c + choices[3] for c in choices[2].split(",")] if choices else [name]
+        assert all(list(ROOT.glob(each)) for each in names), f"{page.name}: {name}"
+
+
+def test_every_page_is_in_the_readme():
+    readme = (ROOT / "README.md").read_text()
+    missing = [page.name for page in PAGES[1:] if f"{page.relative_to(ROOT)})" not in readme]
+    assert missing == []
+
+
+def test_commands_are_found():
+    found = [line for page in PAGES for line in commands(page) if COMMAND.match(line)]
+    assert len(found) > 60
+    assert PROGRAM.name == "aimle"
