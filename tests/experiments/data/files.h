@@ -1,53 +1,20 @@
-// Folders that vanish, and files that are damaged on purpose.
+// Files that are damaged on purpose.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <random>
 #include <string>
 
 #include "experiments/data/file_error.h"
+#include "tests/experiments/temporary_folder.h"
+#include "tests/message_of.h"
 
 namespace aimle::experiments {
-
-namespace fs = std::filesystem;
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    // In memory where that is possible: the fuzzed readers write thousands of files.
-    const fs::path memory = "/dev/shm";
-    const fs::path parent = access(memory.c_str(), W_OK) == 0 ? memory : fs::temp_directory_path();
-    std::string name = (parent / "aimle_test_XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("cannot make " + name);
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
-inline void write_bytes(const fs::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary).write(bytes.data(), std::ssize(bytes));
-}
-
-inline std::string read_bytes(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 inline std::string gzipped(const std::string& text) {
   z_stream stream{};
@@ -121,15 +88,10 @@ int count_refused(const fs::path& path, const std::string& bytes, int count, con
   return refused;
 }
 
-/// The message with which `read` refuses; empty if it does not.
+/// The message with which `read` refuses a file; empty if it does not.
 template <class Read>
 std::string refusal(const Read& read) {
-  try {
-    read();
-  } catch (const data::FileError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<data::FileError>(read);
 }
 
 #define EXPECT_REFUSED(expression, text)                                                     \

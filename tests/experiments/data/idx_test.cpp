@@ -18,12 +18,7 @@ std::span<const uint8_t> bytes_of(const std::string& text) {
 }
 
 std::string complaint(const std::string& file) {
-  try {
-    parse_idx(bytes_of(file), "x.idx");
-  } catch (const Failure& failure) {
-    return failure.what();
-  }
-  return "";
+  return message_of<Failure>([&] { parse_idx(bytes_of(file), "x.idx"); });
 }
 
 Idx some() { return {.shape = {3, 2, 2}, .values = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 255}}; }
@@ -100,12 +95,7 @@ class ImageFolder : public testing::Test {
     write_image_sets({.train = images, .test = images}, folder_.path());
   }
   std::string complaint() const {
-    try {
-      read_image_sets(folder_.path());
-    } catch (const Failure& failure) {
-      return failure.what();
-    }
-    return "";
+    return message_of<Failure>([&] { read_image_sets(folder_.path()); });
   }
   void replace(const std::string& name, const Idx& idx) const {
     std::filesystem::remove(folder_.path() / (name + ".gz"));

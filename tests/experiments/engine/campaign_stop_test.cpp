@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 
 #include "experiments/engine/campaign.h"
@@ -11,11 +10,10 @@
 #include "experiments/run/failure.h"
 #include "experiments/run/interrupt.h"
 #include "experiments/run/progress.h"
+#include "tests/experiments/temporary_folder.h"
 
 namespace aimle::experiments {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// A weight that each step changes. Its evaluations are counted; this one of them gets a signal.
 Experiment counting(int& evaluations, int interrupted) {
@@ -53,16 +51,8 @@ Json losses(const fs::path& folder) {
 
 class Stop : public testing::Test {
  protected:
-  void SetUp() override {
-    set_quiet(true);
-    std::string name = (fs::temp_directory_path() / "aimle_stop_test_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    path_ = name;
-  }
-  void TearDown() override {
-    set_quiet(false);
-    fs::remove_all(path_);
-  }
+  void SetUp() override { set_quiet(true); }
+  void TearDown() override { set_quiet(false); }
 
   /// The message of Stopped; empty if the run came to its end.
   static std::string train(const fs::path& out, bool resume, int interrupted) {
@@ -84,7 +74,8 @@ class Stop : public testing::Test {
     }
   }
 
-  fs::path path_;
+  TemporaryFolder folder_;
+  const fs::path& path_ = folder_.path();
 };
 
 TEST_F(Stop, InAnyEvaluationChangesNothing) {

@@ -7,19 +7,11 @@
 
 #include "experiments/engine/checkpoint.h"
 #include "experiments/run/failure.h"
-#include "tests/experiments/data/files.h"
+#include "tests/experiments/temporary_folder.h"
+#include "tests/message_of.h"
 
 namespace aimle::experiments {
 namespace {
-
-std::string complaint(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Failure& failure) {
-    return failure.what();
-  }
-  return "";
-}
 
 Checkpoint small_checkpoint() {
   return {.groups = {{"model", {{"w", at::arange(12, at::kFloat).view({3, 4})}}},
@@ -48,15 +40,15 @@ TEST(CheckpointTest, ComesBackAndRestoresInPlace) {
   EXPECT_EQ(w.data_ptr(), place);
   EXPECT_EQ(n.item<int64_t>(), 7);
 
-  EXPECT_NE(complaint([&] {
+  EXPECT_NE(message_of<Failure>([&] {
               restore({{"w", w}}, back, "model");
             }).find("has no tensor n"),
             std::string::npos);
-  EXPECT_NE(complaint([&] {
+  EXPECT_NE(message_of<Failure>([&] {
               restore({{"w", w}, {"n", n}, {"b", n}}, back, "model");
             }).find("lacks the tensor b"),
             std::string::npos);
-  EXPECT_NE(complaint([&] {
+  EXPECT_NE(message_of<Failure>([&] {
               restore({{"w", at::zeros({3, 4})}, {"n", n}}, back, "model");
             }).find("model.w is [4, 3] Float, expected [3, 4] Float"),
             std::string::npos);
@@ -69,10 +61,11 @@ TEST(CheckpointTest, ADamagedFileIsAFailure) {
   const auto size = std::filesystem::file_size(file);
   for (const uintmax_t kept : {uintmax_t{0}, size / 2, size - 10}) {
     std::filesystem::resize_file(file, kept);
-    EXPECT_NE(complaint([&] { load_checkpoint(file); }).find("has no checksum"), std::string::npos);
+    EXPECT_NE(message_of<Failure>([&] { load_checkpoint(file); }).find("has no checksum"),
+              std::string::npos);
     save_checkpoint(file, {.groups = {{"model", {{"w", at::ones({100})}}}}});
   }
-  EXPECT_NE(complaint([&] { load_checkpoint(folder.path() / "none"); }), "");
+  EXPECT_NE(message_of<Failure>([&] { load_checkpoint(folder.path() / "none"); }), "");
 }
 
 /// One to eight bits flipped, or the end cut off.
@@ -96,7 +89,7 @@ TEST(CheckpointTest, NoDamageIsSilent) {
   int silent = 0;
   for (int trial = 0; trial < 10'000; ++trial) {
     write_bytes(file, with_flips_or_cut(whole, random));
-    const std::string message = complaint([&] { load_checkpoint(file); });
+    const std::string message = message_of<Failure>([&] { load_checkpoint(file); });
     if (message.find(file.string()) == std::string::npos) ++silent;
   }
   EXPECT_EQ(silent, 0);
@@ -131,7 +124,7 @@ TEST(CheckpointTest, ThePreviousOneIsUsedIfTheNewestIsDamaged) {
   EXPECT_EQ(found->fault,
             newest.string() + " is damaged: its checksum is not that of its contents");
   flip(previous);
-  const std::string message = complaint([&] { find_checkpoint(newest, previous); });
+  const std::string message = message_of<Failure>([&] { find_checkpoint(newest, previous); });
   for (const std::string& part : {newest.string(), previous.string(), std::string("--force")}) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   }
@@ -139,7 +132,7 @@ TEST(CheckpointTest, ThePreviousOneIsUsedIfTheNewestIsDamaged) {
   save(4);
   std::filesystem::remove(previous);
   flip(newest);
-  EXPECT_NE(complaint([&] {
+  EXPECT_NE(message_of<Failure>([&] {
               find_checkpoint(newest, previous);
             }).find("there is no " + previous.string()),
             std::string::npos);
