@@ -85,7 +85,7 @@ struct FreeLayer : torch::autograd::Function<FreeLayer> {
 /// A model of its own for each layer, and the times of its steps.
 struct Contestant {
   Layer layer;
-  Dvae model{DvaeShape{}};
+  dvae::Dvae model{dvae::Shape{}};
   std::unique_ptr<Adam> adam;
   std::vector<double> seconds;
   std::vector<double> cpu_seconds;
@@ -100,10 +100,10 @@ struct Contestant {
   void step(const at::Tensor& images, const at::Tensor& rows, const at::Tensor& key) {
     const auto start = std::chrono::steady_clock::now();
     const std::clock_t cpu_start = std::clock();
-    const at::Tensor x = to_unit(images.index_select(0, rows));
+    const at::Tensor x = dvae::to_unit(images.index_select(0, rows));
     const at::Tensor theta = model->encode(x);
-    const at::Tensor bce = reconstruction_loss(model->decode(layer(theta, key)), x);
-    const at::Tensor objective = (bce.sum(1) + softmax_kl(theta)).mean();
+    const at::Tensor bce = dvae::reconstruction_loss(model->decode(layer(theta, key)), x);
+    const at::Tensor objective = (bce.sum(1) + dvae::softmax_kl(theta)).mean();
     adam->zero_grad();
     objective.backward();
     adam->step();

@@ -12,7 +12,7 @@
 #include "experiments/data/input_file.h"
 #include "experiments/data/json_text.h"
 #include "experiments/engine/campaign.h"
-#include "experiments/engine/experiment.h"
+#include "experiments/registry.h"
 #include "experiments/run/atomic_file.h"
 #include "experiments/run/bytes_in_json.h"
 #include "experiments/run/failure.h"

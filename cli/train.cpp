@@ -7,6 +7,7 @@
 #include "experiments/engine/campaign.h"
 #include "experiments/engine/estimator_settings.h"
 #include "experiments/engine/run_folder.h"
+#include "experiments/registry.h"
 #include "experiments/run/failure.h"
 #include "experiments/run/progress.h"
 

@@ -5,7 +5,7 @@
 #include "experiments/data/digits.h"
 #include "experiments/run/failure.h"
 
-namespace aimle::experiments {
+namespace aimle::experiments::dvae {
 namespace {
 
 constexpr int64_t kDrawingSeed = 20230207;
@@ -27,7 +27,7 @@ ImageSets load(const Settings& settings) {
 
 }  // namespace
 
-std::vector<Option> dvae_data_options() {
+std::vector<Option> data_options() {
   return {
       {.name = "examples",
        .value = 12000,
@@ -53,7 +53,7 @@ std::vector<Option> dvae_data_options() {
   };
 }
 
-DvaeData load_dvae_data(const Settings& settings) {
+Data load_data(const Settings& settings) {
   const at::Device device(settings.get<std::string>("device"));
   const ImageSets sets = load(settings);
   const auto validation = std::min(settings.get<int64_t>("validation"), sets.train.count / 2);
@@ -67,4 +67,4 @@ DvaeData load_dvae_data(const Settings& settings) {
 
 at::Tensor to_unit(const at::Tensor& bytes) { return bytes.to(at::kFloat).mul_(1.0 / 255.0); }
 
-}  // namespace aimle::experiments
+}  // namespace aimle::experiments::dvae

@@ -5,10 +5,10 @@
 
 #include "experiments/engine/options.h"
 
-namespace aimle::experiments {
+namespace aimle::experiments::dvae {
 
 /// Grey values as bytes, [count, height * width], on the run's device; never binarised.
-struct DvaeData {
+struct Data {
   at::Tensor train;
   at::Tensor validation;  // the last of the training images; may be empty
   at::Tensor test;
@@ -16,12 +16,12 @@ struct DvaeData {
   int64_t width = 0;
 };
 
-std::vector<Option> dvae_data_options();
+std::vector<Option> data_options();
 
 /// From the folder `data`, or drawn if it is empty.
-DvaeData load_dvae_data(const Settings& settings);
+Data load_data(const Settings& settings);
 
 /// Bytes to [0, 1].
 at::Tensor to_unit(const at::Tensor& bytes);
 
-}  // namespace aimle::experiments
+}  // namespace aimle::experiments::dvae

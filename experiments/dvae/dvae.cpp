@@ -3,7 +3,6 @@
 #include <ATen/Functions.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 
 #include "aimle/torch/functions.h"
@@ -12,30 +11,31 @@
 #include "experiments/dvae/model.h"
 #include "experiments/engine/adam.h"
 #include "experiments/engine/estimator_settings.h"
+#include "experiments/engine/module_tensors.h"
 #include "experiments/engine/png.h"
 #include "experiments/engine/randomness.h"
 #include "experiments/run/failure.h"
 #include "experiments/run/interrupt.h"
 
-namespace aimle::experiments {
+namespace aimle::experiments::dvae {
 namespace {
 
 constexpr int64_t kEvaluationBatch = 500;
 constexpr int64_t kBinarisingSeed = 20230207;  // the same black and white digits in every run
 
-/// One model with its estimator and optimiser, on shared data.
-class Dvaes {
+/// A model with its estimator and optimiser, on shared data.
+class AutoEncoder {
  public:
-  Dvaes(const Settings& settings, std::shared_ptr<const DvaeData> data)
+  AutoEncoder(const Settings& settings, std::shared_ptr<const Data> data)
       : data_(std::move(data)),
         device_(settings.get<std::string>("device")),
         k_(settings.get<int64_t>("k")),
         solver_(k_ == 1 ? argmax() : topk(k_)),
         kl_weight_(settings.get<double>("kl_weight")),
         bound_codes_(settings.get<int64_t>("bound_codes")),
-        model_(DvaeShape{.pixels = data_->height * data_->width,
-                         .rows = settings.get<int64_t>("rows"),
-                         .size = settings.get<int64_t>("size")}) {
+        model_(Shape{.pixels = data_->height * data_->width,
+                     .rows = settings.get<int64_t>("rows"),
+                     .size = settings.get<int64_t>("size")}) {
     model_->to(device_);
     EstimatorOptions options = chosen_estimator_options(settings);
     const EstimatorInfo& method = estimator_info(settings.get<std::string>("method"));
@@ -56,27 +56,13 @@ class Dvaes {
     as_sampler.set("method", Json("ste"), Origin::kDefault);
     sampler_ = make_estimator(as_sampler, solver_, noisy, device_);
 
-    std::map<std::string, at::Tensor> parameters;
-    for (const auto& parameter : model_->named_parameters()) {
-      parameters[parameter.key()] = parameter.value();
-    }
-    adam_ = std::make_unique<Adam>(parameters, AdamOptions{.lr = settings.get<double>("lr")});
+    adam_ = std::make_unique<Adam>(parameters_of(*model_),
+                                   AdamOptions{.lr = settings.get<double>("lr")});
   }
 
-  std::map<std::string, at::Tensor> model_tensors() const {
-    std::map<std::string, at::Tensor> result;
-    for (const auto& parameter : model_->named_parameters()) {
-      result[parameter.key()] = parameter.value();
-    }
-    return result;
-  }
+  std::map<std::string, at::Tensor> model_tensors() const { return tensors_of(*model_); }
 
-  std::map<std::string, at::Tensor> state_tensors() const {
-    std::map<std::string, at::Tensor> result;
-    for (const auto& [name, tensor] : adam_->state()) result["adam." + name] = tensor;
-    for (const auto& [name, tensor] : estimator_->state()) result["estimator." + name] = tensor;
-    return result;
-  }
+  std::map<std::string, at::Tensor> state_tensors() const { return state_of(*adam_, *estimator_); }
 
   Scalars step(const Batch& batch) {
     const at::Tensor x = to_unit(data_->train.index_select(0, batch.rows));
@@ -106,11 +92,9 @@ class Dvaes {
     return result;
   }
 
-  /// Relaxations: temperature * exp(-3e-5 step), renewed every 1000 steps, not below 0.5.
   bool schedule(int64_t step) {
     if (!anneal_) return false;
-    const auto renewed = static_cast<double>(step / 1000 * 1000);
-    const double temperature = std::max(first_temperature_ * std::exp(-3e-5 * renewed), 0.5);
+    const double temperature = anneal(step, {.start = first_temperature_});
     if (temperature == temperature_) return false;
     temperature_ = temperature;
     estimator_->set_temperature(temperature);
@@ -201,7 +185,7 @@ class Dvaes {
     return at::stack({nelbo.sum(), kl.sum(), weighted.sum()});
   }
 
-  std::shared_ptr<const DvaeData> data_;
+  std::shared_ptr<const Data> data_;
   at::Device device_;
   int64_t k_;
   SolverSpec solver_;
@@ -219,26 +203,26 @@ class Dvaes {
   std::unique_ptr<Adam> adam_;
 };
 
-Training begin(const Settings& settings, const std::shared_ptr<const DvaeData>& data) {
+Training begin(const Settings& settings, const std::shared_ptr<const Data>& data) {
   const auto k = settings.get<int64_t>("k"), size = settings.get<int64_t>("size");
   if (k > size) {
     throw Misuse("expected --k of at most the --size of a row but got k=" + std::to_string(k) +
                  ", size=" + std::to_string(size));
   }
-  const auto dvae = std::make_shared<Dvaes>(settings, data);
-  return {.model = dvae->model_tensors(),
-          .state = dvae->state_tensors(),
+  const auto trained = std::make_shared<AutoEncoder>(settings, data);
+  return {.model = trained->model_tensors(),
+          .state = trained->state_tensors(),
           .examples = data->train.size(0),
-          .step = [dvae](const Batch& batch) { return dvae->step(batch); },
-          .schedule = [dvae](int64_t step) { return dvae->schedule(step); },
-          .evaluate = [dvae](const at::Tensor& key) { return dvae->evaluate(key); },
-          .watch = [dvae] { return dvae->watch(); },
-          .pictures = [dvae](const at::Tensor& key) { return dvae->pictures(key); }};
+          .step = [trained](const Batch& batch) { return trained->step(batch); },
+          .schedule = [trained](int64_t step) { return trained->schedule(step); },
+          .evaluate = [trained](const at::Tensor& key) { return trained->evaluate(key); },
+          .watch = [trained] { return trained->watch(); },
+          .pictures = [trained](const at::Tensor& key) { return trained->pictures(key); }};
 }
 
 }  // namespace
 
-Experiment dvae() {
+Experiment experiment() {
   std::vector<Option> options = {
       {.name = "k", .value = 10, .help = "Entries chosen in each row", .low = 1, .high = 1000},
       {.name = "rows", .value = 20, .help = "Rows of a code", .low = 1, .high = 1000},
@@ -259,7 +243,7 @@ Experiment dvae() {
        .low = 1,
        .high = 1e5},
   };
-  for (Option& option : dvae_data_options()) options.push_back(std::move(option));
+  for (Option& option : data_options()) options.push_back(std::move(option));
   return {
       .name = "dvae",
       .summary = "Discrete variational auto-encoder of digits",
@@ -275,10 +259,10 @@ Experiment dvae() {
                                                     {"validation", 0}})}},
       .defaults = {{"nb_samples", "10"}},
       .load = [](const Settings& settings) -> Start {
-        const auto data = std::make_shared<const DvaeData>(load_dvae_data(settings));
+        const auto data = std::make_shared<const Data>(load_data(settings));
         return [data](const Settings& run) { return begin(run, data); };
       },
   };
 }
 
-}  // namespace aimle::experiments
+}  // namespace aimle::experiments::dvae

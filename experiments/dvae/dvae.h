@@ -24,8 +24,8 @@
 
 #include "experiments/engine/experiment.h"
 
-namespace aimle::experiments {
+namespace aimle::experiments::dvae {
 
-Experiment dvae();
+Experiment experiment();
 
-}  // namespace aimle::experiments
+}  // namespace aimle::experiments::dvae

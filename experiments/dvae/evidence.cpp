@@ -6,7 +6,7 @@
 
 #include "aimle/torch/functions.h"
 
-namespace aimle::experiments {
+namespace aimle::experiments::dvae {
 namespace {
 
 double log_binomial(int64_t n, int64_t k) {
@@ -58,4 +58,4 @@ at::Tensor importance_weighted_bound(const at::Tensor& log_weights) {
   return std::log(static_cast<double>(log_weights.size(1))) - log_weights.logsumexp(1);
 }
 
-}  // namespace aimle::experiments
+}  // namespace aimle::experiments::dvae

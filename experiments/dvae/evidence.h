@@ -27,7 +27,7 @@
 
 #include "aimle/torch/layer.h"
 
-namespace aimle::experiments {
+namespace aimle::experiments::dvae {
 
 /// q above for scores theta [B, rows, n]; float64 inside. No gradients.
 class CodeDistribution {
@@ -57,4 +57,4 @@ at::Tensor binarise(const at::Tensor& x, const at::Tensor& key);
 /// IW_K from log p(x | z_s) + log p(z_s) - log q(z_s), [B, K] -> [B]
 at::Tensor importance_weighted_bound(const at::Tensor& log_weights);
 
-}  // namespace aimle::experiments
+}  // namespace aimle::experiments::dvae

@@ -4,14 +4,14 @@
 
 #include <cmath>
 
-namespace aimle::experiments {
+namespace aimle::experiments::dvae {
 namespace {
 
 constexpr int64_t kWide = 512, kNarrow = 256;
 
 }  // namespace
 
-DvaeImpl::DvaeImpl(DvaeShape shape)
+DvaeImpl::DvaeImpl(Shape shape)
     : shape_(shape),
       encoder0_(shape.pixels, kWide),
       encoder1_(kWide, kNarrow),
@@ -54,4 +54,4 @@ at::Tensor softmax_kl(const at::Tensor& theta) {
   return (q * ((q + 1e-20).log() + log_size)).sum({1, 2});
 }
 
-}  // namespace aimle::experiments
+}  // namespace aimle::experiments::dvae

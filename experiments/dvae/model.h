@@ -10,9 +10,9 @@
 #include <torch/nn/module.h>
 #include <torch/nn/modules/linear.h>
 
-namespace aimle::experiments {
+namespace aimle::experiments::dvae {
 
-struct DvaeShape {
+struct Shape {
   int64_t pixels = 784;
   int64_t rows = 20;
   int64_t size = 20;
@@ -21,17 +21,17 @@ struct DvaeShape {
 class DvaeImpl : public torch::nn::Module {
  public:
   /// Weights: Xavier uniform with gain sqrt(2), biases 0.
-  explicit DvaeImpl(DvaeShape shape);
+  explicit DvaeImpl(Shape shape);
 
   /// [B, pixels] -> theta [B, rows, size]
   at::Tensor encode(const at::Tensor& x);
   /// z [B, rows, S, size] -> logits [B, S, pixels]
   at::Tensor decode(const at::Tensor& z);
 
-  const DvaeShape& shape() const { return shape_; }
+  const Shape& shape() const { return shape_; }
 
  private:
-  DvaeShape shape_;
+  Shape shape_;
   torch::nn::Linear encoder0_, encoder1_, encoder2_, decoder0_, decoder1_, decoder2_;
 };
 TORCH_MODULE(Dvae);
@@ -43,4 +43,4 @@ at::Tensor reconstruction_loss(const at::Tensor& logits, const at::Tensor& x);
 /// and every noise. The KL of the codes themselves is in evidence.h.
 at::Tensor softmax_kl(const at::Tensor& theta);
 
-}  // namespace aimle::experiments
+}  // namespace aimle::experiments::dvae

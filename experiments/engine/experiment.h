@@ -78,10 +78,6 @@ struct Experiment {
   std::function<Start(const Settings&)> load;
 };
 
-/// Every experiment; registry.cpp lists them.
-const std::vector<Experiment>& experiments();
-const Experiment& experiment(const std::string& name);
-
 /// Options that every experiment has: epochs, batch, lr, method and the settings of its estimator …
 std::vector<Option> engine_options();
 /// The engine's options, with this experiment's defaults, and then its own.

@@ -15,8 +15,7 @@
 #include "experiments/warcraft/model.h"
 #include "experiments/warcraft/pictures.h"
 
-namespace aimle::experiments {
-namespace warcraft {
+namespace aimle::experiments::warcraft {
 namespace {
 
 constexpr int64_t kEvaluationBatch = 200;
@@ -202,13 +201,12 @@ std::vector<Option> options() {
 }
 
 }  // namespace
-}  // namespace warcraft
 
-Experiment warcraft_experiment() {
+Experiment experiment() {
   return {
       .name = "warcraft",
       .summary = "Shortest paths on terrain maps, learned from pictures",
-      .options = warcraft::options(),
+      .options = options(),
       .presets = {{.name = "paper",
                    .help = "what the paper states",
                    .values = with_paper_target({{"epochs", 50},
@@ -245,10 +243,10 @@ Experiment warcraft_experiment() {
       .maximised = {"test_optimal", "test_perfect_match", "test_valid", "val_optimal",
                     "val_perfect_match", "val_valid"},
       .load = [](const Settings& settings) -> Start {
-        const auto data = std::make_shared<const warcraft::Data>(warcraft::load_data(settings));
-        return [data](const Settings& run) { return warcraft::begin(run, data); };
+        const auto data = std::make_shared<const Data>(load_data(settings));
+        return [data](const Settings& run) { return begin(run, data); };
       },
   };
 }
 
-}  // namespace aimle::experiments
+}  // namespace aimle::experiments::warcraft

@@ -21,8 +21,8 @@
 
 #include "experiments/engine/experiment.h"
 
-namespace aimle::experiments {
+namespace aimle::experiments::warcraft {
 
-Experiment warcraft_experiment();
+Experiment experiment();
 
-}  // namespace aimle::experiments
+}  // namespace aimle::experiments::warcraft

@@ -9,11 +9,11 @@
 #include "experiments/engine/randomness.h"
 #include "experiments/run/failure.h"
 
-namespace aimle::experiments {
+namespace aimle::experiments::dvae {
 namespace {
 
 Settings small(const std::string& method, int64_t k) {
-  Settings settings = default_settings(experiment("dvae"));
+  Settings settings = default_settings(experiment());
   const std::map<std::string, std::string> values = {
       {"method", method},      {"k", std::to_string(k)}, {"examples", "120"},
       {"test_examples", "20"}, {"validation", "20"},     {"batch", "20"},
@@ -61,7 +61,7 @@ class EveryMethod : public testing::TestWithParam<Method> {
 // It learns, and what is saved is all there is to a run: restored, it takes the same steps.
 TEST_P(EveryMethod, LearnsAndContinuesBitForBit) {
   const Settings settings = small(GetParam().name, GetParam().k);
-  const Start start = experiment("dvae").load(settings);
+  const Start start = experiment().load(settings);
   at::manual_seed(1);
   const Training training = start(settings);
   const std::vector<double> begin = losses(training, 0, 12);
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Dvae, EveryMethod,
 
 TEST(Dvae, RefusesAMethodThatDoesNotApply) {
   const Settings settings = small("gumbel_softmax", 10);
-  const Start start = experiment("dvae").load(settings);
+  const Start start = experiment().load(settings);
   EXPECT_THROW(start(settings), Misuse);
 }
 
@@ -128,9 +128,9 @@ TEST(Dvae, LossIsBinaryCrossEntropyAndKl) {
 TEST(Dvae, StartsAtTheLossOfACoin) {
   const Settings settings = small("aimle", 10);
   at::manual_seed(0);
-  const Training training = experiment("dvae").load(settings)(settings);
+  const Training training = experiment().load(settings)(settings);
   EXPECT_NEAR(losses(training, 0, 1)[0], 784 * std::log(2.0), 100);
 }
 
 }  // namespace
-}  // namespace aimle::experiments
+}  // namespace aimle::experiments::dvae

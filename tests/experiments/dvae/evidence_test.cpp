@@ -10,7 +10,7 @@
 #include "experiments/dvae/model.h"
 #include "experiments/engine/randomness.h"
 
-namespace aimle::experiments {
+namespace aimle::experiments::dvae {
 namespace {
 
 at::Tensor key(int64_t number) { return noise_keys(7, Purpose::kEvaluate, number, 1, at::kCPU)[0]; }
@@ -141,4 +141,4 @@ TEST(DvaeEvidence, BinarisedPixelsAreBlackAsOftenAsGreySays) {
 }
 
 }  // namespace
-}  // namespace aimle::experiments
+}  // namespace aimle::experiments::dvae

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/engine/experiment.h"
+#include "experiments/registry.h"
 #include "experiments/run/failure.h"
 
 namespace aimle::experiments {

@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
-#include "experiments/engine/experiment.h"
 #include "experiments/engine/randomness.h"
+#include "experiments/registry.h"
 
 namespace aimle::experiments {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "experiments/engine/estimator_settings.h"
-#include "experiments/engine/experiment.h"
+#include "experiments/registry.h"
 
 namespace aimle::experiments {
 namespace {

@@ -1,30 +1,10 @@
+#include "experiments/engine/experiment.h"
+
 #include <algorithm>
 
-#include "aimle/base/nearest.h"
-#include "experiments/dvae/dvae.h"
 #include "experiments/engine/estimator_settings.h"
-#include "experiments/engine/experiment.h"
-#include "experiments/l2x/l2x.h"
-#include "experiments/nri/nri.h"
-#include "experiments/run/failure.h"
-#include "experiments/warcraft/warcraft.h"
 
 namespace aimle::experiments {
-
-const std::vector<Experiment>& experiments() {
-  static const std::vector<Experiment> all = {dvae(), l2x::experiment(), nri::experiment(),
-                                              warcraft_experiment()};
-  return all;
-}
-
-const Experiment& experiment(const std::string& name) {
-  std::vector<std::string> names;
-  for (const Experiment& entry : experiments()) {
-    if (entry.name == name) return entry;
-    names.push_back(entry.name);
-  }
-  throw Failure("there is no experiment '" + name + "'" + did_you_mean(name, names));
-}
 
 std::vector<Option> engine_options() {
   std::vector<Option> options = {

@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "experiments/engine/experiment.h"
+#include "experiments/registry.h"
 
 namespace aimle::experiments {
 namespace {
