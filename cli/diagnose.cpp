@@ -10,6 +10,7 @@
 #include "cli/app.h"
 #include "cli/commands.h"
 #include "experiments/data/number_table.h"
+#include "experiments/data/numpy_random_state.h"
 #include "experiments/gradient/diagnose.h"
 #include "experiments/gradient/fields.h"
 #include "experiments/run/atomic_file.h"
@@ -18,7 +19,6 @@
 #include "experiments/run/interrupt.h"
 #include "experiments/run/progress.h"
 #include "experiments/run/python.h"
-#include "experiments/run/random_state.h"
 
 namespace aimle::cli {
 namespace {

@@ -1,4 +1,4 @@
-// What an experiment is, and what the engine wants to know of it. The engine (run.h) owns epochs,
+// What an experiment is, and what the engine wants to know of it. The engine (training_run.h) owns epochs,
 // data order, noise keys, metrics, checkpoints and folders; the experiment owns its data, its model
 // and its loss. docs/adding_an_experiment.md builds one step by step.
 #pragma once

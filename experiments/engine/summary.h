@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "experiments/engine/campaign.h"
-#include "experiments/engine/run.h"
+#include "experiments/engine/training_run.h"
 
 namespace aimle::experiments {
 

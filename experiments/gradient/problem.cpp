@@ -5,7 +5,7 @@
 #include <ATen/ops/tensor.h>
 
 #include "aimle/torch/functions.h"
-#include "experiments/run/random_state.h"
+#include "experiments/data/numpy_random_state.h"
 
 namespace aimle::experiments {
 namespace {

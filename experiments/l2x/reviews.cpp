@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "aimle/base/check.h"
-#include "experiments/run/random_state.h"
+#include "experiments/data/numpy_random_state.h"
 
 namespace aimle::experiments::l2x {
 

@@ -1,4 +1,4 @@
-#include "experiments/engine/run.h"
+#include "experiments/engine/training_run.h"
 
 #include <ATen/Functions.h>
 #include <sys/resource.h>

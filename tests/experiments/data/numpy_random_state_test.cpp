@@ -1,4 +1,4 @@
-#include "experiments/run/random_state.h"
+#include "experiments/data/numpy_random_state.h"
 
 #include <gtest/gtest.h>
 
