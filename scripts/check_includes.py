@@ -1,4 +1,5 @@
-"""Who may include what: every room of aimle/ includes only the rooms listed for it here.
+"""Who may include what: every room of aimle/ includes only the rooms listed for it here, and the
+shared folders of experiments/ no single experiment.
 
 docs/architecture.md says why. Prints `file:line: message` for each offence.
 """
@@ -19,6 +20,12 @@ MAY_INCLUDE = {
     "torch": {"base", "noise", "map", "estimate", "exact", "registry", "cuda", "torch"},
 }
 MAY_INCLUDE_TORCH = {"torch"}
+# What the experiments share knows none of them.
+EXPERIMENTS_MAY_INCLUDE = {
+    "run": {"run"},
+    "data": {"run", "data", "engine"},
+    "engine": {"run", "data", "engine"},
+}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?P<open>[<"])(?P<path>[^>"]+)[>"]')
 TORCH_HEADER = re.compile(r"(torch|ATen|c10|caffe2|pybind11)/|Python\.h$")
@@ -39,8 +46,12 @@ def offence(room: str, opening: str, path: str) -> str | None:
     return None
 
 
+def sources(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix in SOURCES)
+
+
 def offences(root: Path) -> Iterator[str]:
-    for file in sorted(path for path in (root / "aimle").rglob("*") if path.suffix in SOURCES):
+    for file in sources(root / "aimle"):
         room = file.relative_to(root).parts[1]
         name = file.relative_to(root)
         if room not in MAY_INCLUDE:
@@ -52,8 +63,18 @@ def offences(root: Path) -> Iterator[str]:
                 yield f"{name}:{number}: {message}"
 
 
+def offences_of_experiments(root: Path) -> Iterator[str]:
+    for folder, allowed in EXPERIMENTS_MAY_INCLUDE.items():
+        for file in sources(root / "experiments" / folder):
+            for number, line in enumerate(file.read_text().splitlines(), start=1):
+                path = include["path"] if (include := INCLUDE.match(line)) else ""
+                if path.startswith("experiments/") and path.split("/")[1] not in allowed:
+                    name = file.relative_to(root)
+                    yield f"{name}:{number}: experiments/{folder} may not include {path}"
+
+
 if __name__ == "__main__":
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent
-    found = list(offences(root))
+    found = [*offences(root), *offences_of_experiments(root)]
     print("\n".join(found) or "includes: all as they should be")
     sys.exit(bool(found))

@@ -42,6 +42,16 @@ def test_an_offence_is_named(tmp_path: Path, file: str, include: str, message: s
     assert f"aimle/{file}" in result.stdout
 
 
+@pytest.mark.parametrize("path", ["experiments/dvae/dvae.h", "experiments/registry.h"])
+def test_the_engine_knows_no_experiment(tmp_path: Path, path: str):
+    file = tmp_path / "experiments/engine/a.cpp"
+    file.parent.mkdir(parents=True)
+    file.write_text(f'#include "experiments/engine/run_folder.h"\n#include "{path}"\n')
+    result = check(tmp_path)
+    assert result.returncode == 1
+    assert f"experiments/engine/a.cpp:2: experiments/engine may not include {path}" in result.stdout
+
+
 def test_the_torch_room_may_include_everything(tmp_path: Path):
     file = tmp_path / "aimle/torch/a.cpp"
     file.parent.mkdir(parents=True)
