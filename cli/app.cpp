@@ -12,6 +12,7 @@
 #include <set>
 #include <thread>
 
+#include "aimle/base/join.h"
 #include "aimle/base/nearest.h"
 #include "aimle/base/numbers.h"
 #include "aimle/base/shown_value.h"
@@ -59,10 +60,8 @@ std::vector<std::string> names_of_commands(const CLI::App& app) {
 
 std::string unknown(const std::string& kind, const std::string& given,
                     const std::vector<std::string>& known) {
-  std::string listed;
-  for (const std::string& name : known) listed += (listed.empty() ? "" : ", ") + name;
   return "unknown " + kind + " '" + shown_value(given) + "'" + did_you_mean(given, known) + " (" +
-         listed + ")";
+         join(known, ", ") + ")";
 }
 
 std::string unexpected(const CLI::App& app, std::string given) {
@@ -236,8 +235,7 @@ CLI::Validator taken_by(std::function<void(const std::string&)> parse) {
 }
 
 CLI::Validator one_of(const std::string& kind, std::vector<std::string> names) {
-  std::string listed;
-  for (const std::string& name : names) listed += (listed.empty() ? "" : "|") + name;
+  const std::string listed = join(names, "|");
   return CLI::Validator(
       [kind, names = std::move(names)](std::string& given) {
         const bool known = std::find(names.begin(), names.end(), given) != names.end();

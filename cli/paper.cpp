@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "aimle/base/join.h"
 #include "aimle/base/nearest.h"
 #include "aimle/base/shown_value.h"
 #include "cli/app.h"
@@ -57,10 +58,8 @@ Setting parse_setting(const std::string& text) {
                      text.substr(equals + 1)};
   const std::vector<std::string> known = names_of_experiments();
   if (std::find(known.begin(), known.end(), setting.experiment) == known.end()) {
-    std::string listed;
-    for (const std::string& name : known) listed += (listed.empty() ? "" : ", ") + name;
     throw Failure("there is no experiment '" + setting.experiment + "'" +
-                  did_you_mean(setting.experiment, known) + " (" + listed + ")");
+                  did_you_mean(setting.experiment, known) + " (" + join(known, ", ") + ")");
   }
   // Complains now of what would otherwise fail hours later.
   if (setting.option == "seeds" && setting.experiment != "synth") {

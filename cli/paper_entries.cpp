@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "aimle/base/join.h"
+
 namespace aimle::cli {
 namespace {
 
@@ -139,17 +141,14 @@ std::vector<Command> explainer_commands(const std::string& aspect) {
   const std::vector<std::string> ks = {"5", "10", "15"};
   std::vector<Command> commands;
   for (const Explainer& explainer : explainers(aspect)) {
-    std::map<std::string, std::string> ks_of;  // by temperature
-    for (size_t i = 0; i < ks.size(); ++i) {
-      std::string& list = ks_of[explainer.temperatures[i]];
-      list += (list.empty() ? "" : ",") + ks[i];
-    }
+    std::map<std::string, std::vector<std::string>> ks_of;  // by temperature
+    for (size_t i = 0; i < ks.size(); ++i) ks_of[explainer.temperatures[i]].push_back(ks[i]);
     for (const auto& [temperature, list] : ks_of) {
       const std::string base = "train l2x --preset paper --aspect " + aspect + " --method " +
                                explainer.method + " --" + explainer.setting + " " + temperature;
       const bool is_quick = aspect == "taste" && explainer.temperatures[1] == temperature;
       commands.push_back({.name = explainer.method + "-" + temperature,
-                          .full = base + " --grid k=" + list + " --seeds 0-9",
+                          .full = base + " --grid k=" + join(list, ",") + " --seeds 0-9",
                           .quick = is_quick ? base + " --k 10 --examples 600 --heldout 200 "
                                                      "--annotated 100 --epochs 1"
                                             : ""});

@@ -2,6 +2,7 @@
 #include <map>
 #include <memory>
 
+#include "aimle/base/join.h"
 #include "cli/app.h"
 #include "cli/commands.h"
 #include "experiments/engine/campaign.h"
@@ -28,8 +29,7 @@ struct Request {
 
 std::string type_of(const Option& option) {
   if (!option.choices.empty()) {
-    std::string text;
-    for (const std::string& choice : option.choices) text += (text.empty() ? "" : "|") + choice;
+    const std::string text = join(option.choices, "|");
     return text.size() <= 30 ? text : "NAME";
   }
   if (option.value.is_boolean()) return "true|false";
@@ -135,11 +135,10 @@ void add_experiment(CLI::App& parent, const Experiment& experiment) {
           "Threads, 0: one per core, or what a resumed run had; last digits may depend on them");
   add_resume_option(*command, request->common, "Continue the runs in the folder");
   std::vector<std::string> presets;
-  std::string meaning;
-  for (const Preset& preset : experiment.presets) {
-    presets.push_back(preset.name);
-    meaning += (meaning.empty() ? "" : "; ") + preset.name + ": " + preset.help;
-  }
+  for (const Preset& preset : experiment.presets) presets.push_back(preset.name);
+  const std::string meaning = join(experiment.presets, "; ", [](const Preset& preset) {
+    return preset.name + ": " + preset.help;
+  });
   command->add_option("--preset", request->preset, "Settings by name: " + meaning)
       ->check(one_of("preset", presets));
   command->add_option("--config", request->config_file, "Settings of another run: its config.json")

@@ -1,17 +1,24 @@
-// Words in a row: "argmax, topk, grid_path".
+// Parts of a text with a separator between them.
+//
+//   join(names, ", ")                                                    // "aimle, imle, ste"
+//   join(presets, "; ", [](const Preset& preset) { return preset.name; })
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace aimle {
 
-inline std::string join(const std::vector<std::string>& words, std::string_view between = ", ") {
+/// `text` turns a part into a string; without it the parts are strings themselves.
+template <class Parts, class Text = std::identity>
+std::string join(const Parts& parts, std::string_view separator = ", ", Text text = {}) {
   std::string result;
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (i > 0) result += between;
-    result += words[i];
+  bool first = true;
+  for (const auto& part : parts) {
+    if (!first) result += separator;
+    first = false;
+    result += std::invoke(text, part);
   }
   return result;
 }

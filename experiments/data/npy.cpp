@@ -7,6 +7,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "aimle/base/join.h"
 #include "experiments/data/file_error.h"
 #include "experiments/data/input_file.h"
 #include "experiments/data/npy_header.h"
@@ -126,7 +127,7 @@ Array<T> parse_member(const ZipArchive& archive, const std::string& member) {
 
 std::string to_string(std::span<const int64_t> shape) {
   std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
+  text += join(shape, ", ", [](int64_t size) { return std::to_string(size); });
   return text + "]";
 }
 

@@ -3,7 +3,9 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <span>
 
+#include "aimle/base/join.h"
 #include "experiments/data/file_error.h"
 #include "experiments/data/input_file.h"
 
@@ -42,10 +44,9 @@ std::vector<char> inflate_raw(const std::filesystem::path& path, std::string_vie
 std::string listed(const std::vector<std::string>& names) {
   constexpr size_t kMostNames = 10;
   if (names.empty()) return "none";
-  std::string text;
-  for (size_t i = 0; i < std::min(names.size(), kMostNames); ++i) {
-    text += (i > 0 ? ", " : "") + names[i].substr(0, kMostShown);
-  }
+  const auto shown = std::span(names).first(std::min(names.size(), kMostNames));
+  std::string text =
+      join(shown, ", ", [](const std::string& name) { return name.substr(0, kMostShown); });
   if (names.size() > kMostNames) {
     text += " and " + std::to_string(names.size() - kMostNames) + " more";
   }

@@ -14,6 +14,7 @@
 #include <malloc.h>
 #endif
 
+#include "aimle/base/join.h"
 #include "aimle/base/shown_value.h"
 #include "experiments/engine/estimator_settings.h"
 #include "experiments/engine/own_stream.h"
@@ -90,12 +91,13 @@ std::vector<Run> plan(const Campaign& campaign) {
   std::vector<Run> runs;
   for (const auto& values : combinations(campaign.grid)) {
     Settings settings = campaign.settings;
-    std::string cell;
+    std::vector<std::string> cell_values;
     for (size_t i = 0; i < values.size(); ++i) {
       const std::string& name = campaign.grid[i].option;
       settings.set(name, values[i], Origin::kUser);
-      cell += (i == 0 ? "" : ",") + name + "=" + values[i];
+      cell_values.push_back(name + "=" + values[i]);
     }
+    const std::string cell = join(cell_values, ",");
     keep_what_the_method_is(settings);
     std::vector<int64_t> seeds = campaign.seeds;
     const bool named = !seeds.empty();

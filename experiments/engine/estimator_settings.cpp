@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "aimle/base/join.h"
 #include "experiments/run/failure.h"
 
 namespace aimle::experiments {
@@ -98,11 +99,11 @@ OptionValues replaced(OptionValues values, const OptionValues& own) {
 bool gives_mean(const EstimatorInfo& method) { return method.name == "dpo"; }
 
 std::string methods_with(const std::string& setting) {
-  std::string names;
+  std::vector<std::string> names;
   for (const EstimatorInfo& info : estimators()) {
-    if (info.takes(setting)) names += (names.empty() ? "" : ", ") + info.name;
+    if (info.takes(setting)) names.push_back(info.name);
   }
-  return names;
+  return join(names, ", ");
 }
 
 /// A noise's temperature under the name that the experiments read; what the user gave, by either

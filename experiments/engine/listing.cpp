@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "aimle/base/join.h"
 #include "experiments/engine/run_folder.h"
 #include "experiments/run/failure.h"
 #include "experiments/run/progress.h"
@@ -82,10 +83,7 @@ std::string Listing::complaint() const {
   std::string text =
       unreadable.size() == 1 ? "1 folder has" : std::to_string(unreadable.size()) + " folders have";
   text += " a config.json or metrics.jsonl that could not be read: ";
-  for (size_t i = 0; i < unreadable.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + unreadable[i].string();
-  }
-  return text;
+  return text + join(unreadable, ", ", [](const fs::path& folder) { return folder.string(); });
 }
 
 Listing find_runs(const fs::path& folder) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "aimle/base/join.h"
 #include "aimle/base/nearest.h"
 #include "aimle/base/numbers.h"
 #include "aimle/base/shown_value.h"
@@ -13,14 +14,8 @@
 namespace aimle::experiments {
 namespace {
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 std::string allowed(const Option& option) {
-  if (!option.choices.empty()) return "one of " + joined(option.choices);
+  if (!option.choices.empty()) return "one of " + join(option.choices, ", ");
   if (option.value.is_boolean()) return "true or false";
   if (option.value.is_string()) return "a text";
   std::string text = option.value.is_number_integer() ? "a whole number" : "a number";

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "aimle/base/join.h"
 #include "experiments/run/atomic_file.h"
 #include "experiments/run/failure.h"
 
@@ -39,13 +40,10 @@ Json describe(const std::vector<const Json*>& epochs) {
 }
 
 std::string cell_of(const Run& run, const std::vector<GridAxis>& grid) {
-  std::string text;
-  for (const GridAxis& axis : grid) {
+  return join(grid, ",", [&](const GridAxis& axis) {
     const Json value = run.settings.get<Json>(axis.option);
-    text += (text.empty() ? "" : ",") + axis.option + "=" +
-            (value.is_string() ? value.get<std::string>() : value.dump());
-  }
-  return text;
+    return axis.option + "=" + (value.is_string() ? value.get<std::string>() : value.dump());
+  });
 }
 
 /// What a reader asks for: the metric that chose, and those of the test set.
