@@ -52,7 +52,7 @@ build: setup  ## Builds the libraries and the C++ tests in build/release
 
 demo: build  ## Solves, learns, measures gradients; draws it all on one page (out/demo/report.html)
 	@! test -x build/release/aimle || scripts/train_demo.sh out/digits
-	@PYTHONPATH=python "$(PYTHON)" -m aimle.demo
+	@PYTHONPATH=python "$(PYTHON)" -m aimle.program.demo
 
 test: build  ## Runs every C++ and Python test and prints the counts
 	@scripts/test.sh

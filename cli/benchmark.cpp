@@ -19,7 +19,7 @@ void add_benchmark(CLI::App& app) {
     std::vector<std::string> arguments = {"training"};
     for (const std::string& given : training->remaining()) arguments.push_back(given);
     const experiments::InterruptHandler handler;
-    if (!experiments::run_python_module("aimle.benchmark", arguments)) {
+    if (!experiments::run_python_module("aimle.program.benchmark", arguments)) {
       throw experiments::Failure("the benchmark is not complete; the same command continues it");
     }
   });

@@ -22,7 +22,7 @@ struct MakeRequest {
 
 /// The Python package knows the public sources and downloads from them.
 void call_package(std::vector<std::string> arguments) {
-  if (!run_python_module("aimle.data", arguments)) {
+  if (!run_python_module("aimle.program.data", arguments)) {
     throw Failure("aimle data " + arguments.front() + " did not succeed");
   }
 }
@@ -66,7 +66,7 @@ void add_check(CLI::App& parent) {
                   static_cast<long long>(images->width));
     }
     std::fflush(stdout);
-    run_python_module("aimle.data", {"recognise", *folder});
+    run_python_module("aimle.program.data", {"recognise", *folder});
   });
 }
 

@@ -242,7 +242,7 @@ void run_diagnosis(DiagnoseOptions& options) {
   }
   std::printf("\n%s\n", file.c_str());
   std::fflush(stdout);
-  if (run_python_module("aimle.report.diagnose", {options.common.out.string()})) {
+  if (run_python_module("aimle.program.report.diagnose", {options.common.out.string()})) {
     std::printf("%s\n", (options.common.out / "report.html").c_str());
   } else {
     warn("no figures were drawn; the numbers are complete without them");

@@ -308,7 +308,8 @@ void reproduce(Request request) {
       save();
     }
   }
-  if (!experiments::run_python_module("aimle.report.paper", {request.common.out.string()})) {
+  if (!experiments::run_python_module("aimle.program.report.paper",
+                                      {request.common.out.string()})) {
     throw Failure("no report was written; the results are in " + request.common.out.string() +
                   ", and --resume tries again");
   }

@@ -4,7 +4,7 @@
 //   Command  what `aimle` is asked for it, in full and in the quick form
 //
 // The paper's numbers, which the report puts beside ours, are in
-// python/aimle/report/published.json.
+// python/aimle/program/report/published.json.
 #pragma once
 
 #include <string>

@@ -55,7 +55,7 @@ void add_report(CLI::App& app) {
     check_page(request->out);
     std::vector<std::string> arguments = request->folders;
     arguments.insert(arguments.end(), {"--out", request->out});
-    if (!experiments::run_python_module("aimle.report.collection", arguments)) {
+    if (!experiments::run_python_module("aimle.program.report.collection", arguments)) {
       throw experiments::Failure("no report was written");
     }
     experiments::say("wrote " + request->out);

@@ -111,7 +111,7 @@ void StudyFolder::finish(int64_t done, int64_t total) const {
   }
   std::printf("%s\n%s\n", (folder_ / "results.jsonl").c_str(), (folder_ / "summary.csv").c_str());
   std::fflush(stdout);
-  if (experiments::run_python_module("aimle.report.synth", {folder_.string()})) {
+  if (experiments::run_python_module("aimle.program.report.synth", {folder_.string()})) {
     std::printf("%s\n", (folder_ / "report.html").c_str());
   } else {
     experiments::warn("no figures were drawn; the numbers are complete without them");

@@ -89,7 +89,7 @@ class Diagnosis:
         }
         (folder / "diagnosis.json").write_text(json.dumps(found, indent=1) + "\n")
         try:
-            from aimle.report.diagnose import draw
+            from aimle.program.report.diagnose import draw
         except ImportError:
             return folder / "diagnosis.json"
         return draw(folder)

@@ -1,8 +1,8 @@
 """Public data sets: where they come from, and how to know them.
 
-    python -m aimle.data list
-    python -m aimle.data fetch mnist --cache ~/.cache/aimle
-    python -m aimle.data recognise FOLDER
+    python -m aimle.program.data list
+    python -m aimle.program.data fetch mnist --cache ~/.cache/aimle
+    python -m aimle.program.data recognise FOLDER
 
 The program's `aimle data` calls these. Files come by https and are checked by size and SHA-256
 before they get their names, so that a folder never holds half a file or another one; what is there
@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aimle._program import EXPLAINED
+from aimle.program.launch import EXPLAINED
 
 _CHUNK = 1 << 18
 _TIMEOUT = 30.0
@@ -239,7 +239,7 @@ def _recognise(folder: Path) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m aimle.data", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m aimle.program.data", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list")
     fetching = commands.add_parser("fetch")

@@ -17,7 +17,10 @@ EXPLAINED = 3
 
 def find() -> Path | None:
     """The program: in the wheel, or beside the library of a build; None if it was not built."""
-    places = [Path(__file__).resolve().parent / "bin" / "aimle", _library.find().parent / "aimle"]
+    places = [
+        Path(__file__).resolve().parents[1] / "bin" / "aimle",
+        _library.find().parent / "aimle",
+    ]
     return next((place for place in places if place.is_file()), None)
 
 

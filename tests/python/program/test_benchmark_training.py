@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from aimle_program import aimle, need_program
 
-from aimle.benchmark import __main__ as command
-from aimle.benchmark import digits, methods, program_tasks, table, task
-from aimle.benchmark.results import Results, Row
-from aimle.benchmark.tasks import TASKS
+from aimle.program.benchmark import __main__ as command
+from aimle.program.benchmark import digits, methods, program_tasks, table, task
+from aimle.program.benchmark.results import Results, Row
+from aimle.program.benchmark.tasks import TASKS
 
 
 def row(method: str, value: float, seed: int = 0, setting: str = "", name: str = "digits") -> Row:

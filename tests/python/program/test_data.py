@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aimle import data as data_sets
+from aimle.program import data as data_sets
 
 
 @pytest.fixture

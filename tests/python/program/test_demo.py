@@ -13,7 +13,7 @@ from repository import ROOT
 
 def demo(folder: Path, *options: str) -> subprocess.CompletedProcess:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
-    command = [sys.executable, "-m", "aimle.demo", "--steps", "2", "--seeds", "2", *options]
+    command = [sys.executable, "-m", "aimle.program.demo", "--steps", "2", "--seeds", "2", *options]
     return subprocess.run(
         command, env=environment, cwd=folder, capture_output=True, text=True, check=False
     )

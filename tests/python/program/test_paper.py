@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from aimle_program import PROGRAM, aimle, fails, need_program
 
-from aimle.report import paper, published, runs
+from aimle.program.report import paper, published, runs
 
 TINY = [
     *("paper", "--quick", "--entries", "dvae-k10", "--threads", "1"),

@@ -173,7 +173,7 @@ def test_a_killed_study_goes_on(study: str, tmp_path: Path):
 
 def test_every_study_has_a_page(tmp_path: Path):
     pytest.importorskip("matplotlib")
-    from aimle.report.synth import draw
+    from aimle.program.report.synth import draw
 
     options = {
         "samples": small("--lambdas", "0.1"),

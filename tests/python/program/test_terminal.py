@@ -237,7 +237,7 @@ def test_ctrl_c_while_a_python_draws_that_does_not_listen(tmp_path: Path):
         command, (tmp_path / "ready").exists, env={**os.environ, "AIMLE_PYTHON": str(python)}
     )
     assert done.returncode == 130
-    assert done.stderr.splitlines()[-1].startswith("aimle: stopped in aimle.report.synth")
+    assert done.stderr.splitlines()[-1].startswith("aimle: stopped in aimle.program.report.synth")
 
 
 WRITES = [

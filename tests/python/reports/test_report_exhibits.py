@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from aimle.report import Page
-from aimle.report.exhibits import draw_exhibits
+from aimle.program.report import Page
+from aimle.program.report.exhibits import draw_exhibits
 
 
 def test_reviews_with_chosen_and_annotated_words(tmp_path: Path) -> None:

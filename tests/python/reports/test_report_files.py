@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from written_runs import write_run
 
-from aimle.report.files import write_atomically
+from aimle.program.report.files import write_atomically
 
 
 def test_a_full_disk_leaves_the_old_file_and_no_temporary(
@@ -56,7 +56,14 @@ def test_the_command_says_so_in_one_line(tmp_path: Path) -> None:
     pages = tmp_path / "pages"
     pages.mkdir()
     out = pages / "page.html"
-    command = [sys.executable, "-m", "aimle.report.collection", tmp_path / "run", "--out", out]
+    command = [
+        sys.executable,
+        "-m",
+        "aimle.program.report.collection",
+        tmp_path / "run",
+        "--out",
+        out,
+    ]
     done = subprocess.run(
         command,
         capture_output=True,
@@ -74,7 +81,7 @@ def test_the_command_says_so_in_one_line(tmp_path: Path) -> None:
 
 def test_saved_figures_are_whole_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    from aimle.report import Page, figures
+    from aimle.program.report import Page, figures
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -8,8 +8,8 @@ from html_page import check
 
 pytest.importorskip("matplotlib")
 
-from aimle.report import Page, figures
-from aimle.report.page import count_of
+from aimle.program.report import Page, figures
+from aimle.program.report.page import count_of
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"

@@ -14,7 +14,7 @@ import pytest
 from html_page import check
 from written_runs import write_run
 
-from aimle.report.runs import find_runs, group_runs
+from aimle.program.report.runs import find_runs, group_runs
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_program_writes_one_page(program: Path, runs: Path, tmp_path: Path) -> N
 def test_published_numbers_stand_with_what_differs(runs: Path, tmp_path: Path) -> None:
     """In the table itself: what all runs differ in across it, the rest in their rows."""
     pytest.importorskip("matplotlib")
-    from aimle.report import collection
+    from aimle.program.report import collection
 
     out = tmp_path / "page.html"
     collection.draw([runs], out)
@@ -75,7 +75,7 @@ def test_published_numbers_stand_with_what_differs(runs: Path, tmp_path: Path) -
 
 def test_settings_are_a_table(runs: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from aimle.report import collection
+    from aimle.program.report import collection
 
     for folder, versions in (("ste", "0.1"), ("aimle/seed-0", "0.2")):
         file = runs / folder / "config.json"

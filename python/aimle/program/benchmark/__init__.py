@@ -1,4 +1,4 @@
-"""Benchmarks of the estimators on training tasks: ``python -m aimle.benchmark training``.
+"""Benchmarks of the estimators on training tasks: ``python -m aimle.program.benchmark training``.
 
 methods          what is compared: the default, the paper's rule, IMLE over a grid of lambda, ...
 tasks            what is trained, for how long, and the metric; the only list of tasks

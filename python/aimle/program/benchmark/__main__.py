@@ -1,4 +1,4 @@
-"""`python -m aimle.benchmark training`: trains every task with every method, and writes the table.
+"""`aimle benchmark training`: trains every task with every method, and writes the table.
 
 Finished runs are rows of OUTPUT/training.csv; a run that has a row is not repeated, so that the
 command continues after a stop and may be run in portions. OUTPUT/training.md is made from the rows.
@@ -18,12 +18,12 @@ from typing import NoReturn
 import torch
 
 import aimle
-from aimle._program import EXPLAINED
-from aimle.benchmark.methods import NAMES, Method, expand, parse_candidate
-from aimle.benchmark.results import Results, Row
-from aimle.benchmark.table import page
-from aimle.benchmark.task import Context, Job, Task, TaskError
-from aimle.benchmark.tasks import TASKS
+from aimle.program.benchmark.methods import NAMES, Method, expand, parse_candidate
+from aimle.program.benchmark.results import Results, Row
+from aimle.program.benchmark.table import page
+from aimle.program.benchmark.task import Context, Job, Task, TaskError
+from aimle.program.benchmark.tasks import TASKS
+from aimle.program.launch import EXPLAINED
 
 _QUICK_LAMBDAS = slice(2, 4)
 

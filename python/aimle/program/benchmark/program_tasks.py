@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import aimle
-from aimle import _program
-from aimle.benchmark.task import Context, Job, Outcome, Task, TaskError
+from aimle.program import launch
+from aimle.program.benchmark.task import Context, Job, Outcome, Task, TaskError
 from aimle.solvers import Solver
 
 _POLL_SECONDS = 1.0
@@ -51,7 +51,7 @@ class ProgramTask(Task):
         return _NAMES_OF_FILES[self.files] if self._folder(context) else self.without_files
 
     def missing(self, context: Context) -> str:
-        if _program.find() is None:
+        if launch.find() is None:
             return "needs the program `aimle`: build the target aimle_cli"
         if not self.data_name(context):
             return f"needs {_NAMES_OF_FILES[self.files]}: give --data DIR with {self.files_wanted}"
@@ -156,8 +156,8 @@ class ProgramTask(Task):
         log = out / "log.txt"
         with log.open("w") as messages:
             process = subprocess.Popen(
-                [str(_program.find()), *arguments],
-                env=_program.environment(),
+                [str(launch.find()), *arguments],
+                env=launch.environment(),
                 stderr=messages,
                 stdout=subprocess.DEVNULL,
             )

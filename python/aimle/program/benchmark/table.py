@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from aimle.benchmark.methods import RELAXATIONS
-from aimle.benchmark.results import Row
-from aimle.benchmark.task import Task
+from aimle.program.benchmark.methods import RELAXATIONS
+from aimle.program.benchmark.results import Row
+from aimle.program.benchmark.task import Task
 
 #: The default may be worse than another method by this share of its value ...
 TOLERANCE = 0.02

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from aimle.benchmark.methods import Method
-from aimle.benchmark.results import Row
+from aimle.program.benchmark.methods import Method
+from aimle.program.benchmark.results import Row
 
 
 class TaskError(Exception):

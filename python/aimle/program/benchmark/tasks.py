@@ -8,9 +8,9 @@ the layer, so its scale differs from task to task.
 from __future__ import annotations
 
 import aimle
-from aimle.benchmark import digits, pyepo_problems
-from aimle.benchmark.program_tasks import ProgramTask
-from aimle.benchmark.task import PythonTask, Task
+from aimle.program.benchmark import digits, pyepo_problems
+from aimle.program.benchmark.program_tasks import ProgramTask
+from aimle.program.benchmark.task import PythonTask, Task
 
 _COMMON = ("default", "paper", "imle", "imle_central", "noise")
 

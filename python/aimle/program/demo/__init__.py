@@ -1,1 +1,1 @@
-"""A tour of the library: `python -m aimle.demo --out out/demo`."""
+"""A tour of the library: `python -m aimle.program.demo --out out/demo`."""

@@ -1,4 +1,4 @@
-"""`python -m aimle.demo`: what the library does, in about a minute.
+"""`python -m aimle.program.demo`: what the library does, in about a minute.
 
 1. Solves a batch of each structure and prints the time next to what one would use instead.
 2. Learns the costs of maps from their shortest paths with three gradient estimators.
@@ -16,13 +16,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from aimle.demo import gradients, structures, training
+from aimle.program.demo import gradients, structures, training
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__,
-        prog="python -m aimle.demo",
+        prog="python -m aimle.program.demo",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from aimle import _program
+from aimle.program import launch
 
 
 def study(folder: Path, seeds: int, force: bool = False) -> bool:
     """`aimle synth samples`, smaller; False if the program was not built. Raises if it fails."""
-    program = _program.find()
+    program = launch.find()
     if program is None:
         return False
     options = ["--n", "10,50", "--samples", "1,10,100,1000,10000", "--seeds", str(seeds)]
@@ -23,13 +23,13 @@ def study(folder: Path, seeds: int, force: bool = False) -> bool:
         str(folder),
         *(["--force"] if force else []),
     ]
-    subprocess.run(command, env=_program.environment(), check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, env=launch.environment(), check=True, stdout=subprocess.DEVNULL)
     return True
 
 
 def page(out: Path, with_study: bool) -> Path:
     """report.html: pictures of the structures, of learning, and the gradient study."""
-    from aimle.report import Page, figures, synth
+    from aimle.program.report import Page, figures, synth
 
     report = Page("aimle: a tour", "Structures, learning through them, how good the gradients are")
     report.heading("Every structure, solved")

@@ -1,6 +1,6 @@
 """Reports: one self-contained HTML page with figures and tables.
 
-    from aimle.report import Page, figures
+    from aimle.program.report import Page, figures
 
     page = Page("Discrete VAE on MNIST", "three estimators, ten seeds each")
     page.paragraph("The test loss is `bce + kl`.")  # `...` is code, everything else is escaped
@@ -14,11 +14,11 @@
     page.write(folder / "report.html")
 
 ``page.figure`` also saves `loss.png` and `loss.svg`. Nothing in the page is loaded from elsewhere.
-A command ``python -m aimle.report.<study> FOLDER`` draws what the program `aimle` computed;
+A command ``python -m aimle.program.report.<study> FOLDER`` draws what the program `aimle` computed;
 ``run`` is what its ``main`` shares. Needs matplotlib.
 """
 
-from aimle.report.command import run
-from aimle.report.page import Page
+from aimle.program.report.command import run
+from aimle.program.report.page import Page
 
 __all__ = ["Page", "run"]

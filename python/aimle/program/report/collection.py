@@ -1,4 +1,4 @@
-"""Draws runs and studies: ``python -m aimle.report.collection FOLDER… --out report.html``.
+"""Draws runs and studies: ``python -m aimle.program.report.collection FOLDER… --out report.html``.
 
 Training runs come first, an experiment after the other; then gradient studies and diagnoses, each
 in a section of its own. Nothing is written into their folders.
@@ -13,17 +13,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from aimle._program import EXPLAINED
-from aimle.report import Page, training
-from aimle.report.files import UnreadableError, explain
-from aimle.report.page import count_of
-from aimle.report.runs import Run
-from aimle.report.runs import find_runs as runs_below
+from aimle.program.launch import EXPLAINED
+from aimle.program.report import Page, training
+from aimle.program.report.files import UnreadableError, explain
+from aimle.program.report.page import count_of
+from aimle.program.report.runs import Run
+from aimle.program.report.runs import find_runs as runs_below
 
 
 def _modules() -> dict[str, ModuleType]:
     """What draws the folder of a study, by the file that it is known by."""
-    from aimle.report import diagnose, synth  # these need matplotlib
+    from aimle.program.report import diagnose, synth  # these need matplotlib
 
     return {"study.json": synth, "diagnosis.json": diagnose}
 
@@ -98,7 +98,9 @@ def draw(folders: Sequence[Path], out: Path) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m aimle.report.collection", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m aimle.program.report.collection", description=__doc__
+    )
     parser.add_argument("folders", type=Path, nargs="+", help="runs, studies, or folders of them")
     parser.add_argument("--out", type=Path, default=Path("report.html"))
     given = parser.parse_args()

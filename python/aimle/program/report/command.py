@@ -1,4 +1,4 @@
-"""What the commands ``python -m aimle.report.<study> FOLDER`` share."""
+"""What the commands ``python -m aimle.program.report.<study> FOLDER`` share."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from aimle._program import EXPLAINED
-from aimle.report.files import explain
+from aimle.program.launch import EXPLAINED
+from aimle.program.report.files import explain
 
 
 def run(module: str, about: str, draw: Callable[[Path], Path]) -> int:

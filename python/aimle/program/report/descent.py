@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from aimle.report import Page, figures
-from aimle.report.files import read_csv, read_json_lines
+from aimle.program.report import Page, figures
+from aimle.program.report.files import read_csv, read_json_lines
 
 Key = tuple[str, float | None, int]  # estimator, lambda, samples
 

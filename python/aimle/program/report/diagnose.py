@@ -1,4 +1,4 @@
-"""Draws what a diagnosis found: ``python -m aimle.report.diagnose FOLDER``.
+"""Draws what a diagnosis found: ``python -m aimle.program.report.diagnose FOLDER``.
 
 Reads diagnosis.json; writes figures as PNG and SVG, and report.html.
 """
@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from aimle.report import Page, figures, run
-from aimle.report.files import read_json
-from aimle.report.page import count_of
+from aimle.program.report import Page, figures, run
+from aimle.program.report.files import read_json
+from aimle.program.report.page import count_of
 
 Row = dict[str, Any]
 
@@ -163,4 +163,4 @@ def draw(folder: Path) -> Path:
 
 
 if __name__ == "__main__":
-    sys.exit(run("aimle.report.diagnose", __doc__ or "", draw))
+    sys.exit(run("aimle.program.report.diagnose", __doc__ or "", draw))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from aimle.report.files import read_json
-from aimle.report.page import Page
+from aimle.program.report.files import read_json
+from aimle.program.report.page import Page
 
 _RIGHT, _WRONG, _MISSED = "#188a4b", "#d9641e", "#7f8b97"
 
@@ -37,7 +37,7 @@ def _paths(axes: Any, graph: dict[str, Any]) -> None:
 
 def draw_graphs(page: Page, graphs: list[dict[str, Any]], label: str) -> None:
     """True and predicted trees above true and predicted paths."""
-    from aimle.report import figures
+    from aimle.program.report import figures
 
     with figures.style():
         size = (2.2 * len(graphs), 4.6)

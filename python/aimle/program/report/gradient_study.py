@@ -9,8 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from aimle.report import figures
-from aimle.report.files import read_csv, read_json, read_json_lines
+from aimle.program.report import figures
+from aimle.program.report.files import read_csv, read_json, read_json_lines
 
 Key = tuple[str, float | None]  # estimator, fixed lambda
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from aimle.report.files import UnreadableError, naming_damage, write_atomically
-from aimle.report.stylesheet import CSS
+from aimle.program.report.files import UnreadableError, naming_damage, write_atomically
+from aimle.program.report.stylesheet import CSS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

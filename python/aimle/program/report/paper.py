@@ -1,4 +1,4 @@
-"""Draws what `aimle paper` computed: ``python -m aimle.report.paper FOLDER``.
+"""Draws what `aimle paper` computed: ``python -m aimle.program.report.paper FOLDER``.
 
 One section for each table or figure of the paper, in the order of paper.json: what the paper shows,
 what ours substitutes and reduces, the published numbers (published.json) beside ours, our figures.
@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from aimle.report import Page, published, run, synth, training
-from aimle.report.files import read_json
-from aimle.report.page import count_of
-from aimle.report.runs import Group, Run, find_runs, group_runs
+from aimle.program.report import Page, published, run, synth, training
+from aimle.program.report.files import read_json
+from aimle.program.report.page import count_of
+from aimle.program.report.runs import Group, Run, find_runs, group_runs
 
 Row = dict[str, Any]
 
@@ -142,4 +142,4 @@ def draw(folder: Path) -> Path:
 
 
 if __name__ == "__main__":
-    sys.exit(run("aimle.report.paper", __doc__ or "", draw))
+    sys.exit(run("aimle.program.report.paper", __doc__ or "", draw))

@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from aimle.report.files import read_json
-from aimle.report.page import Page, count_of
-from aimle.report.runs import Group
+from aimle.program.report.files import read_json
+from aimle.program.report.page import Page, count_of
+from aimle.program.report.runs import Group
 
 Row = dict[str, Any]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aimle.report.files import UnreadableError, read_json, read_json_lines
+from aimle.program.report.files import UnreadableError, read_json, read_json_lines
 
 # What the runs of a group may differ in.
 _FREE = {"seed", "checkpoint_seconds", "checkpoint_steps"}

@@ -1,4 +1,4 @@
-"""Draws what `aimle synth` measured: ``python -m aimle.report.synth FOLDER``.
+"""Draws what `aimle synth` measured: ``python -m aimle.program.report.synth FOLDER``.
 
 Reads results.jsonl, summary.csv and study.json; writes figures as PNG and SVG, and report.html.
 """
@@ -12,10 +12,10 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from aimle.report import Page, descent, figures, run
-from aimle.report.files import read_json
-from aimle.report.gradient_study import Cell, Key, Study, deviation
-from aimle.report.page import count_of
+from aimle.program.report import Page, descent, figures, run
+from aimle.program.report.files import read_json
+from aimle.program.report.gradient_study import Cell, Key, Study, deviation
+from aimle.program.report.page import count_of
 
 _PAPERS = ("aimle", "aimle_forward", "imle", "imle_central", "ste", "sfe")
 _SAMPLES_LABEL = "samples S"
@@ -393,4 +393,4 @@ def draw(folder: Path) -> Path:
 
 
 if __name__ == "__main__":
-    sys.exit(run("aimle.report.synth", __doc__ or "", draw))
+    sys.exit(run("aimle.program.report.synth", __doc__ or "", draw))

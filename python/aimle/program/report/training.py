@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from aimle.report import Page, published
-from aimle.report.exhibits import draw_exhibits
-from aimle.report.files import UnreadableError
-from aimle.report.runs import (
+from aimle.program.report import Page, published
+from aimle.program.report.exhibits import draw_exhibits
+from aimle.program.report.files import UnreadableError
+from aimle.program.report.runs import (
     Group,
     Run,
     deviation,
@@ -31,7 +31,7 @@ def _is_wide(groups: list[Group], metric: str) -> bool:
 
 
 def _plot(page: Page, groups: list[Group], metrics: Sequence[str], caption: str) -> None:
-    from aimle.report import figures
+    from aimle.program.report import figures
 
     shown = [m for m in metrics if any(len(group.curve(m)[0]) > 1 for group in groups)]
     if not shown:  # one epoch is no curve: the table has it all

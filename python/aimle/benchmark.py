@@ -1,0 +1,12 @@
+"""The former name of ``aimle.program.benchmark``."""
+
+import sys
+
+from aimle.program import benchmark
+
+if __name__ == "__main__":
+    from aimle.program.benchmark.__main__ import main
+
+    sys.exit(main())
+
+sys.modules[__name__] = benchmark

@@ -1,0 +1,12 @@
+"""The former name of ``aimle.program.demo``."""
+
+import sys
+
+from aimle.program import demo
+
+if __name__ == "__main__":
+    from aimle.program.demo.__main__ import main
+
+    sys.exit(main())
+
+sys.modules[__name__] = demo
