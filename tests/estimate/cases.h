@@ -16,16 +16,13 @@
 #include "aimle/estimate/estimator.h"
 #include "aimle/noise/sum_of_gamma.h"
 #include "aimle/registry/library_solvers.h"
+#include "tests/draws.h"
 
 namespace aimle::cases {
 
-using Rng = std::mt19937_64;
-
-inline int64_t uniform(Rng& rng, int64_t low, int64_t high) {
-  return low + static_cast<int64_t>(rng() % static_cast<uint64_t>(high - low + 1));
-}
-
-inline bool one_in(Rng& rng, int64_t n) { return uniform(rng, 1, n) == 1; }
+using draws::one_in;
+using draws::Rng;
+using draws::uniform;
 
 inline double normal(Rng& rng) { return std::normal_distribution<double>()(rng); }
 

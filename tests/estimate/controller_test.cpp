@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "aimle/estimate/settings.h"
+#include "tests/message_of.h"
 
 namespace aimle {
 namespace {
@@ -218,15 +219,9 @@ TEST(Controller, CountsAddUp) {
 
 // ---- Settings -----------------------------------------------------------------------------------
 
-/// The message of the error that `call` throws, or "" if it throws none.
 template <class Call>
-std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
+std::string error_of(const Call& call) {
+  return message_of<std::invalid_argument>(call);
 }
 
 void expect_error(const std::string& message, std::initializer_list<std::string> words) {

@@ -22,11 +22,11 @@ template <class T>
 void check_against_the_list() {
   for (uint64_t seed = 0; seed < 500; ++seed) {
     listed::Rng rng(seed);
-    const int64_t n = listed::integer(rng, 1, 9);
+    const int64_t n = listed::uniform(rng, 1, 9);
     const auto x = listed::reals<T>(rng, n, seed % 2 ? 30 : 2);
     const auto v = listed::reals<T>(rng, n, 1);
     Structure mask(static_cast<size_t>(n), 1);
-    for (size_t j = 1; j < mask.size(); ++j) mask[j] = listed::integer(rng, 0, 3) > 0;
+    for (size_t j = 1; j < mask.size(); ++j) mask[j] = listed::uniform(rng, 0, 3) > 0;
     SCOPED_TRACE(testing::Message() << "seed " << seed << ":" << listed::text(x));
     const auto expected = listed::evaluate(listed::unmasked(unit_vectors(n), mask), x, v);
     listed::expect_near(listed::evaluate_row(Argmax{.n = n}, x, v, mask), expected, 1);

@@ -28,12 +28,12 @@ template <class T>
 void check_against_the_list(double spread) {
   for (uint64_t seed = 0; seed < 600; ++seed) {
     listed::Rng rng(seed);
-    const int64_t n = listed::integer(rng, 1, 10);
+    const int64_t n = listed::uniform(rng, 1, 10);
     auto x = listed::reals<T>(rng, n, spread);
     const auto v = listed::reals<T>(rng, n, 1);
     Structure mask(static_cast<size_t>(n));
-    for (uint8_t& allowed : mask) allowed = listed::integer(rng, 0, 4) > 0;
-    const int64_t k = listed::integer(rng, 0, std::accumulate(mask.begin(), mask.end(), 0));
+    for (uint8_t& allowed : mask) allowed = listed::uniform(rng, 0, 4) > 0;
+    const int64_t k = listed::uniform(rng, 0, std::accumulate(mask.begin(), mask.end(), 0));
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", k=" << k << "\n  scores"
                                     << listed::text(x) << "\n  mask  " << listed::text(mask));
     const auto expected = listed::evaluate(listed::unmasked(subsets(n, k), mask), x, v);

@@ -7,21 +7,18 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "aimle/exact/distribution.h"
+#include "tests/draws.h"
 
 namespace aimle::listed {
 
-using Rng = std::mt19937_64;
+using draws::Rng;
+using draws::uniform;
 using Structure = std::vector<uint8_t>;
-
-inline int64_t integer(Rng& rng, int64_t low, int64_t high) {
-  return low + static_cast<int64_t>(rng() % static_cast<uint64_t>(high - low + 1));
-}
 
 /// Uniform in [-spread, spread).
 inline double real(Rng& rng, double spread) {

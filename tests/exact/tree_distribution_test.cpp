@@ -32,12 +32,12 @@ void check_against_the_list(Layout layout, double spread, double rounding = 1e-1
   std::map<int64_t, std::vector<Structure>> all;
   for (uint64_t seed = 0; seed < 300; ++seed) {
     listed::Rng rng(seed);
-    const SpanningTree solver{.vertices = listed::integer(rng, 2, 6), .layout = layout};
+    const SpanningTree solver{.vertices = listed::uniform(rng, 2, 6), .layout = layout};
     if (!all.contains(solver.vertices)) all[solver.vertices] = trees(solver);
     const auto x = listed::reals<T>(rng, solver.size(), spread);
     const auto v = listed::reals<T>(rng, solver.size(), 1);
     Structure mask(static_cast<size_t>(solver.size()), 1);
-    for (uint8_t& allowed : mask) allowed = seed % 3 == 0 || listed::integer(rng, 0, 6) > 0;
+    for (uint8_t& allowed : mask) allowed = seed % 3 == 0 || listed::uniform(rng, 0, 6) > 0;
     SCOPED_TRACE(testing::Message()
                  << "seed " << seed << ", vertices=" << solver.vertices << "\n  scores"
                  << listed::text(x) << "\n  mask  " << listed::text(mask));

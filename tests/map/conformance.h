@@ -44,17 +44,13 @@
 
 #include "aimle/base/isa.h"
 #include "aimle/map/map.h"
+#include "tests/draws.h"
 
 namespace aimle::conformance {
 
-using Rng = std::mt19937_64;
-
-/// Uniform on the integers low .. high, both included; the same on every platform.
-inline int64_t uniform(Rng& rng, int64_t low, int64_t high) {
-  return low + static_cast<int64_t>(rng() % static_cast<uint64_t>(high - low + 1));
-}
-
-inline bool one_in(Rng& rng, int64_t n) { return uniform(rng, 1, n) == 1; }
+using draws::one_in;
+using draws::Rng;
+using draws::uniform;
 
 /// z as a vector of 0 and 1.
 using Structure = std::vector<uint8_t>;
