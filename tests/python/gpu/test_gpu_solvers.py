@@ -183,6 +183,7 @@ def test_exact_distributions_with_a_k_per_row_agree():
 
 
 def test_no_solver_waits_for_the_device():
+    """In this debug mode PyTorch raises an error where a call waits."""
     x = draw((50, 45), "plain", torch.float32, 0).cuda()
     grids = x[:, :36].reshape(50, 6, 6)
     v = torch.ones_like(x)
