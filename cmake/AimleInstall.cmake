@@ -1,43 +1,42 @@
-# What is installed, and where. In a wheel (scikit-build-core sets SKBUILD): the library of operators
-# and the program beside the Python package. Otherwise: headers, libraries, and a CMake package with the components
-# `core`, which needs no Torch, and `torch`.
-
-if(SKBUILD)
-  install(TARGETS aimle_torch LIBRARY DESTINATION aimle/lib COMPONENT wheel)
-  install(FILES ${PROJECT_BINARY_DIR}/_build.json DESTINATION aimle/lib COMPONENT wheel)
-  if(TARGET aimle_cli)
-    set_target_properties(aimle_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
-    install(TARGETS aimle_cli RUNTIME DESTINATION aimle/bin COMPONENT wheel)
-  endif()
-  return()
-endif()
-
+# What is installed, and where: headers, libraries, the program, and a CMake package with the
+# components `core`, which needs no Torch, and `torch`. A wheel (scikit-build-core sets SKBUILD) has
+# the same inside the Python package, so that `find_package(aimle)` works against it too.
 include(CMakePackageConfigHelpers)
 set(AIMLE_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/aimle)
 
-install(DIRECTORY aimle/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/aimle
-        FILES_MATCHING PATTERN "*.h" PATTERN "torch" EXCLUDE)
+install(DIRECTORY aimle/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/aimle COMPONENT wheel
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh" PATTERN "torch" EXCLUDE)
 set_target_properties(aimle_core PROPERTIES EXPORT_NAME core)
-install(TARGETS aimle_core EXPORT aimle_core ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(EXPORT aimle_core NAMESPACE aimle:: FILE aimle-core.cmake DESTINATION ${AIMLE_CMAKE_DIR})
+install(TARGETS aimle_core EXPORT aimle_core
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT wheel)
+install(EXPORT aimle_core NAMESPACE aimle:: FILE aimle-core.cmake DESTINATION ${AIMLE_CMAKE_DIR}
+        COMPONENT wheel)
 
 if(AIMLE_TORCH)
   install(DIRECTORY aimle/torch/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/aimle/torch
-          FILES_MATCHING PATTERN "*.h")
+          COMPONENT wheel FILES_MATCHING PATTERN "*.h")
   set_target_properties(aimle_torch PROPERTIES EXPORT_NAME torch)
-  install(TARGETS aimle_torch EXPORT aimle_torch LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS aimle_torch EXPORT aimle_torch
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT wheel)
   install(EXPORT aimle_torch NAMESPACE aimle:: FILE aimle-torch.cmake
-          DESTINATION ${AIMLE_CMAKE_DIR})
-  install(FILES cmake/aimleTorchTarget.cmake DESTINATION ${AIMLE_CMAKE_DIR})
+          DESTINATION ${AIMLE_CMAKE_DIR} COMPONENT wheel)
+  install(FILES cmake/aimleTorchTarget.cmake DESTINATION ${AIMLE_CMAKE_DIR} COMPONENT wheel)
 endif()
 if(TARGET aimle_cli)
-  set_target_properties(aimle_cli PROPERTIES
-    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${AIMLE_TORCH_PREFIX}/lib")
-  install(TARGETS aimle_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  set(aimle_library_path "$ORIGIN/../lib")
+  if(NOT SKBUILD)
+    set(aimle_library_path "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${AIMLE_TORCH_PREFIX}/lib")
+  endif()
+  set_target_properties(aimle_cli PROPERTIES INSTALL_RPATH "${aimle_library_path}")
+  install(TARGETS aimle_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT wheel)
+endif()
+if(SKBUILD)  # what the Python package compares with the torch it finds
+  install(FILES ${PROJECT_BINARY_DIR}/_build.json DESTINATION ${CMAKE_INSTALL_LIBDIR}
+          COMPONENT wheel)
 endif()
 
 configure_package_config_file(cmake/aimleConfig.cmake.in aimleConfig.cmake
                               INSTALL_DESTINATION ${AIMLE_CMAKE_DIR})
 write_basic_package_version_file(aimleConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/aimleConfig.cmake ${PROJECT_BINARY_DIR}/aimleConfigVersion.cmake
-        DESTINATION ${AIMLE_CMAKE_DIR})
+        DESTINATION ${AIMLE_CMAKE_DIR} COMPONENT wheel)

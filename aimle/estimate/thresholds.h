@@ -52,7 +52,7 @@ inline int64_t entries_in_solution(const Solver& solver) {
 
 /// Does forward keep the rivals of its rows?
 inline bool keeps_rivals(const EstimatorSettings& settings, const Solver& solver) {
-  return settings.difference == Difference::kThresholds && !solver.is<SpanningTree>() &&
+  return settings.difference == Difference::kThresholds && solver.swaps() == Swaps::kEntry &&
          solver.size() <= std::numeric_limits<int32_t>::max();
 }
 

@@ -19,6 +19,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from aimle import _library, exact
+from aimle._library import cmake_prefix_path
 from aimle.diagnosis import Diagnosis, diagnose
 from aimle.estimate import (
     DPO,
@@ -90,6 +91,7 @@ __all__ = [
     "anneal",
     "compat",
     "diagnose",
+    "cmake_prefix_path",
     "draw_key",
     "estimator",
     "estimators",

@@ -43,6 +43,17 @@ def check_torch(built: str, found: str) -> None:
     )
 
 
+def cmake_prefix_path() -> str:
+    """For CMAKE_PREFIX_PATH of a project with solvers of its own: where aimle and torch are."""
+    package = Path(__file__).resolve().parent
+    if not (package / "lib" / "cmake").is_dir():
+        raise FileNotFoundError(
+            "[aimle.cmake_prefix_path] this aimle is a source tree, whose headers are not "
+            "installed: run `cmake --install build/release --prefix PREFIX` and give PREFIX"
+        )
+    return f"{package.parent};{torch.utils.cmake_prefix_path}"
+
+
 def load() -> tuple[str, str]:
     """Loads the library and returns its version, and that of CUDA ("none": without kernels)."""
     path = find()
