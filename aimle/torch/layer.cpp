@@ -248,7 +248,9 @@ at::Tensor Layer::operator()(const at::Tensor& theta, const LayerCall& given) co
                    tensor(state_, "updates"),
                    tensor(state_, state_.contains("reach") ? "reach" : "velocity"),
                    tensor(constants_, "layer_stats"));
-  torch::jit::push(settings, training_ ? training_settings_ : eval_settings_);
+  const double temperature = *options_.theta_noise_temperature;
+  torch::jit::push(settings, training_ ? training_settings_ : eval_settings_, temperature,
+                   options_.target_noise_temperature.value_or(temperature));
   if (options_.solver.function()) {
     return ops::staged_map({.function = options_.solver.function(),
                             .inputs = std::move(inputs),

@@ -68,8 +68,8 @@ class ArgumentReader {
 
   /// Lives as long as the reader.
   const LayerSettings& settings() {
-    settings_ = parse_layer_settings(raw_settings()[0].toStringRef());
-    return *settings_;
+    settings_ = layer_settings(raw_settings());
+    return settings_;
   }
 
   /// To be handed on to another op; always the last arguments.
@@ -80,7 +80,7 @@ class ArgumentReader {
  private:
   at::ArrayRef<c10::IValue> arguments_;
   size_t next_ = 0;
-  std::shared_ptr<const LayerSettings> settings_;
+  LayerSettings settings_;
 };
 
 /// Runs `op(reader)`, whose result is a tensor or a tuple of tensors, as a boxed kernel.

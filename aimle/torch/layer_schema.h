@@ -6,9 +6,11 @@
 
 namespace aimle::ops {
 
-/// One text (layer_settings.h), because every argument of an op costs time at every call.
-inline const std::string kLayerSettings = "str settings";
-inline constexpr size_t kLayerSettingsCount = 1;
+/// One text (layer_settings.h), because every argument of an op costs time at every call; beside it
+/// what may change from call to call.
+inline const std::string kLayerSettings =
+    "str settings, float theta_temperature, float target_temperature";
+inline constexpr size_t kLayerSettingsCount = 3;
 
 inline const std::string kLayerInputs =
     "Tensor theta, Tensor key, Tensor? mask, Tensor? k, Tensor? table";

@@ -124,8 +124,6 @@ LayerSettings parse_anew(std::string_view text) {
                         .noise_stddev = fields.number("stddev"),
                         .noise_mean = fields.number("noise_mean"),
                         .samples = fields.integer("samples"),
-                        .theta_temperature = fields.number("theta_temperature"),
-                        .target_temperature = fields.number("target_temperature"),
                         .sense = fields.word("sense", kSenses),
                         .output = parse_word("perturbed_map", "output", output, kOutputs),
                         .difference = fields.word("difference", kDifferences),
@@ -179,6 +177,14 @@ std::shared_ptr<const LayerSettings> parse_layer_settings(std::string_view text)
   });
 }
 
+LayerSettings layer_settings(at::ArrayRef<c10::IValue> arguments) {
+  LayerSettings settings = *parse_layer_settings(arguments[0].toStringRef());
+  settings.estimator.theta_temperature = arguments[1].toDouble();
+  settings.estimator.target_temperature = arguments[2].toDouble();
+  with_value_errors([&] { settings.estimator.validate(); });
+  return settings;
+}
+
 std::string layer_settings_text(std::string_view solver, const EstimatorSettings& estimator,
                                 bool flat, bool adapt, Check check) {
   return "solver=" + std::string(solver) + " noise=" + word_of(estimator.noise.kind, kNoises) +
@@ -188,8 +194,6 @@ std::string layer_settings_text(std::string_view solver, const EstimatorSettings
          " samples=" + std::to_string(estimator.samples) + (adapt ? " adapt=1" : " adapt=0") +
          " check=" + std::to_string(static_cast<int64_t>(check)) +
          " stddev=" + number_text(estimator.noise_stddev) +
-         " theta_temperature=" + number_text(estimator.theta_temperature) +
-         " target_temperature=" + number_text(estimator.target_temperature) +
          " noise_mean=" + number_text(estimator.noise_mean) + ' ' + target_text(estimator.target);
 }
 

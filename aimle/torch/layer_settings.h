@@ -2,7 +2,7 @@
 // what it means by its content. It survives torch.export and can be read in a trace.
 //
 //   solver=topk:k=10 noise=gumbel sense=max output=samples difference=central samples=1 adapt=1
-//   check=1 stddev=1.28 theta_temperature=1 target_temperature=1 noise_mean=0 target=fixed lambda=10
+//   check=1 stddev=1.28 noise_mean=0 target=fixed lambda=10
 //
 //   solver      its text (registry/registry.h), or for the staged ops
 //               "callable:sense=max,dims=1,fixed_size=0": what is known of a solver that is not ours
@@ -19,8 +19,11 @@
 //               "adaptive" with scope, scale, rule, variant ("paper" or "reference"), step,
 //               target_norm (-1: automatic), decay, factor, alpha_min, alpha_max (0: none), momentum
 //
-// In any order, with a space between them.
+// In any order, with a space between them. The temperatures of theta and of the target are arguments
+// of their own, since they may change at every call.
 #pragma once
+
+#include <ATen/core/ivalue.h>
 
 #include <memory>
 #include <string>
@@ -46,10 +49,13 @@ struct LayerSettings {
   bool mean() const { return estimator.output == Output::kMean; }
 };
 
-/// The settings that the text means; ValueError for one that means none.
+/// The settings that the text means, at temperature 1; ValueError for one that means none.
 std::shared_ptr<const LayerSettings> parse_layer_settings(std::string_view text);
 
-/// The text of these settings.
+/// The settings of a call, of the last arguments of its op: the text and both temperatures.
+LayerSettings layer_settings(at::ArrayRef<c10::IValue> arguments);
+
+/// The text of these settings, whose temperatures are no part of it.
 std::string layer_settings_text(std::string_view solver, const EstimatorSettings& estimator,
                                 bool flat, bool adapt, Check check = Check::kDefault);
 

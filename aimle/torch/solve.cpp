@@ -23,32 +23,37 @@ namespace {
 using Solution = std::tuple<at::Tensor, at::Tensor>;
 using MaybeTensor = std::optional<at::Tensor>;
 
-template <class T>
-void solve_on_cpu(const Solver& solver, const SolverTensors& tensors, const at::Tensor& z,
+struct Cpu {
+  template <class T>
+  static void run(const Solver& solver, const SolverTensors& tensors, const at::Tensor& z,
                   const at::Tensor& status) {
-  const Rows<T> rows{.count = status.numel(),
-                     .scores = tensors.scores.const_data_ptr<T>(),
-                     .mask = tensors.mask_data(),
-                     .k = tensors.k_data(),
-                     .z = z.mutable_data_ptr<T>(),
-                     .status = reinterpret_cast<Status*>(status.mutable_data_ptr<uint8_t>())};
-  aimle::solve(solver, rows, torch_threads());
-}
+    const Rows<T> rows{.count = status.numel(),
+                       .scores = tensors.scores.const_data_ptr<T>(),
+                       .mask = tensors.mask_data(),
+                       .k = tensors.k_data(),
+                       .z = z.mutable_data_ptr<T>(),
+                       .status = reinterpret_cast<Status*>(status.mutable_data_ptr<uint8_t>())};
+    aimle::solve(solver, rows, torch_threads());
+  }
+};
 
-template <class T>
-void solve_on_gpu(const Solver& solver, const SolverTensors& tensors, const at::Tensor& z,
+struct Cuda {
+  template <class T>
+  static void run(const Solver& solver, const SolverTensors& tensors, const at::Tensor& z,
                   const at::Tensor& status) {
-  const DeviceContext context(tensors.scores);
-  const cuda::RowSource<T> source{.examples = {.count = status.numel(),
-                                               .n = solver.size(),
-                                               .theta = tensors.scores.const_data_ptr<T>(),
-                                               .mask = tensors.mask_data(),
-                                               .k = tensors.k_data()}};
-  const cuda::RowSink<T> sink{.z = z.mutable_data_ptr<T>(),
-                              .status = status.mutable_data_ptr<uint8_t>()};
-  cuda::kernels_of(solver).map_rows(solver, source, sink, context.get());
-}
+    const DeviceContext context(tensors.scores);
+    const cuda::RowSource<T> source{.examples = {.count = status.numel(),
+                                                 .n = solver.size(),
+                                                 .theta = tensors.scores.const_data_ptr<T>(),
+                                                 .mask = tensors.mask_data(),
+                                                 .k = tensors.k_data()}};
+    const cuda::RowSink<T> sink{.z = z.mutable_data_ptr<T>(),
+                                .status = status.mutable_data_ptr<uint8_t>()};
+    cuda::kernels_of(solver).map_rows(solver, source, sink, context.get());
+  }
+};
 
+template <class Device>
 Solution solve(const at::Tensor& scores, std::string_view text, const MaybeTensor& mask,
                const MaybeTensor& k, int64_t check) {
   const auto unsized = parse_solver_text(text);
@@ -58,12 +63,9 @@ Solution solve(const at::Tensor& scores, std::string_view text, const MaybeTenso
   const Solver solver = fit(*unsized, scores, k.has_value());
   const SolverTensors tensors = prepare(input);
   const auto [z, status] = empty_solution(input, tensors.scores.scalar_type());
-  with_value_errors([&] {
-    const auto run = [&]<class T>(T) {
-      scores.is_cpu() ? solve_on_cpu<T>(solver, tensors, z, status)
-                      : solve_on_gpu<T>(solver, tensors, z, status);
-    };
-    z.scalar_type() == at::kDouble ? run(double{}) : run(float{});
+  with_value_errors([&, &z = z, &status = status] {
+    z.scalar_type() == at::kDouble ? Device::template run<double>(solver, tensors, z, status)
+                                   : Device::template run<float>(solver, tensors, z, status);
   });
   raise_for_status(input, status, level);
   return {z.to(scores.scalar_type()), status};
@@ -91,8 +93,8 @@ TORCH_LIBRARY_FRAGMENT(aimle, library) {
               [](std::string_view text) { return parse_solver_text(text)->text(); });
 }
 
-TORCH_LIBRARY_IMPL(aimle, CPU, library) { library.impl("solve", solve); }
-TORCH_LIBRARY_IMPL(aimle, CUDA, library) { library.impl("solve", solve); }
+TORCH_LIBRARY_IMPL(aimle, CPU, library) { library.impl("solve", solve<Cpu>); }
+TORCH_LIBRARY_IMPL(aimle, CUDA, library) { library.impl("solve", solve<Cuda>); }
 TORCH_LIBRARY_IMPL(aimle, Meta, library) { library.impl("solve", solve_meta); }
 TORCH_LIBRARY_IMPL(aimle, Autograd, library) { library.impl("solve", without_gradient()); }
 

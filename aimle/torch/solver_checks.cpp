@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
+#include <c10/util/SmallVector.h>
 
 #include <algorithm>
 
@@ -66,9 +67,14 @@ std::shared_ptr<const UnsizedSolver> parse_solver_text(std::string_view text) {
 }
 
 Solver fit(const UnsizedSolver& solver, const at::Tensor& scores, bool k_per_row) {
-  const auto sizes = scores.sizes();
-  const auto dims = static_cast<size_t>(solver.kind().instance_dims);
-  return with_value_errors([&] { return solver.fit(Shape(sizes.end() - dims, dims), k_per_row); });
+  c10::SmallVector<int64_t, 4> instance;
+  for (const c10::SymInt& size :
+       scores.sym_sizes().slice(scores.dim() - solver.kind().instance_dims)) {
+    instance.push_back(size.expect_int());  // of these alone: the batch may be symbolic
+  }
+  return with_value_errors([&] {
+    return solver.fit({instance.data(), instance.size()}, k_per_row);
+  });
 }
 
 bool has_known_instance(const UnsizedSolver& solver, const at::Tensor& scores) {

@@ -30,7 +30,7 @@ Stack run(const char* op, std::initializer_list<const Stack*> lists) {
 class Stages {
  public:
   explicit Stages(StagedCall call)
-      : call_(std::move(call)), settings_(*parse_layer_settings(call_.settings[0].toStringRef())) {
+      : call_(std::move(call)), settings_(layer_settings(call_.settings)) {
     const at::Tensor& theta = call_.inputs[0].toTensor();
     TORCH_CHECK_VALUE(theta.dim() >= settings_.instance_dims(),
                       "[aimle::Layer] expected theta of at least ", settings_.instance_dims(),

@@ -1,5 +1,6 @@
 // Exact distributions: log-partition, marginals and covariance against the CPU's, then timed.
 #include "aimle/cuda/exact.h"
+#include "aimle/registry/library_solvers.h"
 
 #include <cmath>
 

@@ -204,6 +204,7 @@ class SettingsModule(nn.Module):
             init(self, *args, **{**unpacked, **settings})
             if type(self).__init__ is sealing:  # not that of a base class
                 self.__dict__["_sealed"] = True
+                self._setting_changed("")
 
         sealing.__signature__ = signature  # type: ignore[attr-defined]
         type.__setattr__(cls, "__init__", sealing)
@@ -216,6 +217,11 @@ class SettingsModule(nn.Module):
                 "(attributes of your own: a name with a leading underscore)"
             )
         super().__setattr__(name, value)
+        if self.__dict__.get("_sealed"):
+            self._setting_changed(name)
+
+    def _setting_changed(self, name: str) -> None:
+        """Called when the module has been made, and after an attribute was assigned."""
 
     def _may_assign(self, name: str, value: object) -> bool:
         return (

@@ -216,7 +216,7 @@ class PerturbedMap(SamplingModule):
             _refuse_transforms(type(self).__name__, self.solver)
         if mask is not None:
             check_tensor(type(self).__name__, "mask", mask)
-        draws, solver, settings = self._prepare() if compiling else self._prepared()
+        draws, solver, settings = self._kept
         if key is None:
             key = self._draw_key(theta) if draws else blank_key(theta)
         else:
@@ -241,10 +241,18 @@ class PerturbedMap(SamplingModule):
             )
         if k is not None:
             assert isinstance(self.solver, Solver)
-            settings = self._op_settings(self.solver.text_for(type(self).__name__, k))
+            solver = self.solver.text_for(type(self).__name__, k)
         rows_k = k if isinstance(k, Tensor) else None
-        table = self._buffers["table"]
-        return _perturbed_map(theta, key, mask, rows_k, table, *self._state(), settings)
+        return _perturbed_map(
+            theta,
+            key,
+            mask,
+            rows_k,
+            self._buffers["table"],
+            *self._state(),
+            f"solver={solver} {settings}",
+            *self._temperatures(),
+        )
 
     def stats(self) -> dict[str, Tensor]:
         """What the last backward pass with a gradient saw, as tensors, without a host sync.
@@ -311,42 +319,29 @@ class PerturbedMap(SamplingModule):
             buffers["layer_stats"],
         ]
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        self.__dict__.pop("_kept", None)
+    def _setting_changed(self, name: str) -> None:
+        """Prepares the text of the settings, which is the same for all calls until the next change.
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_kept"}
-
-    def _prepared(self) -> tuple[bool, str | None, str]:
-        """As by _prepare, and kept until an attribute is assigned."""
-        kept = self.__dict__.get("_kept")
-        if kept is None:
-            kept = self.__dict__["_kept"] = self._prepare()
-        return kept
-
-    def _prepare(self) -> tuple[bool, str | None, str]:
-        """Whether a call draws noise, the text of a native solver, and the settings of the op."""
+        Temperatures are no part of it: they may change at every step, and in compiled code.
+        """
+        if name.endswith("temperature"):
+            return
         draws = self.noisy and self._noise is not None
-        if not isinstance(self.solver, Solver):
-            return draws, None, self._settings(self.noisy)
-        return draws, self.solver.text, self._op_settings(self.solver.text)
+        native = self.solver.text if isinstance(self.solver, Solver) else None
+        self.__dict__["_kept"] = (draws, native, self._settings(self.noisy))
 
-    def _op_settings(self, solver: str) -> str:
-        """All settings of the op, for this solver (aimle/torch/layer_settings.h)."""
-        return f"solver={solver} {self._settings(self.noisy)}"
+    def _temperatures(self) -> tuple[float, float]:
+        return self.theta_noise_temperature, self.target_noise_temperature
 
     def _settings(self, noisy: bool) -> str:
-        """The settings of the layer ops but for the solver."""
+        """The settings of the layer ops but solver and temperatures (torch/layer_settings.h)."""
         noise = self.noise.name if noisy and self.noise is not None else "none"
         stddev = 0.0 if self.noise is None else self.noise.stddev
         return (
             f"noise={noise} sense={self.sense} output={self.output} difference={self.difference} "
             f"samples={self.nb_samples if noisy else 1} adapt={int(self.training)} "
-            f"check={CHECK_DEFAULT} stddev={stddev!r} "
-            f"theta_temperature={self.theta_noise_temperature!r} "
-            f"target_temperature={self.target_noise_temperature!r} "
-            f"noise_mean={self._noise_mean!r} {self._target_text}"
+            f"check={CHECK_DEFAULT} stddev={stddev!r} noise_mean={self._noise_mean!r} "
+            f"{self._target_text}"
         )
 
     def _draw_key(self, theta: Tensor) -> Tensor:

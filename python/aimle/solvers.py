@@ -92,7 +92,8 @@ class Solver:
             return self.text
         if not isinstance(k, Integral | torch.SymInt):
             raise TypeError(
-                f"[aimle.{owner}] expected k to be an int or an int64 tensor but got {k!r}"
+                f"[aimle.{owner}] expected k to be an int or an int64 tensor but got {k!r}, "
+                f"a {type(k).__name__}"
             )
         return dataclasses.replace(self, k=check_int(owner, "k", int(k), 0)).text  # type: ignore
 

@@ -91,6 +91,7 @@ class StagedCall:
     def __init__(self, layer, theta, key, mask, solver, settings, args, kwargs) -> None:
         self.layer, self.args, self.kwargs = layer, args, kwargs
         self.settings = f"solver={solver.text} {settings}"
+        self.temperatures = layer._temperatures()
         self.key, self.table = key, layer.table
         self.mask = mask
         self.minimises = solver.minimises
@@ -106,13 +107,15 @@ class StagedCall:
 
     def perturb(self, theta: Tensor) -> Tensor:
         """x [B S, *instance]."""
-        return _ops.perturb.default(*self.inputs(theta), self.settings)
+        return _ops.perturb.default(*self.inputs(theta), self.settings, *self.temperatures)
 
     def step(self, theta: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         """x_left, x_right [B S, *instance], and what `difference` asks for: lambda and counted."""
         alpha, _, updates = self.layer._state()[:3]
         state = (alpha, updates)
-        left, right, *weights = _ops.step.default(dy, *self.inputs(theta), *state, self.settings)
+        left, right, *weights = _ops.step.default(
+            dy, *self.inputs(theta), *state, self.settings, *self.temperatures
+        )
         return left, right, tuple(weights)
 
     def difference(
@@ -126,11 +129,15 @@ class StagedCall:
         """The gradient of theta; the state moves."""
         state = self.layer._state()
         solutions = (z_left, z_right, *weights)
-        return _ops.difference.default(*solutions, *self.inputs(theta), *state, self.settings)
+        return _ops.difference.default(
+            *solutions, *self.inputs(theta), *state, self.settings, *self.temperatures
+        )
 
     def straight_through(self, theta: Tensor, dy: Tensor) -> Tensor:
         """The gradient of theta."""
-        return _ops.straight_through.default(dy, *self.inputs(theta), self.settings)
+        return _ops.straight_through.default(
+            dy, *self.inputs(theta), self.settings, *self.temperatures
+        )
 
     def solve(self, x: Tensor) -> Tensor:
         """The callable's solution of x [B S, *instance], checked."""

@@ -293,7 +293,14 @@ class AuthorsCall(StagedCall):
             lambda_ = torch.cat([groups, lambda_[:, -2:]], 1)
         settings = with_setting(self.settings, "samples", samples)
         total = torch.ops.aimle.difference.default(
-            z_left, z_right, lambda_, counted, *self.inputs(theta), *layer._state(), settings
+            z_left,
+            z_right,
+            lambda_,
+            counted,
+            *self.inputs(theta),
+            *layer._state(),
+            settings,
+            *self.temperatures,
         )
         repeats = layer.reference and isinstance(self.target, AdaptiveTargetDistribution)
         if layer.gradient_save_path is not None:

@@ -53,13 +53,13 @@ def test_opcheck_of_samples(name: str):
 
 
 def test_bad_arguments_of_ops_are_named():
-    theta, rest = scores(4, 5), (None, None, KEY, "topk", [2])
+    theta, rest = scores(4, 5), (None, None, KEY, "topk:k=2")
     for call, error, message in (
         (lambda: ops.exact(theta.long(), *rest, 3, "flat"), TypeError, "theta of a floating-point"),
         (lambda: ops.exact(theta, *rest, 0, "flat"), ValueError, "nb_samples >= 1"),
         (lambda: ops.exact(theta, *rest, 3, "sum"), ValueError, 'output to be "samples" or "flat"'),
         (lambda: ops.softsub(theta, *rest, 3, "flat"), ValueError, "softsub.* a temperature"),
-        (lambda: ops.reinmax(theta, *rest, 3, "flat"), TypeError, 'not apply to solver "topk"'),
+        (lambda: ops.reinmax(theta, *rest, 3, "flat"), TypeError, 'not apply to solver "topk:k=2"'),
         (
             lambda: ops.noise_score(theta, "none"),
             ValueError,
@@ -80,7 +80,7 @@ def test_opcheck_of_surrogates():
     f = scores(4, 3).requires_grad_()
     for rows in ((None, None), (torch.arange(5) < 5, torch.tensor([2, 2, 2, 2]))):
         for leave_one_out in (False, True):
-            settings = (*rows, "topk", [2], leave_one_out)
+            settings = (*rows, "topk:k=2", leave_one_out)
             opcheck(ops.sfe_surrogate.default, (theta, z, f, *settings))
             flat = (theta, z.flatten(0, 1), f.flatten(), *settings)
             opcheck(ops.sfe_surrogate.default, flat)
@@ -110,19 +110,19 @@ def test_opcheck_of_projections(projection: str):
 
 
 def test_opcheck_of_directions():
-    tree = ("spanning_tree", [4])
+    tree = "spanning_tree:n=4"
     both, edges = scores(3, 12).requires_grad_(), scores(3, 6).requires_grad_()
     mask = torch.arange(12) > 0
-    for x, solver in ((both, tree), (mask, tree), (edges, tree), (both, ("topk", [2]))):
-        opcheck(ops.undirected.default, (x, *solver))
+    for x, solver in ((both, tree), (mask, tree), (edges, tree), (both, "topk:k=2")):
+        opcheck(ops.undirected.default, (x, solver))
     for like in (both, edges):
-        opcheck(ops.directed.default, (edges, like, *tree))
-    sums = ops.undirected(both, *tree)
+        opcheck(ops.directed.default, (edges, like, tree))
+    sums = ops.undirected(both, tree)
     torch.testing.assert_close(sums.sum(-1), both.sum(-1))
-    assert torch.equal(ops.undirected(ops.directed(sums, both, *tree), *tree), 2 * sums)
-    assert ops.undirected(mask, *tree).tolist().count(False) == 1
+    assert torch.equal(ops.undirected(ops.directed(sums, both, tree), tree), 2 * sums)
+    assert ops.undirected(mask, tree).tolist().count(False) == 1
     for unchanged in (edges, torch.ones(1, dtype=torch.bool), torch.tensor(True)):
-        assert torch.equal(ops.undirected(unchanged, *tree), unchanged)
+        assert torch.equal(ops.undirected(unchanged, tree), unchanged)
 
 
 def by_sorting(x: Tensor) -> Tensor:

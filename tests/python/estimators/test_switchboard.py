@@ -31,7 +31,7 @@ MEAN = ("dbb", "identity", "dpo")
 # The ops whose kernels an estimator needs, where they are not those of the layers.
 OPS = {"sfe": ("exact_sample", "log_partition"), "sst": ("marginals",)}
 OPS |= {"exact": ("exact_sample", "marginals")}
-OPS |= dict.fromkeys(("gumbel_softmax", "softsub", "l2x", "dpo", "reinmax"), ("gumbel", "topk"))
+OPS |= dict.fromkeys(("gumbel_softmax", "softsub", "l2x", "dpo", "reinmax"), ("gumbel", "solve"))
 # Settings that are not the defaults, in both languages.
 SETTINGS = {
     "aimle": {"initial_alpha": 0.75, "step": 0.01, "target_norm": 2.0, "decay": 0.5},

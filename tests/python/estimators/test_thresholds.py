@@ -152,6 +152,7 @@ def test_thresholds_compile_and_pass_opcheck():
             None,
             *layer._state(),
             f"solver={layer.solver.text} {layer._settings(True)}",
+            *layer._temperatures(),
         ),
     )
 

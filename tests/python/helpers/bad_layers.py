@@ -9,6 +9,7 @@ from layer_cases import assert_same_state, leaf, randn, state_of
 from torch import Tensor
 
 import aimle
+from aimle.staged import CallableSolver
 
 ops = torch.ops.aimle
 nan, inf = float("nan"), float("inf")
@@ -48,12 +49,17 @@ Misuse = tuple[
 ]
 
 
+def op_settings(layer: aimle.PerturbedMap, solver: str) -> tuple:
+    """The last arguments of the layer ops."""
+    return (f"solver={solver} {layer._settings(True)}", *layer._temperatures())
+
+
 def backward_with(dy: Callable[[Tensor], Tensor]) -> Callable[[aimle.PerturbedMap], object]:
     """Hands dy(z) to the backward op itself; autograd would already have refused it."""
 
     def call(layer: aimle.PerturbedMap) -> object:
         x = theta().detach()
-        settings = (f"solver={layer.solver.text} {layer._settings(True)}",)
+        settings = op_settings(layer, layer.solver.text)
         inputs = (x, KEY, None, None, layer.table)
         z, bits = ops.perturbed_map_forward(*inputs, *settings)
         return ops.perturbed_map_backward(dy(z), bits, *inputs, *layer._state(), *settings)
@@ -66,7 +72,7 @@ def backward_handed(**given) -> Callable[[aimle.PerturbedMap], object]:
 
     def call(layer: aimle.PerturbedMap) -> object:
         x = theta().detach()
-        settings = (f"solver={layer.solver.text} {layer._settings(True)}",)
+        settings = op_settings(layer, layer.solver.text)
         inputs = (x, KEY, None, None, given.get("table", layer.table))
         z, bits = ops.perturbed_map_forward(x, KEY, None, None, layer.table, *settings)
         names = ("alpha", "gbar", "updates", "memory", "stats")
@@ -82,7 +88,7 @@ def difference_handed(**given) -> Callable[[aimle.PerturbedMap], object]:
 
     def call(layer: aimle.PerturbedMap) -> object:
         x = theta().detach()
-        settings = ("callable", [0, 1, 1], *layer._settings(True))
+        settings = op_settings(layer, CallableSolver(False, 1, True).text)
         inputs = (x, KEY, None, None, None)
         dy = randn(2, 2, 5)
         left, right, lambda_, counted = ops.step(dy, *inputs, layer.alpha, layer.updates, *settings)
@@ -94,7 +100,7 @@ def difference_handed(**given) -> Callable[[aimle.PerturbedMap], object]:
 
 def step_with(alpha: Tensor | None) -> Callable[[aimle.PerturbedMap], object]:
     def call(layer: aimle.PerturbedMap) -> object:
-        settings = ("callable", [0, 1, 1], *layer._settings(True))
+        settings = op_settings(layer, CallableSolver(False, 1, True).text)
         return ops.step(
             randn(2, 2, 5), theta(), KEY, None, None, None, alpha, layer.updates, *settings
         )

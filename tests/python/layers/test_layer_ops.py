@@ -41,11 +41,14 @@ class Call:
         self.key = torch.tensor([1, 2], device=theta.device)
         self.inputs = (theta, self.key, mask, k, layer.table)
         self.state = tuple(layer._state())
-        self.settings = (f"solver={text} {layer._settings(layer.training)}",)
+        self.settings = (
+            f"solver={text} {layer._settings(layer.training)}",
+            *layer._temperatures(),
+        )
 
     def z_and_bits(self) -> tuple[Tensor, Tensor]:
         native = f"solver={self.layer.solver.text} {self.layer._settings(True)}"
-        return ops.perturbed_map_forward(*self.inputs, native)
+        return ops.perturbed_map_forward(*self.inputs, native, *self.layer._temperatures())
 
     def dy(self) -> Tensor:
         z, _ = self.z_and_bits()

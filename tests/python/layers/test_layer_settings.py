@@ -30,12 +30,13 @@ def settings_given(layer: aimle.PerturbedMap, monkeypatch: pytest.MonkeyPatch) -
 
 def test_settings_are_prepared_once(monkeypatch: pytest.MonkeyPatch):
     calls = []
-    prepare = aimle.PerturbedMap._prepare
+    prepare = aimle.PerturbedMap._settings
     monkeypatch.setattr(
-        aimle.PerturbedMap, "_prepare", lambda self: calls.append(1) or prepare(self)
+        aimle.PerturbedMap, "_settings", lambda self, noisy: calls.append(1) or prepare(self, noisy)
     )
     layer = aimle.AIMLE(aimle.TopK(2))
-    for _ in range(3):
+    for step in range(3):
+        layer.temperature = 1.0 + step  # an argument of its own
         layer(THETA)
     assert len(calls) == 1
     layer.nb_samples = 2
@@ -69,11 +70,10 @@ def test_a_changed_setting_holds_from_the_next_call(change: str, monkeypatch: py
     assert after == settings_given(fresh, monkeypatch) != before
 
 
-def test_copies_and_files_have_settings_but_none_that_are_prepared():
+def test_copies_and_files_have_settings_of_their_own():
     layer = aimle.AIMLE(aimle.TopK(2))
     layer(THETA, key=KEY)
     for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
-        assert "_kept" not in vars(other)
         other.nb_samples = 3
         assert other(THETA, key=KEY).shape == (2, 3, 6)
     assert layer(THETA, key=KEY).shape == (2, 1, 6)

@@ -125,7 +125,15 @@ def test_solutions_of_one_size_take_no_centred_noise():
     settings = with_setting(layer._settings(True), "noise_mean", 0.5)
     with pytest.raises(ValueError, match=r"not centred.*topk.*0\.5"):
         torch.ops.aimle.perturbed_map(
-            randn(2, 5), KEY, None, None, None, *layer._state(), f"solver=topk:k=2 {settings}"
+            randn(2, 5),
+            KEY,
+            None,
+            None,
+            None,
+            *layer._state(),
+            f"solver=topk:k=2 {settings}",
+            1.0,
+            1.0,
         )
 
 

@@ -154,7 +154,7 @@ def test_bad_files_are_named(tmp_path: Path):
     theta("c.csv", b"1,two\n", "c.csv:1: expected a number but got 'two'")
     theta("d.csv", b"1,2\n3,4\n", "expected one row")
     theta("e.csv", b"1,,2\n", "expected a number but got ''")
-    theta("f.csv", b"1,2,3,4\n", "v(v-1)/2", "--structure", "spanning_tree")
+    theta("f.csv", b"1,2,3,4\n", "n(n-1)/2", "--structure", "spanning_tree")
     theta("g.csv", b"1,2,3,4\n", "expected --k below", "--structure", "topk", "--k", 4)
     (tmp_path / "b3.csv").write_text("1,2,3")
     theta("h.csv", b"1,2,3,4\n", "as many as theta has", "--b", tmp_path / "b3.csv")

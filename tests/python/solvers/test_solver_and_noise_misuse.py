@@ -112,7 +112,7 @@ BAD_INPUT: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...
     "symmetrise another size": (
         lambda: aimle.symmetrise(scores(2, 10), 5),
         ValueError,
-        ("symmetrise", "scores", "20", "n=5", "[2, 10]"),
+        ("symmetrise", "scores", "20", "vertices=5", "[2, 10]"),
     ),
     "symmetrise integers": (
         lambda: aimle.symmetrise(scores(2, 20).int(), 5),
