@@ -69,9 +69,8 @@ class RivalLanes {
     // Half of each side by side, then half of those.
     const Keys out = larger_keys(best_, best_at_), in = larger_keys(~worst_, worst_at_);
     constexpr int kHalf = kKeys / 2;
-    const auto low = lanes_of<Keys>([](int i) { return i < kHalf ? i : i + kHalf; });
-    const auto high = lanes_of<Keys>([](int i) { return i < kHalf ? i + kHalf : i + kKeys; });
-    Keys both = larger(__builtin_shuffle(out, in, low), __builtin_shuffle(out, in, high));
+    Keys both = larger(shuffled(out, in, [](int i) { return i < kHalf ? i : i + kHalf; }),
+                       shuffled(out, in, [](int i) { return i < kHalf ? i + kHalf : i + kKeys; }));
     if constexpr (kHalf >= 4) both = folded<2>(both);
     if constexpr (kHalf >= 2) both = folded<1>(both);
     return {.worst_in = static_cast<int64_t>(static_cast<uint32_t>(both[kHalf])) - 1,
@@ -87,9 +86,17 @@ class RivalLanes {
     return ((Scores{} + static_cast<int32_t>(bits)) & one) != 0;
   }
   [[gnu::always_inline]] static Keys larger(Keys a, Keys b) { return a > b ? a : b; }
+  /// Lane i is that of place(i) in a and b side by side.
+  template <class Place>
+  [[gnu::always_inline]] static Keys shuffled(Keys a, Keys b, Place) {
+    return [&]<int... i>(std::integer_sequence<int, i...>) {
+      return __builtin_shufflevector(a, b, Place{}(i)...);
+    }
+    (std::make_integer_sequence<int, kKeys>{});
+  }
   template <int kDistance>
   [[gnu::always_inline]] static Keys folded(Keys x) {
-    return larger(x, __builtin_shuffle(x, lanes_of<Keys>([](int i) { return i ^ kDistance; })));
+    return larger(x, shuffled(x, x, [](int i) { return i ^ kDistance; }));
   }
   /// Of two neighbours the larger pair of score and place, as one integer.
   [[gnu::always_inline]] static Keys larger_keys(Scores score, Scores place) {

@@ -62,15 +62,15 @@ class Declaration {
   std::string ties = "the lower index wins";
 
   /// A setting that must be given.
-  void required(std::string name, int64_t S::*member, Range range, std::string meaning) {
-    add_integer(std::move(name), member, range, std::move(meaning), std::nullopt);
+  void required(const char* name, int64_t S::*member, Range range, const char* meaning) {
+    add_integer(name, member, range, meaning, std::nullopt);
   }
-  void setting(std::string name, int64_t S::*member, Range range, std::string meaning) {
-    add_integer(std::move(name), member, range, std::move(meaning), std::to_string(S{}.*member));
+  void setting(const char* name, int64_t S::*member, Range range, const char* meaning) {
+    add_integer(name, member, range, meaning, std::to_string(S{}.*member));
   }
-  void setting(std::string name, Cell S::*member, std::string meaning) {
-    settings_.push_back({.name = std::move(name),
-                         .meaning = std::move(meaning),
+  void setting(const char* name, Cell S::*member, const char* meaning) {
+    settings_.push_back({.name = name,
+                         .meaning = meaning,
                          .type = SolverSetting::Type::kCell,
                          .default_value = detail::cell_text(S{}.*member)});
     writers_.push_back([member](S& solver, const SolverSetting& setting, const std::string& text) {
@@ -80,12 +80,10 @@ class Declaration {
   }
   /// One of several values, each with its word.
   template <class Value>
-  void setting(std::string name, Value S::*member,
+  void setting(const char* name, Value S::*member,
                std::initializer_list<std::pair<const char*, std::type_identity_t<Value>>> words,
-               std::string meaning) {
-    SolverSetting added{.name = std::move(name),
-                        .meaning = std::move(meaning),
-                        .type = SolverSetting::Type::kChoice};
+               const char* meaning) {
+    SolverSetting added{.name = name, .meaning = meaning, .type = SolverSetting::Type::kChoice};
     std::vector<Value> values;
     for (const auto& [word, value] : words) {
       added.choices.emplace_back(word);
@@ -110,10 +108,10 @@ class Declaration {
  private:
   using Writer = std::function<std::string(S&, const SolverSetting&, const std::string&)>;
 
-  void add_integer(std::string name, int64_t S::*member, Range range, std::string meaning,
+  void add_integer(const char* name, int64_t S::*member, Range range, const char* meaning,
                    std::optional<std::string> default_value) {
-    settings_.push_back({.name = std::move(name),
-                         .meaning = std::move(meaning),
+    settings_.push_back({.name = name,
+                         .meaning = meaning,
                          .default_value = std::move(default_value),
                          .min = range.min,
                          .max = range.max});

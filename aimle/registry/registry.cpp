@@ -29,6 +29,7 @@ struct Registry {
 
   std::vector<std::string> names() const {
     std::vector<std::string> result;
+    result.reserve(kinds.size());
     for (const auto& kind : kinds) result.push_back(kind->name);
     return result;
   }

@@ -14,6 +14,7 @@ namespace detail {
 
 std::vector<std::string> values_in_order(const SolverKind& kind, const SettingTexts& given) {
   std::vector<std::string> names;
+  names.reserve(kind.settings.size());
   for (const SolverSetting& setting : kind.settings) names.push_back(setting.name);
   std::vector<const std::string*> found(names.size());
   for (const auto& [name, value] : given) {
@@ -68,18 +69,16 @@ std::string flag(bool value) { return value ? "true" : "false"; }
 
 std::string as_json(const SolverSetting& setting) {
   constexpr const char* kTypes[] = {"integer", "cell", "choice"};
-  std::vector<std::string> choices;
-  for (const std::string& choice : setting.choices) choices.push_back(quoted(choice));
   return "{\"name\": " + quoted(setting.name) + ", \"meaning\": " + quoted(setting.meaning) +
          ", \"type\": " + quoted(kTypes[static_cast<size_t>(setting.type)]) + ", \"default\": " +
          (setting.default_value ? quoted(*setting.default_value) : std::string("null")) +
          ", \"min\": " + std::to_string(setting.min) + ", \"max\": " + std::to_string(setting.max) +
-         ", \"choices\": [" + join(choices) + "]}";
+         ", \"choices\": [" + join(setting.choices, ", ", quoted) + "]}";
 }
 
 std::string as_json(const SolverKind& kind) {
-  std::vector<std::string> settings;
-  for (const SolverSetting& setting : kind.settings) settings.push_back(as_json(setting));
+  const auto settings =
+      join(kind.settings, ", ", [](const SolverSetting& setting) { return as_json(setting); });
   return "{\"name\": " + quoted(kind.name) + ", \"summary\": " + quoted(kind.summary) +
          ", \"ties\": " + quoted(kind.ties) +
          ", \"sense\": " + quoted(kind.sense == Sense::kMax ? "max" : "min") +
@@ -87,8 +86,7 @@ std::string as_json(const SolverKind& kind) {
          ", \"fixed_size\": " + flag(kind.fixed_size) + ", \"has_costs\": " + flag(kind.has_costs) +
          ", \"takes_k\": " + flag(kind.takes_k) + ", \"lists\": " + flag(kind.lists) +
          ", \"thresholds\": " + flag(kind.swaps != Swaps::kNone) +
-         ", \"exact\": " + flag(kind.exact != nullptr) + ", \"settings\": [" + join(settings) +
-         "]}";
+         ", \"exact\": " + flag(kind.exact != nullptr) + ", \"settings\": [" + settings + "]}";
 }
 
 }  // namespace

@@ -104,6 +104,7 @@ class PerturbedMap(SamplingModule):
     """
 
     # None unless the target is adaptive: Any spares the users of adaptive ones the question.
+    _kept: tuple[bool, str | None, str]
     alpha: Tensor | Any
     gbar: Tensor | Any
     updates: Tensor | Any

@@ -95,7 +95,7 @@ class Solver:
                 f"[aimle.{owner}] expected k to be an int or an int64 tensor but got {k!r}, "
                 f"a {type(k).__name__}"
             )
-        return dataclasses.replace(self, k=check_int(owner, "k", int(k), 0)).text  # type: ignore
+        return dataclasses.replace(self, k=check_int(owner, "k", int(k), 0)).text
 
     def solve_rows(
         self,

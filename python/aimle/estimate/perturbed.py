@@ -165,7 +165,8 @@ def perturbed_fenchel_young_loss(
     tau = signed(temperature, sense)
     folded, mask = _undirected(solver, theta, mask)
     eps, z = perturbed_solutions(solver, sense, noise, tau, nb_samples, folded, mask, k, key, dims)
-    if folded.shape != theta.shape:  # a target has the same in both directions
+    if isinstance(solver, Solver) and folded.shape != theta.shape:
+        # A target has the same in both directions.
         target = _ops.undirected.default(target.to(theta.dtype), solver.text) / 2
     clips = getattr(solver, "negative", None) == "clip"
     return _ops.fenchel_young.default(folded, target, eps, z, mask, tau, dims, clips)
