@@ -3,6 +3,7 @@
 #pragma once
 
 #include <type_traits>
+#include <utility>
 
 #include "aimle/estimate/threshold_add_loops.h"
 #include "aimle/estimate/threshold_in_loops.h"
