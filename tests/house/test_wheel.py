@@ -90,3 +90,23 @@ def test_a_wrong_torch_is_named_at_import(environment: Path, tmp_path: Path):
 def test_the_program_runs_elsewhere(environment: Path, tmp_path: Path):
     result = run(environment / "bin/aimle", "--version", cwd=tmp_path)
     assert result.stdout.startswith("aimle ")
+
+
+USE_VITERBI = """
+import sys, torch, aimle
+assert aimle.load_library(sys.argv[1]) == ["viterbi"]
+theta = torch.randn(8, 3, 3, 3, requires_grad=True)
+z = aimle.AIMLE(aimle.solver("viterbi", length=4, labels=3))(theta)
+(z * torch.randn_like(z)).sum().backward()
+print(int(z.sum()), bool(theta.grad.abs().sum() > 0))
+"""
+
+
+def test_a_solver_is_built_against_it(environment: Path, tmp_path: Path):
+    python = environment / "bin/python"
+    prefix = run(python, "-I", "-c", "import aimle; print(aimle.cmake_prefix_path())").stdout
+    source, build = ROOT / "examples/custom_solver", tmp_path / "build"
+    run("cmake", "-S", source, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix.strip()}")
+    run("cmake", "--build", build, "--target", "viterbi")
+    library = build / "libviterbi.so"
+    assert run(python, "-I", "-c", USE_VITERBI, library, cwd=tmp_path).stdout == "24 True\n"
