@@ -10,6 +10,7 @@
 //   static constexpr bool kHasCosts = true;          scores must not be below zero (false)
 //   static constexpr Swaps kSwaps = ...;             has thresholds (kNone)
 //   std::vector<uint8_t> structures() const;         lists its structures
+//   double structure_count() const;                  how many there are
 //   std::vector<int64_t> shape_for(int64_t n) const; the shape of an instance of size n ({n})
 //   void take_k_per_row();                           k per row replaces the k of the settings
 //   evaluate_rows, sample_rows, ...                  an exact distribution (exact/distribution.h)
@@ -19,6 +20,8 @@
 //   AIMLE_REGISTER_SOLVER(Viterbi)
 #pragma once
 
+#include <cstdio>
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -114,8 +117,24 @@ bool register_solver() {
   return true;
 }
 
+namespace detail {
+
+/// As register_solver while a library is being loaded, where an exception would end the process: a
+/// refusal is said on standard error, and the solver is left out.
+template <MapSolver S>
+bool register_on_load() noexcept {
+  try {
+    return register_solver<S>();
+  } catch (const std::exception& refusal) {
+    std::fprintf(stderr, "aimle: %s\n", refusal.what());
+    return false;
+  }
+}
+
+}  // namespace detail
 }  // namespace aimle
 
 /// At namespace scope in one source file: registers the solver when that file's code is loaded.
-#define AIMLE_REGISTER_SOLVER(Type) \
-  [[maybe_unused]] static const bool aimle_registered_##Type = ::aimle::register_solver<Type>();
+#define AIMLE_REGISTER_SOLVER(Type)                            \
+  [[maybe_unused]] static const bool aimle_registered_##Type = \
+      ::aimle::detail::register_on_load<Type>();

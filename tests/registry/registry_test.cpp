@@ -128,6 +128,7 @@ TEST(Registry, OneSolverHasAName) {
   EXPECT_TRUE(register_solver<elsewhere::First>());  // the same again
   EXPECT_EQ(message_of([] { register_solver<elsewhere::Impostor>(); }),
             "[aimle::register_solver] there is another solver named 'first': choose another kName");
+  EXPECT_FALSE(detail::register_on_load<elsewhere::Impostor>());  // says so, and goes on
   EXPECT_EQ(solver_kind("first").summary, "the first entry");
 }
 
