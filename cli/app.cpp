@@ -18,10 +18,10 @@
 #include "aimle/base/shown_value.h"
 #include "cli/help.h"
 #include "cli/messages.h"
-#include "experiments/run/atomic_file.h"
-#include "experiments/run/failure.h"
-#include "experiments/run/output_folder.h"
-#include "experiments/run/progress.h"
+#include "experiments/process/atomic_file.h"
+#include "experiments/process/failure.h"
+#include "experiments/process/output_folder.h"
+#include "experiments/process/progress.h"
 
 namespace aimle::cli {
 namespace {

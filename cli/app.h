@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/run/folder_lock.h"
+#include "experiments/process/folder_lock.h"
 
 namespace aimle::cli {
 

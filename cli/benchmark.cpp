@@ -1,9 +1,9 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
-#include "experiments/run/failure.h"
-#include "experiments/run/interrupt.h"
-#include "experiments/run/python.h"
+#include "experiments/process/failure.h"
+#include "experiments/process/interrupt.h"
+#include "experiments/process/python.h"
 
 namespace aimle::cli {
 

@@ -13,12 +13,12 @@
 #include "experiments/data/numpy_random_state.h"
 #include "experiments/gradient/diagnose.h"
 #include "experiments/gradient/fields.h"
-#include "experiments/run/atomic_file.h"
-#include "experiments/run/bytes_in_json.h"
-#include "experiments/run/failure.h"
-#include "experiments/run/interrupt.h"
-#include "experiments/run/progress.h"
-#include "experiments/run/python.h"
+#include "experiments/process/atomic_file.h"
+#include "experiments/process/bytes_in_json.h"
+#include "experiments/process/failure.h"
+#include "experiments/process/interrupt.h"
+#include "experiments/process/progress.h"
+#include "experiments/process/python.h"
 
 namespace aimle::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "experiments/run/terminal.h"
+#include "experiments/process/terminal.h"
 
 namespace aimle::cli {
 namespace {

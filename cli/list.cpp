@@ -3,8 +3,8 @@
 #include "cli/app.h"
 #include "cli/commands.h"
 #include "experiments/engine/listing.h"
-#include "experiments/run/failure.h"
-#include "experiments/run/progress.h"
+#include "experiments/process/failure.h"
+#include "experiments/process/progress.h"
 
 namespace aimle::cli {
 

@@ -15,8 +15,8 @@
 #include <stdexcept>
 
 #include "aimle/base/shown_value.h"
-#include "experiments/run/bytes_in_json.h"
-#include "experiments/run/terminal.h"
+#include "experiments/process/bytes_in_json.h"
+#include "experiments/process/terminal.h"
 
 namespace aimle::cli {
 namespace {

@@ -13,13 +13,13 @@
 #include "experiments/data/input_file.h"
 #include "experiments/data/json_text.h"
 #include "experiments/engine/campaign.h"
+#include "experiments/process/atomic_file.h"
+#include "experiments/process/bytes_in_json.h"
+#include "experiments/process/failure.h"
+#include "experiments/process/interrupt.h"
+#include "experiments/process/progress.h"
+#include "experiments/process/python.h"
 #include "experiments/registry.h"
-#include "experiments/run/atomic_file.h"
-#include "experiments/run/bytes_in_json.h"
-#include "experiments/run/failure.h"
-#include "experiments/run/interrupt.h"
-#include "experiments/run/progress.h"
-#include "experiments/run/python.h"
 
 namespace aimle::cli {
 namespace {

@@ -3,10 +3,10 @@
 #include "cli/app.h"
 #include "cli/commands.h"
 #include "experiments/engine/listing.h"
-#include "experiments/run/failure.h"
-#include "experiments/run/output_folder.h"
-#include "experiments/run/progress.h"
-#include "experiments/run/python.h"
+#include "experiments/process/failure.h"
+#include "experiments/process/output_folder.h"
+#include "experiments/process/progress.h"
+#include "experiments/process/python.h"
 
 namespace aimle::cli {
 namespace {

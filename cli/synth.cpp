@@ -9,9 +9,9 @@
 #include "experiments/engine/estimator_settings.h"
 #include "experiments/gradient/study.h"
 #include "experiments/gradient/training.h"
-#include "experiments/run/failure.h"
-#include "experiments/run/interrupt.h"
-#include "experiments/run/progress.h"
+#include "experiments/process/failure.h"
+#include "experiments/process/interrupt.h"
+#include "experiments/process/progress.h"
 
 namespace aimle::cli {
 namespace {

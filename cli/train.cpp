@@ -8,9 +8,9 @@
 #include "experiments/engine/campaign.h"
 #include "experiments/engine/estimator_settings.h"
 #include "experiments/engine/run_folder.h"
+#include "experiments/process/failure.h"
+#include "experiments/process/progress.h"
 #include "experiments/registry.h"
-#include "experiments/run/failure.h"
-#include "experiments/run/progress.h"
 
 namespace aimle::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include "experiments/dvae/dvae.h"
 #include "experiments/l2x/l2x.h"
 #include "experiments/nri/nri.h"
-#include "experiments/run/failure.h"
+#include "experiments/process/failure.h"
 #include "experiments/warcraft/warcraft.h"
 
 namespace aimle::experiments {

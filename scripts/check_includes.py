@@ -22,9 +22,9 @@ MAY_INCLUDE = {
 MAY_INCLUDE_TORCH = {"torch"}
 # What the experiments share knows none of them.
 EXPERIMENTS_MAY_INCLUDE = {
-    "run": {"run"},
-    "data": {"run", "data", "engine"},
-    "engine": {"run", "data", "engine"},
+    "process": {"process"},
+    "data": {"process", "data", "engine"},
+    "engine": {"process", "data", "engine"},
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?P<open>[<"])(?P<path>[^>"]+)[>"]')

@@ -11,9 +11,9 @@
 
 #include "aimle/cuda/group.cuh"
 #include "aimle/cuda/launch.cuh"
-#include "aimle/cuda/report.cuh"
 #include "aimle/cuda/row.cuh"
 #include "aimle/cuda/step_sizes.h"
+#include "aimle/cuda/update_state.cuh"
 #include "aimle/estimate/divide_rule.h"
 
 namespace aimle::cuda {
@@ -216,7 +216,7 @@ template <class T, class Pair>
 __global__ void __launch_bounds__(kAccumulateThreads)
     accumulate_kernel(const __grid_constant__ DeviceExamples<T> examples,
                       const __grid_constant__ Pair pair, const __grid_constant__ DivideRule rule,
-                      const __grid_constant__ ReportTask task, const double* lambda,
+                      const __grid_constant__ UpdateTask task, const double* lambda,
                       const uint8_t* counted, T* dtheta, Changes* changes, unsigned* done) {
   const int64_t threads = static_cast<int64_t>(gridDim.x) * kAccumulateThreads;
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * kAccumulateThreads + threadIdx.x;
@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(kAccumulateThreads)
   seen = block_total<kAccumulateThreads>(seen);
   if (threadIdx.x == 0) changes[blockIdx.x] = seen;
   if (!is_last_block(done)) return;
-  make_report<kAccumulateThreads>(task, share_of_changes<kAccumulateThreads>(task));
+  update_state_in_block<kAccumulateThreads>(task, share_of_changes<kAccumulateThreads>(task));
 }
 
 inline unsigned accumulate_blocks(int64_t count, int64_t n, int64_t samples) {
@@ -241,16 +241,16 @@ inline unsigned accumulate_blocks(int64_t count, int64_t n, int64_t samples) {
 /// Bytes of device memory that accumulate wants.
 inline int64_t accumulate_bytes(int64_t count, int64_t n, int64_t samples) {
   return align_up(accumulate_blocks(count, n, samples) * static_cast<int64_t>(sizeof(Changes))) +
-         report_bytes(count);
+         update_bytes(count);
 }
 
 /// Writes dtheta, the statistics and the state. `done` [1] is a zero on the device, `room` has
 /// accumulate_bytes. `clipped` [2] as in DeviceReport.
 template <class T, class Pair>
-void accumulate(const EstimatorSettings& settings, const DeviceExamples<T>& examples,
-                const Pair& pair, const double* lambda, const uint8_t* counted, T* dtheta,
-                const DeviceState& state, unsigned* done, void* room, const Context& context,
-                const unsigned long long* clipped = nullptr) {
+void accumulate_and_update(const EstimatorSettings& settings, const DeviceExamples<T>& examples,
+                           const Pair& pair, const double* lambda, const uint8_t* counted,
+                           T* dtheta, const DeviceState& state, unsigned* done, void* room,
+                           const Context& context, const unsigned long long* clipped = nullptr) {
   const int64_t gradients = gradient_rows(settings);
   const unsigned blocks = accumulate_blocks(examples.count, examples.n, settings.samples);
   auto* changes = static_cast<Changes*>(room);
@@ -260,8 +260,8 @@ void accumulate(const EstimatorSettings& settings, const DeviceExamples<T>& exam
                           .changes = changes,
                           .blocks = blocks,
                           .clipped = clipped};
-  const ReportTask task =
-      report_task(settings, seen, state,
+  const UpdateTask task =
+      update_task(settings, seen, state,
                   static_cast<char*>(room) + align_up(blocks * int64_t{sizeof(Changes)}));
   launch("difference", accumulate_kernel<T, Pair>, blocks, kAccumulateThreads, 0, context, examples,
          pair, divide_rule(settings), task, lambda, counted, dtheta, changes, done);

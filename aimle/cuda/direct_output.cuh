@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
+#include "aimle/cuda/device_rows.h"
 #include "aimle/cuda/row.cuh"
-#include "aimle/cuda/rows.h"
 
 namespace aimle::cuda {
 

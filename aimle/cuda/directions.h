@@ -1,7 +1,7 @@
 // aimle/map/directions.h on the device: T is float, double or bool.
 #pragma once
 
-#include "aimle/cuda/rows.h"
+#include "aimle/cuda/device_rows.h"
 
 namespace aimle::cuda {
 

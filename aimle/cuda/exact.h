@@ -1,12 +1,12 @@
 // Exact distributions on the device: aimle/exact/distribution.h, with all pointers on the device,
-// to the accuracy of float64 though not to the bit. Plain C++ to call, as rows.h.
+// to the accuracy of float64 though not to the bit. Plain C++ to call, as device_rows.h.
 //
 // A warp works on a row whose memory fits into a few kilobytes, a block on a larger one, in shared
 // memory or beyond it in device memory, of which a call takes at most some gigabyte.
 // For samples of spanning trees it is a warp or a block to a sample.
 #pragma once
 
-#include "aimle/cuda/rows.h"
+#include "aimle/cuda/device_rows.h"
 #include "aimle/exact/exact.h"
 
 namespace aimle::cuda {

@@ -12,8 +12,8 @@
 #include <typeinfo>
 #include <utility>
 
+#include "aimle/cuda/device_rows.h"
 #include "aimle/cuda/exact.h"
-#include "aimle/cuda/rows.h"
 #include "aimle/cuda/whole_examples.h"
 
 namespace aimle::cuda {

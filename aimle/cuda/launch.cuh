@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "aimle/cuda/rows.h"
-#include "aimle/cuda/start.cuh"
+#include "aimle/cuda/device_rows.h"
+#include "aimle/cuda/start_kernel.cuh"
 
 namespace aimle::cuda {
 

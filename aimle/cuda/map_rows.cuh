@@ -28,7 +28,7 @@
 #include "aimle/cuda/group.cuh"
 #include "aimle/cuda/launch.cuh"
 #include "aimle/cuda/row.cuh"
-#include "aimle/estimate/estimator.h"
+#include "aimle/estimate/passes.h"
 
 namespace aimle::cuda {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "aimle/cuda/rows.h"
+#include "aimle/cuda/device_rows.h"
 #include "aimle/noise/gumbel.h"
 #include "aimle/noise/logistic.h"
 #include "aimle/noise/normal.h"

@@ -14,7 +14,7 @@
 #include <type_traits>
 
 #include "aimle/cuda/group.h"
-#include "aimle/cuda/ordered.h"
+#include "aimle/cuda/ordered_bits.h"
 #include "aimle/map/spanning_tree.h"
 
 namespace aimle::cuda {

@@ -1,7 +1,7 @@
 // The step sizes on the device; the formulas are those of aimle/estimate/step_size.h.
 #pragma once
 
-#include "aimle/cuda/estimator.h"
+#include "aimle/cuda/passes.h"
 
 namespace aimle::cuda {
 

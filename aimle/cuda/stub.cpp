@@ -2,8 +2,8 @@
 #include <stdexcept>
 
 #include "aimle/cuda/directions.h"
-#include "aimle/cuda/estimator.h"
 #include "aimle/cuda/kernels.h"
+#include "aimle/cuda/passes.h"
 
 namespace aimle::cuda {
 

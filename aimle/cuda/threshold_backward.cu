@@ -336,14 +336,14 @@ void threshold_backward(const EstimatorSettings& settings, const Solver& solver,
   launch("thresholds", total_kernel, 1, kTotalThreads, 0, context, examples.count,
          static_cast<const Capped*>(capped),
          context.array<double>(fixed_total_scratch(examples.count)), totals);
-  report(settings,
-         {.examples = examples.count,
-          .reported = totals + 2,
-          .stride = 0,
-          .changes = changes,
-          .blocks = examples.count,
-          .capped = totals},
-         state, nullptr, context);
+  update_state(settings,
+               {.examples = examples.count,
+                .reported = totals + 2,
+                .stride = 0,
+                .changes = changes,
+                .blocks = examples.count,
+                .capped = totals},
+               state, nullptr, context);
 }
 
 template void threshold_backward(const EstimatorSettings&, const Solver&,

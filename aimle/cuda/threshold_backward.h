@@ -6,7 +6,7 @@
 // sums what the cap took, and the mean over the entries is a fixed_sum.
 #pragma once
 
-#include "aimle/cuda/estimator.h"
+#include "aimle/cuda/passes.h"
 
 namespace aimle::cuda {
 

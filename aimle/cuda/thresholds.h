@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "aimle/cuda/group.h"
-#include "aimle/cuda/ordered.h"
+#include "aimle/cuda/ordered_bits.h"
 #include "aimle/map/spanning_tree.h"
 
 namespace aimle::cuda {

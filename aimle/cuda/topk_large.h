@@ -7,7 +7,7 @@
 // the lower index wins.
 #pragma once
 
-#include "aimle/cuda/rows.h"
+#include "aimle/cuda/device_rows.h"
 
 namespace aimle::cuda {
 

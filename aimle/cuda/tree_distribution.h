@@ -16,7 +16,7 @@
 
 #include "aimle/base/host_device.h"
 #include "aimle/cuda/group.h"
-#include "aimle/exact/number.h"
+#include "aimle/exact/log_domain.h"
 #include "aimle/exact/wilson.h"
 #include "aimle/map/spanning_tree.h"
 

@@ -2,10 +2,10 @@
 // the difference of these, without a trip through memory between them.
 //
 // For rows that a thread or a warp solves, and examples of so few rows that blocks are not kept
-// long; what does not fit goes through the stages of estimator.h one after the other.
+// long; what does not fit goes through the stages of passes.h one after the other.
 #pragma once
 
-#include "aimle/cuda/estimator.h"
+#include "aimle/cuda/passes.h"
 
 namespace aimle::cuda {
 

@@ -1,7 +1,7 @@
-#include "aimle/estimate/block.h"
 #include "aimle/estimate/difference.h"
-#include "aimle/estimate/estimator.h"
-#include "aimle/estimate/report.h"
+#include "aimle/estimate/passes.h"
+#include "aimle/estimate/report_builder.h"
+#include "aimle/estimate/row_block.h"
 
 namespace aimle {
 

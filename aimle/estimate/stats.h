@@ -1,7 +1,7 @@
 // The numbers a layer shows of its last backward pass, in the order in which they lie in memory.
 #pragma once
 
-#include "aimle/estimate/estimator.h"
+#include "aimle/estimate/passes.h"
 
 namespace aimle {
 

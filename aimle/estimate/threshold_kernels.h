@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "aimle/estimate/estimator.h"
 #include "aimle/estimate/fixed_sum.h"
+#include "aimle/estimate/passes.h"
 #include "aimle/estimate/target.h"
 
 namespace aimle {

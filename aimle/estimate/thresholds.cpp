@@ -9,10 +9,10 @@
 
 #include "aimle/base/aligned.h"
 #include "aimle/base/check.h"
-#include "aimle/estimate/block.h"
 #include "aimle/estimate/fixed_sum.h"
 #include "aimle/estimate/fixed_total.h"
-#include "aimle/estimate/report.h"
+#include "aimle/estimate/report_builder.h"
+#include "aimle/estimate/row_block.h"
 #include "aimle/estimate/threshold_kernels.h"
 #include "aimle/estimate/tree_thresholds.h"
 #include "aimle/noise/exp.h"

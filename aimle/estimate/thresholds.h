@@ -36,7 +36,7 @@
 #include <limits>
 
 #include "aimle/base/check.h"
-#include "aimle/estimate/estimator.h"
+#include "aimle/estimate/passes.h"
 
 namespace aimle {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "aimle/exact/number.h"
+#include "aimle/exact/log_domain.h"
 
 namespace aimle::detail {
 

@@ -6,11 +6,11 @@
 
 #include "aimle/base/check.h"
 #include "aimle/base/isa.h"
+#include "aimle/noise/fill_rows.h"
 #include "aimle/noise/gumbel.h"
 #include "aimle/noise/logistic.h"
 #include "aimle/noise/normal.h"
 #include "aimle/noise/quantile_table.h"
-#include "aimle/noise/rows.h"
 #include "aimle/noise/sum_of_gamma.h"
 
 namespace aimle {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "aimle/torch/setting_names.h"
+#include "aimle/torch/layer/setting_names.h"
 
 namespace aimle {
 namespace {

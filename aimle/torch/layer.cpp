@@ -14,13 +14,13 @@
 #include "aimle/estimate/published.h"
 #include "aimle/estimate/stats.h"
 #include "aimle/map/declaration.h"
-#include "aimle/torch/dtype.h"
 #include "aimle/torch/functions.h"
-#include "aimle/torch/layer_settings.h"
-#include "aimle/torch/setting_names.h"
-#include "aimle/torch/solver_checks.h"
-#include "aimle/torch/staged_layer.h"
-#include "aimle/torch/value_error.h"
+#include "aimle/torch/layer/layer_settings.h"
+#include "aimle/torch/layer/setting_names.h"
+#include "aimle/torch/layer/staged_layer.h"
+#include "aimle/torch/solve/solver_checks.h"
+#include "aimle/torch/tensor/dtype.h"
+#include "aimle/torch/tensor/value_error.h"
 
 namespace aimle {
 namespace {

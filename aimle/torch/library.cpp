@@ -1,7 +1,7 @@
 // The schemas of the ops of noise, keys and symmetrise; the others are beside their kernels.
 #include <torch/library.h>
 
-#include "aimle/torch/without_gradient.h"
+#include "aimle/torch/tensor/without_gradient.h"
 
 namespace aimle::ops {
 namespace {
@@ -11,7 +11,7 @@ TORCH_LIBRARY(aimle, library) {
 
   library.def("symmetrise(Tensor scores, int vertices) -> Tensor", pure);
 
-  // Noise: float32 [*batch, samples, *instance], or without samples if that is -1. See noise.h.
+  // Noise: float32 [*batch, samples, *instance], or without samples if that is -1. See noise/noise_ops.h.
   library.def("gumbel(Tensor key, SymInt[] batch, SymInt samples, SymInt[] instance) -> Tensor",
               pure);
   library.def("normal(Tensor key, SymInt[] batch, SymInt samples, SymInt[] instance) -> Tensor",

@@ -2,8 +2,8 @@
 // model they are part of.
 //
 //   struct Net : torch::nn::Module {
-//     aimle::PerturbedMap choose = register_module(
-//         "choose", aimle::PerturbedMap(aimle::aimle(aimle::topk(10))));
+//     aimle::LayerModule choose = register_module(
+//         "choose", aimle::LayerModule(aimle::aimle(aimle::topk(10))));
 //     aimle::EstimatorModule pick = register_module(
 //         "pick", aimle::EstimatorModule("sst", aimle::topk(10), aimle::EstimatorOptions{}));
 //   };
@@ -60,14 +60,14 @@ class HoldingModule : public torch::nn::Module {
   std::unique_ptr<Held> held_;
 };
 
-class PerturbedMapImpl : public HoldingModule<Layer> {
+class LayerModuleImpl : public HoldingModule<Layer> {
  public:
-  explicit PerturbedMapImpl(LayerOptions options)
+  explicit LayerModuleImpl(LayerOptions options)
       : HoldingModule(std::make_unique<Layer>(std::move(options))) {}
 
   const Layer& layer() const { return held(); }
 };
-TORCH_MODULE(PerturbedMap);
+TORCH_MODULE(LayerModule);
 
 class EstimatorModuleImpl : public HoldingModule<Estimator> {
  public:

@@ -20,8 +20,8 @@
 #include <thread>
 #include <vector>
 
+#include "aimle/cuda/device_rows.h"
 #include "aimle/cuda/launch.cuh"
-#include "aimle/cuda/rows.h"
 
 namespace aimle::bench {
 

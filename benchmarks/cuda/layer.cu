@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "aimle/cuda/estimator.h"
 #include "aimle/cuda/launch.cuh"
+#include "aimle/cuda/passes.h"
 #include "aimle/estimate/stats.h"
 #include "aimle/noise/sum_of_gamma.h"
 

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-#include "experiments/run/failure.h"
+#include "experiments/process/failure.h"
 
 namespace aimle::experiments::data {
 

@@ -3,8 +3,8 @@
 #include <zlib.h>
 
 #include "experiments/data/idx.h"
-#include "experiments/run/atomic_file.h"
-#include "experiments/run/failure.h"
+#include "experiments/process/atomic_file.h"
+#include "experiments/process/failure.h"
 
 namespace aimle::experiments {
 namespace {

@@ -12,7 +12,7 @@
 #include "experiments/data/input_file.h"
 #include "experiments/data/npy_header.h"
 #include "experiments/data/zip.h"
-#include "experiments/run/atomic_file.h"
+#include "experiments/process/atomic_file.h"
 
 namespace aimle::experiments::data {
 namespace {

@@ -3,7 +3,7 @@
 #include <ATen/Functions.h>
 
 #include "experiments/data/digits.h"
-#include "experiments/run/failure.h"
+#include "experiments/process/failure.h"
 
 namespace aimle::experiments::dvae {
 namespace {

@@ -14,8 +14,8 @@
 #include "experiments/engine/module_tensors.h"
 #include "experiments/engine/png.h"
 #include "experiments/engine/randomness.h"
-#include "experiments/run/failure.h"
-#include "experiments/run/interrupt.h"
+#include "experiments/process/failure.h"
+#include "experiments/process/interrupt.h"
 
 namespace aimle::experiments::dvae {
 namespace {

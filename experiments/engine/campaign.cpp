@@ -20,13 +20,13 @@
 #include "experiments/engine/own_stream.h"
 #include "experiments/engine/summary.h"
 #include "experiments/engine/training_run.h"
-#include "experiments/run/atomic_file.h"
-#include "experiments/run/failure.h"
-#include "experiments/run/folder_lock.h"
-#include "experiments/run/interrupt.h"
-#include "experiments/run/output_folder.h"
-#include "experiments/run/progress.h"
-#include "experiments/run/workers.h"
+#include "experiments/process/atomic_file.h"
+#include "experiments/process/failure.h"
+#include "experiments/process/folder_lock.h"
+#include "experiments/process/interrupt.h"
+#include "experiments/process/output_folder.h"
+#include "experiments/process/progress.h"
+#include "experiments/process/workers.h"
 
 namespace aimle::experiments {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "aimle/base/numbers.h"
 #include "aimle/base/shown_value.h"
-#include "experiments/run/failure.h"
+#include "experiments/process/failure.h"
 
 namespace aimle::experiments {
 namespace {

@@ -15,9 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/run/atomic_file.h"
-#include "experiments/run/digest.h"
-#include "experiments/run/failure.h"
+#include "experiments/process/atomic_file.h"
+#include "experiments/process/digest.h"
+#include "experiments/process/failure.h"
 
 namespace aimle::experiments {
 namespace {

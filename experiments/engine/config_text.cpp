@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "experiments/data/json_text.h"
-#include "experiments/run/failure.h"
+#include "experiments/process/failure.h"
 
 namespace aimle::experiments {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "aimle/base/join.h"
-#include "experiments/run/failure.h"
+#include "experiments/process/failure.h"
 
 namespace aimle::experiments {
 namespace {

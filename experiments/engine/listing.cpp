@@ -5,8 +5,8 @@
 
 #include "aimle/base/join.h"
 #include "experiments/engine/run_folder.h"
-#include "experiments/run/failure.h"
-#include "experiments/run/progress.h"
+#include "experiments/process/failure.h"
+#include "experiments/process/progress.h"
 
 namespace aimle::experiments {
 namespace {

@@ -8,8 +8,8 @@
 #include "aimle/base/nearest.h"
 #include "aimle/base/numbers.h"
 #include "aimle/base/shown_value.h"
-#include "experiments/run/bytes_in_json.h"
-#include "experiments/run/failure.h"
+#include "experiments/process/bytes_in_json.h"
+#include "experiments/process/failure.h"
 
 namespace aimle::experiments {
 namespace {

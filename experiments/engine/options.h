@@ -70,7 +70,7 @@ class Settings {
 
   const Option& option(const std::string& name) const;
   const std::vector<Option>& options() const { return options_; }
-  /// Text that is not UTF-8 is escaped (experiments/run/bytes_in_json.h); `apply` reads it back.
+  /// Text that is not UTF-8 is escaped (experiments/process/bytes_in_json.h); `apply` reads it back.
   Json to_json() const;
 
  private:

@@ -8,10 +8,10 @@
 #include "experiments/data/json_text.h"
 #include "experiments/engine/config_text.h"
 #include "experiments/engine/png.h"
-#include "experiments/run/atomic_file.h"
-#include "experiments/run/bytes_in_json.h"
-#include "experiments/run/failure.h"
-#include "experiments/run/output_folder.h"
+#include "experiments/process/atomic_file.h"
+#include "experiments/process/bytes_in_json.h"
+#include "experiments/process/failure.h"
+#include "experiments/process/output_folder.h"
 
 namespace aimle::experiments {
 namespace {

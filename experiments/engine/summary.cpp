@@ -4,8 +4,8 @@
 #include <cstdio>
 
 #include "aimle/base/join.h"
-#include "experiments/run/atomic_file.h"
-#include "experiments/run/failure.h"
+#include "experiments/process/atomic_file.h"
+#include "experiments/process/failure.h"
 
 namespace aimle::experiments {
 namespace {

@@ -15,8 +15,8 @@
 #include "experiments/engine/checkpoint.h"
 #include "experiments/engine/randomness.h"
 #include "experiments/engine/step_graph.h"
-#include "experiments/run/failure.h"
-#include "experiments/run/interrupt.h"
+#include "experiments/process/failure.h"
+#include "experiments/process/interrupt.h"
 
 namespace aimle::experiments {
 namespace {

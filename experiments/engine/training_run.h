@@ -9,7 +9,7 @@
 
 #include "experiments/engine/experiment.h"
 #include "experiments/engine/run_folder.h"
-#include "experiments/run/progress.h"
+#include "experiments/process/progress.h"
 
 namespace aimle::experiments {
 

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "aimle/base/shown_value.h"
-#include "experiments/run/failure.h"
+#include "experiments/process/failure.h"
 
 namespace aimle::experiments {
 namespace {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "experiments/run/interrupt.h"
+#include "experiments/process/interrupt.h"
 
 namespace aimle::experiments {
 namespace {

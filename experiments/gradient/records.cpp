@@ -3,7 +3,7 @@
 
 #include "experiments/gradient/fields.h"
 #include "experiments/gradient/study.h"
-#include "experiments/run/statistics.h"
+#include "experiments/process/statistics.h"
 
 namespace aimle::experiments {
 namespace {

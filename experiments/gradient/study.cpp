@@ -4,8 +4,8 @@
 #include <mutex>
 #include <numeric>
 
-#include "experiments/run/interrupt.h"
-#include "experiments/run/workers.h"
+#include "experiments/process/interrupt.h"
+#include "experiments/process/workers.h"
 
 namespace aimle::experiments {
 namespace {

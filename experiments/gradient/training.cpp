@@ -7,9 +7,9 @@
 #include <mutex>
 
 #include "experiments/gradient/measure.h"
-#include "experiments/run/interrupt.h"
-#include "experiments/run/statistics.h"
-#include "experiments/run/workers.h"
+#include "experiments/process/interrupt.h"
+#include "experiments/process/statistics.h"
+#include "experiments/process/workers.h"
 
 namespace aimle::experiments {
 namespace {

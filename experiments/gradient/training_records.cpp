@@ -4,7 +4,7 @@
 
 #include "experiments/gradient/fields.h"
 #include "experiments/gradient/training.h"
-#include "experiments/run/statistics.h"
+#include "experiments/process/statistics.h"
 
 namespace aimle::experiments {
 namespace {

@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <numeric>
 
-#include "aimle/torch/executor.h"
+#include "aimle/torch/tensor/executor.h"
 #include "experiments/l2x/beer.h"
 #include "experiments/l2x/films.h"
 #include "experiments/l2x/planted.h"
 #include "experiments/l2x/word_vectors.h"
-#include "experiments/run/failure.h"
+#include "experiments/process/failure.h"
 
 namespace aimle::experiments::l2x {
 namespace {

@@ -11,7 +11,7 @@
 #include "experiments/engine/randomness.h"
 #include "experiments/l2x/data.h"
 #include "experiments/l2x/model.h"
-#include "experiments/run/interrupt.h"
+#include "experiments/process/interrupt.h"
 
 namespace aimle::experiments::l2x {
 namespace {

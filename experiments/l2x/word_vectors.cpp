@@ -6,7 +6,7 @@
 #include "aimle/base/check.h"
 #include "aimle/base/numbers.h"
 #include "experiments/data/file_error.h"
-#include "experiments/run/atomic_file.h"
+#include "experiments/process/atomic_file.h"
 
 namespace aimle::experiments::l2x {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <ATen/Functions.h>
 
-#include "aimle/torch/executor.h"
+#include "aimle/torch/tensor/executor.h"
 #include "experiments/nri/model.h"
 #include "experiments/nri/trajectories.h"
 

@@ -14,7 +14,7 @@
 #include "experiments/nri/evidence.h"
 #include "experiments/nri/model.h"
 #include "experiments/nri/scores.h"
-#include "experiments/run/interrupt.h"
+#include "experiments/process/interrupt.h"
 
 namespace aimle::experiments::nri {
 namespace {

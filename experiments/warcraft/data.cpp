@@ -2,7 +2,7 @@
 
 #include <ATen/Functions.h>
 
-#include "experiments/run/failure.h"
+#include "experiments/process/failure.h"
 #include "experiments/warcraft/terrain.h"
 
 namespace aimle::experiments::warcraft {

@@ -10,7 +10,7 @@
 #include "experiments/engine/adam.h"
 #include "experiments/engine/estimator_settings.h"
 #include "experiments/engine/module_tensors.h"
-#include "experiments/run/interrupt.h"
+#include "experiments/process/interrupt.h"
 #include "experiments/warcraft/data.h"
 #include "experiments/warcraft/model.h"
 #include "experiments/warcraft/pictures.h"

@@ -39,7 +39,7 @@ class CallableSolver(NamedTuple):
 
     @property
     def text(self) -> str:
-        """As the layer ops take it (aimle/torch/layer_settings.h)."""
+        """As the layer ops take it (aimle/torch/layer/layer_settings.h)."""
         sense = "min" if self.minimises else "max"
         return f"callable:sense={sense},dims={self.instance_dims},fixed_size={int(self.fixed_size)}"
 

@@ -243,7 +243,7 @@ Target = FixedTarget | AdaptiveTarget
 
 
 def target_text(target: Target | ThresholdTarget) -> str:
-    """A target in the settings of the layer ops (aimle/torch/layer_settings.h)."""
+    """A target in the settings of the layer ops (aimle/torch/layer/layer_settings.h)."""
     if isinstance(target, ThresholdTarget):
         return (
             f"target=thresholds density={target.density} order={target.order} "

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "aimle/cuda/estimator.h"
+#include "aimle/cuda/passes.h"
 #include "aimle/estimate/stats.h"
 #include "aimle/noise/sum_of_gamma.h"
 

@@ -13,7 +13,7 @@
 #include <valarray>
 #include <vector>
 
-#include "aimle/estimate/estimator.h"
+#include "aimle/estimate/passes.h"
 #include "aimle/noise/sum_of_gamma.h"
 #include "aimle/registry/library_solvers.h"
 #include "tests/draws.h"

@@ -1,4 +1,4 @@
-#include "aimle/estimate/estimator.h"
+#include "aimle/estimate/passes.h"
 
 #include <gtest/gtest.h>
 

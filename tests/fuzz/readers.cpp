@@ -14,7 +14,7 @@
 #include "experiments/l2x/beer.h"
 #include "experiments/l2x/films.h"
 #include "experiments/l2x/word_vectors.h"
-#include "experiments/run/failure.h"
+#include "experiments/process/failure.h"
 #include "tests/fuzz/samples.h"
 #include "tests/fuzz/targets.h"
 

@@ -12,7 +12,7 @@
 #include "experiments/data/gzip.h"
 #include "experiments/engine/checkpoint.h"
 #include "experiments/gradient/contestant.h"
-#include "experiments/run/failure.h"
+#include "experiments/process/failure.h"
 #include "tests/fuzz/targets.h"
 
 namespace aimle::fuzz {

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "aimle/base/isa.h"
+#include "aimle/noise/fill_rows.h"
 #include "aimle/noise/gamma_mixture.h"
 #include "aimle/noise/gumbel.h"
 #include "aimle/noise/logistic.h"
 #include "aimle/noise/normal.h"
 #include "aimle/noise/quantile_table.h"
-#include "aimle/noise/rows.h"
 #include "aimle/noise/sum_of_gamma.h"
 #include "tests/noise/words.h"
 

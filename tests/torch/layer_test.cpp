@@ -226,7 +226,7 @@ TEST(Layer, RefusesWhatItCannotDo) {
 }
 
 struct Net : torch::nn::Module {
-  PerturbedMap choose = register_module("choose", PerturbedMap(aimle::aimle(topk(2))));
+  LayerModule choose = register_module("choose", LayerModule(aimle::aimle(topk(2))));
 };
 
 TEST(Module, StateIsSavedSwitchedAndKeepsItsType) {

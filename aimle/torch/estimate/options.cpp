@@ -8,7 +8,7 @@
 #include "aimle/base/numbers.h"
 #include "aimle/base/shown_value.h"
 #include "aimle/torch/estimator.h"
-#include "aimle/torch/setting_names.h"
+#include "aimle/torch/layer/setting_names.h"
 
 namespace aimle {
 namespace {

@@ -26,8 +26,8 @@
 #include "aimle/torch/estimate/formulas.h"
 #include "aimle/torch/estimate/sampled.h"
 #include "aimle/torch/estimator.h"
-#include "aimle/torch/setting_names.h"
-#include "aimle/torch/solver_checks.h"
+#include "aimle/torch/layer/setting_names.h"
+#include "aimle/torch/solve/solver_checks.h"
 
 namespace aimle {
 namespace {

@@ -12,7 +12,7 @@
 #include "aimle/torch/estimate/builders.h"
 #include "aimle/torch/estimate/formulas.h"
 #include "aimle/torch/estimate/layer_estimator.h"
-#include "aimle/torch/setting_names.h"
+#include "aimle/torch/layer/setting_names.h"
 
 namespace aimle {
 namespace {

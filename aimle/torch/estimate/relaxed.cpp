@@ -23,8 +23,8 @@
 #include <limits>
 
 #include "aimle/map/topk.h"
-#include "aimle/torch/dtype.h"
 #include "aimle/torch/estimate/sampled.h"
+#include "aimle/torch/tensor/dtype.h"
 
 namespace aimle {
 namespace {

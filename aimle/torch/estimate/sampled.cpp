@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "aimle/base/shown_value.h"
-#include "aimle/torch/dtype.h"
-#include "aimle/torch/solver_checks.h"
+#include "aimle/torch/solve/solver_checks.h"
+#include "aimle/torch/tensor/dtype.h"
 
 namespace aimle {
 

@@ -11,7 +11,7 @@ import torch
 from aimle import _library
 
 #: How a module that the program calls ends when it has said what is wrong with its arguments or
-#: files (experiments/run/python.cpp): another Python would not help.
+#: files (experiments/process/python.cpp): another Python would not help.
 EXPLAINED = 3
 
 

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "experiments/data/images.h"
-#include "experiments/run/failure.h"
+#include "experiments/process/failure.h"
 #include "tests/experiments/data/files.h"
 
 namespace aimle::experiments {

@@ -7,7 +7,7 @@
 #include "experiments/dvae/model.h"
 #include "experiments/engine/checkpoint.h"
 #include "experiments/engine/randomness.h"
-#include "experiments/run/failure.h"
+#include "experiments/process/failure.h"
 
 namespace aimle::experiments::dvae {
 namespace {

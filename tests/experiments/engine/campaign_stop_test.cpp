@@ -7,9 +7,9 @@
 
 #include "experiments/engine/campaign.h"
 #include "experiments/engine/run_folder.h"
-#include "experiments/run/failure.h"
-#include "experiments/run/interrupt.h"
-#include "experiments/run/progress.h"
+#include "experiments/process/failure.h"
+#include "experiments/process/interrupt.h"
+#include "experiments/process/progress.h"
 #include "tests/experiments/temporary_folder.h"
 
 namespace aimle::experiments {

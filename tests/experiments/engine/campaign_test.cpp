@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "experiments/process/failure.h"
 #include "experiments/registry.h"
-#include "experiments/run/failure.h"
 
 namespace aimle::experiments {
 namespace {

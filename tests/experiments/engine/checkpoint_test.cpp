@@ -6,7 +6,7 @@
 #include <random>
 
 #include "experiments/engine/checkpoint.h"
-#include "experiments/run/failure.h"
+#include "experiments/process/failure.h"
 #include "tests/experiments/temporary_folder.h"
 #include "tests/message_of.h"
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "experiments/run/failure.h"
+#include "experiments/process/failure.h"
 #include "tests/message_of.h"
 
 namespace aimle::experiments {

@@ -7,7 +7,7 @@
 #include "experiments/engine/estimator_settings.h"
 #include "experiments/gradient/diagnose.h"
 #include "experiments/gradient/study.h"
-#include "experiments/run/statistics.h"
+#include "experiments/process/statistics.h"
 
 namespace aimle::experiments {
 namespace {

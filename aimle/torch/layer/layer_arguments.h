@@ -1,0 +1,70 @@
+// One call of a layer: the arguments of the `perturbed_map` ops, checked once for all devices.
+//
+//   theta      [*batch, *instance]; every instance is one example
+//   key        int64 [2], on theta's device or on the CPU
+//   mask       bool, broadcastable to theta
+//   k          int64, broadcastable to *batch
+//   table      of Sum-of-Gamma noise
+//   alpha, gbar, updates, memory, stats
+//              the controller's state, buffers of the layer. Only backward reads and writes them.
+//   settings   see layer_settings.h
+//   result     z [*batch, S, *instance] ("samples"), [B S, *instance] ("flat") or
+//              [*batch, *instance] ("mean")
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
+
+#include <optional>
+#include <vector>
+
+#include "aimle/estimate/stats.h"
+#include "aimle/torch/layer/layer_settings.h"
+
+namespace aimle::ops {
+
+/// The state a backward pass updates, each undefined where the layer has none.
+struct LayerState {
+  at::Tensor alpha;    // float64 []
+  at::Tensor gbar;     // float64 []
+  at::Tensor updates;  // int64 []
+  at::Tensor memory;   // float64 []: the reach or the velocity, see ControllerState
+  at::Tensor stats;    // float64 [kLayerStats]
+};
+
+struct LayerInput {
+  at::Tensor theta;
+  at::Tensor key;
+  std::optional<at::Tensor> mask;
+  std::optional<at::Tensor> k;
+  std::optional<at::Tensor> table;
+};
+
+/// The solver for instances of theta's shape; a k per row stands in for the solver's own.
+Solver make_solver(const LayerInput& input, const LayerSettings& settings);
+
+/// The call as the checks of the solvers know it.
+SolverInput solver_input(const LayerInput& input, const LayerSettings& settings);
+
+/// Shapes, types and devices of everything but dy.
+void check_layer(const LayerInput& input, const LayerSettings& settings);
+/// dy against the result's shape and type.
+void check_gradient(const at::Tensor& dy, const LayerInput& input, const LayerSettings& settings);
+/// What an adaptive target needs, and the types of what there is.
+void check_state(const LayerState& state, const LayerInput& input, const LayerSettings& settings);
+/// A tensor that one layer op hands to another.
+void check_handed(const char* name, const at::Tensor& tensor, at::ScalarType type,
+                  c10::SymIntArrayRef sizes, const LayerInput& input);
+
+/// How many examples there are, and how many rows of dy each has.
+c10::SymInt example_count(const LayerInput& input, const LayerSettings& settings);
+int64_t gradient_rows(const LayerSettings& settings);
+
+/// The shape of z, and of `bits` (uint8; empty where nothing is kept): the solutions, packed, and for
+/// thresholds room for the KeptRivals of all rows behind them. Sizes may be symbolic.
+std::vector<c10::SymInt> result_sizes(const LayerInput& input, const LayerSettings& settings);
+std::vector<c10::SymInt> bits_sizes(const LayerInput& input, const LayerSettings& settings);
+/// The shape of the scores that a callable solver sees: [B S, *instance].
+std::vector<c10::SymInt> score_sizes(const LayerInput& input, const LayerSettings& settings);
+
+}  // namespace aimle::ops

@@ -1,0 +1,173 @@
+// The one autograd layer: forward and its gradient on one page.
+//
+// Saved between them: theta, key, mask, k, table (inputs, as they are) and, for the forward
+// difference, one bit per entry of z. The controller's state is held without a version check: it is
+// read at backward time, so two calls in one graph, retain_graph and gradient accumulation work.
+//
+// Trees over directed theta are solved here as trees over theta_ij + theta_ji (vertices_to_fold),
+// unless the target is the paper's or its authors'; perturbed_map_forward and _backward take theta
+// as it is.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include "aimle/estimate/published.h"
+#include "aimle/map/spanning_tree.h"
+#include "aimle/torch/layer/layer_ops.h"
+#include "aimle/torch/layer/layer_schema.h"
+#include "aimle/torch/tensor/dtype.h"
+#include "aimle/torch/tensor/only_once.h"
+
+namespace aimle::ops {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+c10::OperatorHandle find(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
+}
+
+/// Arguments as they came from the caller.
+using Values = at::ArrayRef<c10::IValue>;
+
+void push_all(torch::jit::Stack& stack, Values values) {
+  stack.insert(stack.end(), values.begin(), values.end());
+}
+
+/// Returns (z, bits).
+std::pair<at::Tensor, at::Tensor> call_forward(Values input, Values settings) {
+  torch::jit::Stack stack;
+  stack.reserve(input.size() + settings.size());
+  push_all(stack, input);
+  push_all(stack, settings);
+  static const c10::OperatorHandle op = find("aimle::perturbed_map_forward");
+  op.callBoxed(stack);
+  return {stack[0].toTensor(), stack[1].toTensor()};
+}
+
+struct PerturbedMapFunction : torch::autograd::Function<PerturbedMapFunction> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor&, Values input, Values state,
+                            Values settings) {
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    auto [z, bits] = call_forward(input, settings);
+    variable_list saved = {std::move(bits)};
+    saved.reserve(1 + input.size());
+    for (const c10::IValue& value : input) {
+      saved.push_back(value.isNone() ? at::Tensor() : value.toTensor());
+    }
+    ctx->save_for_backward(std::move(saved));
+    std::vector<c10::IValue> rest;
+    rest.reserve(state.size() + settings.size());
+    push_all(rest, state);
+    push_all(rest, settings);
+    ctx->saved_data["rest"] = c10::ivalue::Tuple::create(std::move(rest));
+    return z;
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    const variable_list saved = ctx->get_saved_variables();
+    variable_list result(4);
+    if (!grads[0].defined()) return result;
+    const Values rest = ctx->saved_data["rest"].toTupleRef().elements();
+    torch::jit::Stack stack;
+    stack.reserve(1 + saved.size() + rest.size());
+    stack.emplace_back(grads[0]);
+    for (const at::Tensor& tensor : saved) {
+      stack.push_back(tensor.defined() ? c10::IValue(tensor) : c10::IValue());
+    }
+    push_all(stack, rest);
+    static const c10::OperatorHandle op = find("aimle::perturbed_map_backward");
+    {
+      const at::AutoDispatchBelowADInplaceOrView guard;
+      op.callBoxed(stack);
+    }
+    result[0] = stack[0].toTensor();
+    if (at::GradMode::is_enabled()) result[0] = OnlyOnce::apply(result[0], saved[1]);
+    return result;
+  }
+};
+
+/// The number of vertices if theta has two entries per edge of a graph, which share its noise: the
+/// model is then that of the undirected theta_ij + theta_ji. Else 0.
+int64_t vertices_to_fold(Values input, Values settings) {
+  const auto parsed = parse_layer_settings(settings[0].toStringRef());
+  const auto* tree = parsed->solver ? parsed->solver->get_if<SpanningTree>() : nullptr;
+  const at::Tensor& theta = input[0].toTensor();
+  if (tree == nullptr || theta.dim() == 0 || tree->vertices < 2) return 0;
+  if (theta.sym_size(-1) != 2 * tree->edges()) return 0;
+  if (is_published(parsed->estimator.target)) return 0;
+  ArgumentReader reader(input);
+  check_layer(reader.input(), *parsed);  // so that messages are about what was given
+  return tree->vertices;
+}
+
+at::Tensor convert(const char* op, const at::Tensor& tensor, int64_t vertices) {
+  torch::jit::Stack stack = {tensor, vertices};
+  find(op).callBoxed(stack);
+  return stack[0].toTensor();
+}
+
+/// z for directed theta: that of the undirected one, written to both directions. All of it by ops
+/// with gradients, so that dy is folded and dtheta spread.
+template <class Solve>
+at::Tensor solve_folded(Values input, int64_t vertices, Solve solve) {
+  std::vector<c10::IValue> folded = input.vec();
+  const at::Tensor& theta = input[0].toTensor();
+  folded[0] = convert("aimle::fold_directions", theta.to(native_type(theta)), vertices);
+  if (!input[2].isNone()) {
+    const at::Tensor& mask = input[2].toTensor();
+    const bool one_for_all = mask.dim() == 0 || mask.sym_size(-1) == 1;
+    if (!one_for_all) folded[2] = convert("aimle::fold_directions", mask, vertices);
+  }
+  return convert("aimle::spread_directions", solve(Values(folded)), vertices)
+      .to(theta.scalar_type());
+}
+
+at::Tensor perturbed_map_autograd(ArgumentReader& reader) {
+  const Values input = reader.take(kLayerInputsCount);
+  const Values state = reader.take(kLayerStateCount);
+  const Values settings = reader.raw_settings();
+  const auto solve = [&](Values given) {
+    return PerturbedMapFunction::apply(given[0].toTensor(), given, state, settings);
+  };
+  const int64_t vertices = vertices_to_fold(input, settings);
+  return vertices == 0 ? solve(input) : solve_folded(input, vertices, solve);
+}
+
+at::Tensor perturbed_map(ArgumentReader& reader) {
+  const Values input = reader.take(kLayerInputsCount), settings = reader.raw_settings();
+  const auto solve = [&](Values given) { return call_forward(given, settings).first; };
+  const int64_t vertices = vertices_to_fold(input, settings);
+  return vertices == 0 ? solve(input) : solve_folded(input, vertices, solve);
+}
+
+TORCH_LIBRARY_FRAGMENT(aimle, library) {
+  const std::string inputs = kLayerInputs + ", ", settings = kLayerSettings + ")";
+  const auto define = [&](const std::string& schema) {
+    library.def(schema.c_str(), {at::Tag::pt2_compliant_tag});
+  };
+  define("perturbed_map(" + inputs + kReadState + ", " + settings + " -> Tensor");
+  define("perturbed_map_forward(" + inputs + settings + " -> (Tensor z, Tensor bits)");
+  define("perturbed_map_backward(Tensor dy, Tensor bits, " + inputs + kWrittenState + ", " +
+         settings + " -> Tensor");
+  define("perturb(" + inputs + settings + " -> Tensor");
+  define("step(Tensor dy, " + inputs + "Tensor? alpha, Tensor? updates, " + settings +
+         " -> (Tensor x_left, Tensor x_right, Tensor lambda_, Tensor counted)");
+  define("difference(Tensor z_left, Tensor z_right, Tensor lambda_, Tensor counted, " + inputs +
+         kWrittenState + ", " + settings + " -> Tensor");
+  define("straight_through(Tensor dy, " + inputs + settings + " -> Tensor");
+}
+
+TORCH_LIBRARY_IMPL(aimle, Autograd, library) {
+  library.impl("perturbed_map",
+               torch::CppFunction::makeFromBoxedFunction<&boxed<&perturbed_map_autograd>>());
+}
+
+TORCH_LIBRARY_IMPL(aimle, CompositeExplicitAutograd, library) {
+  library.impl("perturbed_map",
+               torch::CppFunction::makeFromBoxedFunction<&boxed<&perturbed_map>>());
+}
+
+}  // namespace
+}  // namespace aimle::ops

@@ -1,0 +1,115 @@
+#include "aimle/torch/solve/solver_checks.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
+#include <c10/util/SmallVector.h>
+
+#include <algorithm>
+
+#include "aimle/torch/tensor/dtype.h"
+#include "aimle/torch/tensor/value_error.h"
+
+namespace aimle::ops {
+namespace {
+
+bool broadcastable(c10::SymIntArrayRef from, c10::SymIntArrayRef to) {
+  if (from.size() > to.size()) return false;
+  const size_t offset = to.size() - from.size();
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i] != to[offset + i] && from[i] != 1) return false;
+  }
+  return true;
+}
+
+void check_same_device(const SolverInput& input, std::string_view name, const at::Tensor& other) {
+  TORCH_CHECK_VALUE(other.device() == input.scores.device(), "[aimle::", input.op, "] expected ",
+                    name, " on the device of ", input.name, ", ", input.scores.device(),
+                    ", but it is on ", other.device());
+}
+
+}  // namespace
+
+void check_input(const SolverInput& input) {
+  check_scores_type(input.op, input.scores, input.name);
+  TORCH_CHECK_VALUE(input.scores.dim() >= input.instance_dims, "[aimle::", input.op, "] expected ",
+                    input.name, " of at least ", input.instance_dims,
+                    input.instance_dims == 1 ? " dimension" : " dimensions", " but got shape ",
+                    input.scores.sym_sizes());
+  if (input.mask) {
+    TORCH_CHECK_TYPE(input.mask->scalar_type() == at::kBool, "[aimle::", input.op,
+                     "] expected a mask of bool but got ", dtype_name(*input.mask));
+    TORCH_CHECK_VALUE(broadcastable(input.mask->sym_sizes(), input.scores.sym_sizes()),
+                      "[aimle::", input.op, "] expected a mask broadcastable to the shape of ",
+                      input.name, ", ", input.scores.sym_sizes(), ", but got shape ",
+                      input.mask->sym_sizes());
+    check_same_device(input, "mask", *input.mask);
+  }
+  if (input.row_k) {
+    TORCH_CHECK_TYPE(input.row_k->scalar_type() == at::kLong, "[aimle::", input.op,
+                     "] expected k per row of int64 but got ", dtype_name(*input.row_k));
+    TORCH_CHECK_VALUE(broadcastable(input.row_k->sym_sizes(), input.sym_batch()),
+                      "[aimle::", input.op,
+                      "] expected k per row broadcastable to the batch shape, ", input.sym_batch(),
+                      ", but got shape ", input.row_k->sym_sizes());
+    check_same_device(input, "k per row", *input.row_k);
+  }
+}
+
+void check_sense(std::string_view owner, const SolverKind& solver, Sense sense) {
+  TORCH_CHECK_VALUE(!solver.has_costs || sense == solver.sense, "[aimle::", owner,
+                    "] expected sense \"min\" for ", solver.name,
+                    ", whose costs are never below zero, but got \"max\": give it costs, for "
+                    "example softplus(-scores), and leave out sense");
+}
+
+std::shared_ptr<const UnsizedSolver> parse_solver_text(std::string_view text) {
+  return with_value_errors([&] { return parse_solver(text); });
+}
+
+Solver fit(const UnsizedSolver& solver, const at::Tensor& scores, bool k_per_row) {
+  c10::SmallVector<int64_t, 4> instance;
+  for (const c10::SymInt& size :
+       scores.sym_sizes().slice(scores.dim() - solver.kind().instance_dims)) {
+    instance.push_back(size.expect_int());  // of these alone: the batch may be symbolic
+  }
+  return with_value_errors([&] {
+    return solver.fit({instance.data(), instance.size()}, k_per_row);
+  });
+}
+
+bool has_known_instance(const UnsizedSolver& solver, const at::Tensor& scores) {
+  const auto sizes = scores.sym_sizes().slice(scores.dim() - solver.kind().instance_dims);
+  return std::none_of(sizes.begin(), sizes.end(),
+                      [](const c10::SymInt& size) { return size.is_symbolic(); });
+}
+
+void check_takes_k(std::string_view owner, const SolverKind& solver) {
+  TORCH_CHECK_TYPE(solver.takes_k, "[aimle::", owner, "] ", solver.name,
+                   " takes no k; only solvers such as topk do");
+}
+
+SolverInput solver_input(const UnsizedSolver& solver, const at::Tensor& scores,
+                         const std::optional<at::Tensor>& mask,
+                         const std::optional<at::Tensor>& row_k) {
+  if (row_k) check_takes_k(solver.kind().name, solver.kind());
+  return {.op = solver.kind().name,
+          .scores = scores,
+          .instance_dims = solver.kind().instance_dims,
+          .mask = mask,
+          .row_k = row_k,
+          .k = solver.solution_size().ones};
+}
+
+SolverTensors prepare(const SolverInput& input) {
+  SolverTensors tensors{.scores = input.scores.to(native_type(input.scores)).contiguous()};
+  if (input.mask) tensors.mask = input.mask->expand(input.scores.sizes()).contiguous();
+  if (input.row_k) tensors.row_k = input.row_k->expand(input.batch()).contiguous();
+  return tensors;
+}
+
+std::tuple<at::Tensor, at::Tensor> empty_solution(const SolverInput& input, at::ScalarType type) {
+  return {at::empty_symint(input.scores.sym_sizes(), input.scores.options().dtype(type)),
+          at::empty_symint(input.sym_batch(), input.scores.options().dtype(at::kByte))};
+}
+
+}  // namespace aimle::ops

@@ -1,0 +1,68 @@
+// structures: every structure of a solver, uint8 [N, *instance] of 0 and 1; see exact/enumerate.h.
+// `solver` is its text, `instance` the sizes of one instance.
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include <algorithm>
+
+#include "aimle/torch/solve/solver_checks.h"
+#include "aimle/torch/tensor/value_error.h"
+
+namespace aimle::ops {
+namespace {
+
+Solver solver_for(std::string_view text, at::IntArrayRef instance) {
+  const auto unsized = parse_solver_text(text);
+  const SolverKind& kind = unsized->kind();
+  TORCH_CHECK_VALUE(static_cast<int64_t>(instance.size()) == kind.instance_dims,
+                    "[aimle::structures] expected ", kind.instance_dims,
+                    " sizes of an instance of \"", kind.name, "\" but got ", instance);
+  return with_value_errors([&] { return unsized->fit({instance.begin(), instance.end()}); });
+}
+
+double structure_count(std::string_view solver, at::IntArrayRef instance) {
+  return solver_for(solver, instance).structure_count();
+}
+
+struct Listed {
+  std::vector<int64_t> sizes;  // [N, *instance]
+  std::vector<uint8_t> z;
+};
+
+Listed list(std::string_view text, at::IntArrayRef instance) {
+  const Solver native = solver_for(text, instance);
+  Listed listed{.z = with_value_errors([&] { return native.structures(); })};
+  // A tree of one vertex is one structure without entries.
+  const int64_t size = native.size();
+  listed.sizes = {size == 0 ? 1 : static_cast<int64_t>(listed.z.size()) / size};
+  listed.sizes.insert(listed.sizes.end(), instance.begin(), instance.end());
+  return listed;
+}
+
+at::Tensor structures(std::string_view solver, at::IntArrayRef instance,
+                      std::optional<at::Device> device) {
+  const Listed listed = list(solver, instance);
+  at::Tensor z = at::empty(listed.sizes, at::kByte);
+  std::copy(listed.z.begin(), listed.z.end(), z.mutable_data_ptr<uint8_t>());
+  return device ? z.to(*device) : z;
+}
+
+at::Tensor structures_meta(std::string_view solver, at::IntArrayRef instance,
+                           std::optional<at::Device>) {
+  return at::empty(list(solver, instance).sizes, at::TensorOptions(at::kMeta).dtype(at::kByte));
+}
+
+TORCH_LIBRARY_FRAGMENT(aimle, library) {
+  library.def("structure_count(str solver, int[] instance) -> float", structure_count);
+  library.def("structures(str solver, int[] instance, *, Device? device=None) -> Tensor",
+              {at::Tag::pt2_compliant_tag});
+}
+
+TORCH_LIBRARY_IMPL(aimle, CompositeExplicitAutograd, library) {
+  library.impl("structures", structures);
+}
+
+TORCH_LIBRARY_IMPL(aimle, Meta, library) { library.impl("structures", structures_meta); }
+
+}  // namespace
+}  // namespace aimle::ops
