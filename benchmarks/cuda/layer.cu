@@ -191,13 +191,15 @@ void check_case(const Case& test) {
     std::vector<float> z(batch.dy.size()), dtheta(batch.theta.size());
     aimle::forward(batch.settings, solver, on_host, ForwardPass<float>{.z = z.data()},
                    sequential());
+    const auto& target = std::get<AdaptiveTarget>(batch.settings.target);
+    ControllerState controller{.alpha = kAlpha};
     const BackwardReport seen = aimle::backward(
         batch.settings, solver, on_host,
-        BackwardPass<float>{.dy = batch.dy.data(), .alpha = kAlpha, .dtheta = dtheta.data()},
+        BackwardPass<float>{.dy = batch.dy.data(),
+                            .alpha = step_alpha(target, kAlpha, controller.updates, true),
+                            .dtheta = dtheta.data()},
         sequential());
-    ControllerState controller{.alpha = kAlpha};
-    update_alpha(std::get<AdaptiveTarget>(batch.settings.target), batch.settings.samples,
-                 seen.changes, controller);
+    update_alpha(target, batch.settings.samples, seen.changes, controller);
 
     OnDevice device(test, batch, examples);
     device.forward();
