@@ -6,11 +6,14 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 RUNS=${RUNS:-10} SEED=${SEED:-1}
+# Many copies with a thread for every core each would measure the scheduler.
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2}
 results=$PWD/build/release/repeated
 rm -rf "$results" && mkdir -p "$results"
 export results
 
 run_once() {
+  sleep $(($1 % 10))  # ctest draws its order from the clock
   ctest --preset release -j 2 --schedule-random --output-junit "$results/ctest_$1.xml" \
     > "$results/ctest_$1.txt" 2>&1
   "$PYTHON" -m pytest tests -q --shuffle "$1" -p no:cacheprovider \
@@ -20,4 +23,4 @@ run_once() {
 export -f run_once
 seq "$SEED" $((SEED + RUNS - 1)) | xargs -P "$(nproc)" -I{} bash -c 'run_once {}'
 
-! grep -hE '^(FAILED|ERROR) |\(Failed\)|\(Timeout\)' "$results"/*.txt
+! grep -hE '^(FAILED|ERROR) |\(Failed\)|\(Timeout\)|\(SEGFAULT\)|\*\*\*Exception|\(Subprocess ' "$results"/*.txt

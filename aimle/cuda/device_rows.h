@@ -16,6 +16,7 @@
 #include "aimle/estimate/perturb.h"
 #include "aimle/map/argmax.h"
 #include "aimle/map/grid_path.h"
+#include "aimle/map/knapsack.h"
 #include "aimle/map/solver.h"
 #include "aimle/map/spanning_tree.h"
 #include "aimle/map/topk.h"
@@ -56,6 +57,7 @@ struct DeviceExamples {
   const T* theta = nullptr;    // [count, n]
   const bool* mask = nullptr;  // [count, n] or null
   const int64_t* k = nullptr;  // [count] or null
+  InstanceData data;           // of solvers that take data
   DeviceKey key;               // read only where there is noise
 };
 
@@ -102,6 +104,10 @@ void map_rows(const SpanningTree& solver, const RowSource<T>& source, const RowS
               const Context& context);
 template <class T>
 void map_rows(const GridPath& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context);
+
+template <class T>
+void map_rows(const Knapsack& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context);
 
 /// aimle::symmetrise: both directions of every edge replaced by their mean.

@@ -134,6 +134,8 @@ class Row {
   __device__ int64_t k(int64_t k) const {
     return source_.examples.k == nullptr ? k : source_.examples.k[b_];
   }
+  /// What the row's instance brings beside its scores.
+  __device__ const int64_t* data() const { return source_.examples.data.of(b_); }
 
   /// What is subtracted from the scores where the noise is centred.
   __device__ T centring() const {

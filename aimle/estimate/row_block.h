@@ -40,6 +40,7 @@ class Block {
     status_.resize(static_cast<size_t>(capacity_));
     if (examples.mask != nullptr) mask_ = std::make_unique<bool[]>(size);
     if (examples.k != nullptr) k_.resize(static_cast<size_t>(capacity_));
+    if (examples.data.stride != 0) instance_.resize(static_cast<size_t>(capacity_));
   }
 
   int64_t capacity() const { return capacity_; }
@@ -57,6 +58,7 @@ class Block {
     Place place{.example = first / settings_.samples, .sample = first % settings_.samples};
     for (int64_t i = 0; i < count; ++i) {
       places_[static_cast<size_t>(i)] = place;
+      if (!instance_.empty()) instance_[static_cast<size_t>(i)] = place.example;
       if (++place.sample == settings_.samples) place = {.example = place.example + 1, .sample = 0};
     }
     const int64_t n = examples_.n;
@@ -125,6 +127,8 @@ class Block {
                               .scores = x,
                               .mask = mask_.get(),
                               .k = k_.empty() ? nullptr : k_.data(),
+                              .data = examples_.data,
+                              .instance = instance_.empty() ? nullptr : instance_.data(),
                               .z = z,
                               .status = status_.data()});
   }
@@ -145,6 +149,7 @@ class Block {
   std::vector<Place> places_;
   std::unique_ptr<bool[]> mask_;
   std::vector<int64_t> k_;
+  std::vector<int64_t> instance_;
   std::vector<Status> status_;
   std::vector<T> moving_;  // a gradient row without the entries that cannot move
 };

@@ -76,6 +76,7 @@ struct Examples {
   const T* theta = nullptr;    // [count, n]
   const bool* mask = nullptr;  // [count, n] or null
   const int64_t* k = nullptr;  // [count] or null
+  InstanceData data;           // of solvers that take data
   Key key;
 };
 

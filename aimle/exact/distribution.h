@@ -46,6 +46,7 @@ struct DistributionRows {
   const T* scores = nullptr;   // [count, size]
   const bool* mask = nullptr;  // [count, size], true = may be chosen; null = all may
   const int64_t* k = nullptr;  // [count], overrides the k of TopK; null = its own
+  InstanceData data;           // of solvers that take data
   const T* v = nullptr;        // [count, size], needed for `covariance`; may be NaN where masked
   Status* status = nullptr;    // [count], written
   T* log_partition = nullptr;  // [count], written
@@ -62,6 +63,7 @@ struct SampleRows {
   const T* scores = nullptr;   // [count, size]
   const bool* mask = nullptr;  // as above
   const int64_t* k = nullptr;  // as above
+  InstanceData data;           // as above
   Key key;
   Status* status = nullptr;  // [count], written
   T* z = nullptr;            // [count, samples, size], written
@@ -88,6 +90,7 @@ DistributionRows<T> slice(const DistributionRows<T>& rows, int64_t size, int64_t
           .scores = at(rows.scores, size),
           .mask = at(rows.mask, size),
           .k = at(rows.k, 1),
+          .data = rows.data.from(begin),
           .v = at(rows.v, size),
           .status = at(rows.status, 1),
           .log_partition = at(rows.log_partition, 1),
@@ -106,6 +109,7 @@ SampleRows<T> slice(const SampleRows<T>& rows, int64_t size, int64_t begin, int6
           .scores = at(rows.scores, size),
           .mask = at(rows.mask, size),
           .k = at(rows.k, 1),
+          .data = rows.data.from(begin),
           .key = rows.key,
           .status = at(rows.status, 1),
           .z = at(rows.z, rows.samples * size)};

@@ -9,6 +9,7 @@
 #include "aimle/base/check.h"
 #include "aimle/map/argmax.h"
 #include "aimle/map/grid_path.h"
+#include "aimle/map/knapsack.h"
 #include "aimle/map/spanning_tree.h"
 #include "aimle/map/topk.h"
 
@@ -162,6 +163,26 @@ std::vector<uint8_t> GridPath::structures() const {
   std::vector<uint8_t> all;
   for (const uint32_t cells : Walker(*this).sets()) {
     for (int64_t j = 0; j < size(); ++j) all.push_back(cells >> j & 1);
+  }
+  return all;
+}
+
+double Knapsack::structure_count() const { return std::pow(2.0, static_cast<double>(n)); }
+
+std::vector<uint8_t> Knapsack::structures() const {
+  validate();
+  constexpr int64_t kMostItems = 19;
+  AIMLE_CHECK(n <= kMostItems, "[aimle::enumerate] expected at most ", kMostItems,
+              " items but got n=", n);
+  AIMLE_CHECK(std::ssize(known_data) == n + 1, "[aimle::enumerate] expected the weights of the ", n,
+              " items and the capacity as data");
+  std::vector<uint8_t> all;
+  for (uint32_t items = 0; items < 1u << n; ++items) {
+    int64_t left = known_data[static_cast<size_t>(n)];
+    for (int64_t j = 0; j < n && left >= 0; ++j) {
+      if ((items >> j & 1) != 0) left -= known_data[static_cast<size_t>(j)];
+    }
+    for (int64_t j = 0; j < n && left >= 0; ++j) all.push_back(items >> j & 1);
   }
   return all;
 }

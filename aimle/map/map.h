@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "aimle/base/host_device.h"
 #include "aimle/base/parallel.h"
 
 namespace aimle {
@@ -31,6 +32,8 @@ enum class Status : uint8_t {
   kTooFewEntries = 3,  // mask and -inf leave fewer than k entries to choose from
   kDisconnected = 4,   // mask (grids: and infinite costs) leave no tree, or no path
   kNegativeCost = 5,   // a cost below zero where the solver was told to refuse it
+  kBadData = 6,        // this instance's data mean nothing: a negative weight
+  kTooLarge = 7,       // this instance needs more room than its solver allows
 };
 
 /// A sentence for people, without the row number: "a score is NaN".
@@ -65,15 +68,30 @@ struct SolutionSize {
   int64_t ones = -1;   // that number; < 0: unknown. A k per row stands in for it.
 };
 
-/// A batch of rows, contiguous and row-major. `k` is only read by solvers that choose k of n.
+/// Integers that instances bring beside their scores, for example weights or a graph. What they
+/// mean, and how many they are, is the solver's affair.
+struct InstanceData {
+  const int64_t* numbers = nullptr;  // null: there are none
+  int64_t stride = 0;                // from one instance's to the next one's; 0: all share them
+
+  AIMLE_HD const int64_t* of(int64_t instance) const { return numbers + instance * stride; }
+  InstanceData from(int64_t instance) const { return {numbers + instance * stride, stride}; }
+};
+
+/// A batch of rows, contiguous and row-major. `k` is only read by solvers that choose k of n,
+/// `data` by those that take data.
 template <class T>
 struct Rows {
   int64_t count = 0;
   const T* scores = nullptr;   // [count, size]
   const bool* mask = nullptr;  // [count, size], true = may be chosen; null = all may
   const int64_t* k = nullptr;  // [count], overrides the solver's k; null = the solver's
-  T* z = nullptr;              // [count, size], written
-  Status* status = nullptr;    // [count], written
+  InstanceData data;
+  const int64_t* instance = nullptr;  // [count], whose data are row i's; null: instance i's
+  T* z = nullptr;                     // [count, size], written
+  Status* status = nullptr;           // [count], written
+
+  const int64_t* data_of(int64_t i) const { return data.of(instance ? instance[i] : i); }
 };
 
 template <class T>
@@ -82,6 +100,8 @@ Rows<T> slice(const Rows<T>& rows, int64_t size, int64_t begin, int64_t end) {
           .scores = rows.scores + begin * size,
           .mask = rows.mask ? rows.mask + begin * size : nullptr,
           .k = rows.k ? rows.k + begin : nullptr,
+          .data = rows.instance ? rows.data : rows.data.from(begin),
+          .instance = rows.instance ? rows.instance + begin : nullptr,
           .z = rows.z + begin * size,
           .status = rows.status + begin};
 }

@@ -16,6 +16,10 @@ std::string_view describe(Status status) {
       return "mask or infinite costs leave no connected solution";
     case Status::kNegativeCost:
       return "a cost is negative";
+    case Status::kBadData:
+      return "the instance's data mean nothing: a weight or a capacity is negative";
+    case Status::kTooLarge:
+      return "the instance is too large for an exact answer: scale its weights down";
   }
   return "unknown status";
 }

@@ -13,6 +13,8 @@
 //   double structure_count() const;                  how many there are
 //   std::vector<int64_t> shape_for(int64_t n) const; the shape of an instance of size n ({n})
 //   void take_k_per_row();                           k per row replaces the k of the settings
+//   void take_data(int64_t length, const int64_t* data);  instances bring `length` integers each
+//                                                    (Rows::data); data: see Brought. Before `fit`
 //   evaluate_rows, sample_rows, ...                  an exact distribution (exact/distribution.h)
 //
 // One line in one source file makes it known wherever that file is linked or loaded:
@@ -38,6 +40,7 @@ namespace detail {
 std::vector<std::string> values_in_order(const SolverKind& kind, const SettingTexts& given);
 std::string canonical_text(const SolverKind& kind, const std::vector<std::string>& values);
 [[noreturn]] void throw_no_shape(const SolverKind& kind);
+[[noreturn]] void throw_needs_data(const SolverKind& kind);
 
 template <MapSolver S>
 class Unsized final : public UnsizedSolver {
@@ -47,10 +50,14 @@ class Unsized final : public UnsizedSolver {
 
   const SolverKind& kind() const override { return kind_; }
 
-  Solver fit(Shape instance, bool k_per_row) const override {
+  Solver fit(Shape instance, const Brought& brought) const override {
     S solver = solver_;
     if constexpr (requires { solver.take_k_per_row(); }) {
-      if (k_per_row) solver.take_k_per_row();
+      if (brought.k) solver.take_k_per_row();
+    }
+    if constexpr (requires { solver.take_data(int64_t{}, brought.data); }) {
+      if (brought.data_length < 0) throw_needs_data(kind_);
+      solver.take_data(brought.data_length, brought.data);
     }
     solver.fit(instance);
     solver.validate();
@@ -91,6 +98,7 @@ class KindOf final : public SolverKind {
     fixed_size = solver.solution_size().fixed;
     if constexpr (requires { S::kInstanceDims; }) instance_dims = S::kInstanceDims;
     takes_k = requires(S & s) { s.take_k_per_row(); };
+    takes_data = requires(S & s) { s.take_data(int64_t{}, nullptr); };
     lists = requires(const S& s) { s.structures(); };
     if constexpr (ExactDistribution<S>) exact = std::make_shared<ExactKindOf<S>>();
     settings = declared_.settings();

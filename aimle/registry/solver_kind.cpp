@@ -52,6 +52,11 @@ void throw_no_shape(const SolverKind& kind) {
                          "theta, or a member shape_for to the solver");
 }
 
+void throw_needs_data(const SolverKind& kind) {
+  throw_invalid_argument("[aimle::", kind.name,
+                         "] its instances bring numbers beside their scores: give them as data");
+}
+
 }  // namespace detail
 
 namespace {
@@ -84,7 +89,8 @@ std::string as_json(const SolverKind& kind) {
          ", \"sense\": " + quoted(kind.sense == Sense::kMax ? "max" : "min") +
          ", \"instance_dims\": " + std::to_string(kind.instance_dims) +
          ", \"fixed_size\": " + flag(kind.fixed_size) + ", \"has_costs\": " + flag(kind.has_costs) +
-         ", \"takes_k\": " + flag(kind.takes_k) + ", \"lists\": " + flag(kind.lists) +
+         ", \"takes_k\": " + flag(kind.takes_k) + ", \"takes_data\": " + flag(kind.takes_data) +
+         ", \"lists\": " + flag(kind.lists) +
          ", \"thresholds\": " + flag(kind.swaps != Swaps::kNone) +
          ", \"exact\": " + flag(kind.exact != nullptr) + ", \"settings\": [" + settings + "]}";
 }

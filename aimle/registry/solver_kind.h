@@ -20,6 +20,13 @@ namespace aimle {
 
 class SolverKind;
 
+/// What instances bring beside their scores, as far as a solver must know it to be sized.
+struct Brought {
+  bool k = false;                 // a k each, which stands in for the solver's
+  int64_t data_length = -1;       // numbers of data each; < 0: none
+  const int64_t* data = nullptr;  // those of all instances, where structures are to be listed
+};
+
 /// A solver whose settings are known and whose size is not: that follows from theta.
 class UnsizedSolver {
  public:
@@ -29,8 +36,7 @@ class UnsizedSolver {
   /// The solver in its canonical form, all settings named: "topk:k=5".
   const std::string& text() const { return text_; }
   /// The solver for instances of this shape. std::invalid_argument if there is none.
-  /// `k_per_row`: every row comes with its own k, which stands in for the solver's.
-  virtual Solver fit(Shape instance, bool k_per_row = false) const = 0;
+  virtual Solver fit(Shape instance, const Brought& brought = {}) const = 0;
   /// What the settings alone tell of the number of ones.
   virtual SolutionSize solution_size() const = 0;
   /// The shape of an instance of size n, whatever n means to the solver: entries, vertices, a side.
@@ -68,6 +74,7 @@ class SolverKind {
   bool fixed_size = false;  // whether all solutions of an instance have the same number of ones
   bool has_costs = false;   // scores are costs and must not be below zero
   bool takes_k = false;     // a k per row may be given
+  bool takes_data = false;  // instances must bring data
   bool lists = false;       // structures() lists them all
   Swaps swaps = Swaps::kNone;
   std::shared_ptr<const ExactKind> exact;  // null: no exact distribution in closed form

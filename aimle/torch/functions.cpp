@@ -22,7 +22,7 @@ constexpr int64_t kDefaultCheck = 1;
 
 /// The arguments that all ops of solvers and exact distributions end with.
 void push_solver(torch::jit::Stack& stack, const SolverSpec& solver, const RowLimits& rows) {
-  torch::jit::push(stack, solver.text(), rows.mask, rows.k, kDefaultCheck);
+  torch::jit::push(stack, solver.text(), rows.mask, rows.row_data, kDefaultCheck);
 }
 
 }  // namespace
@@ -84,15 +84,16 @@ at::Tensor exact_sample(const SolverSpec& solver, const at::Tensor& scores, cons
   return call("exact_sample", std::move(stack));
 }
 
-double structure_count(const SolverSpec& solver, at::IntArrayRef instance) {
-  torch::jit::Stack stack{solver.text(), instance.vec()};
+double structure_count(const SolverSpec& solver, at::IntArrayRef instance,
+                       const std::optional<at::Tensor>& data) {
+  torch::jit::Stack stack{solver.text(), instance.vec(), data};
   c10::Dispatcher::singleton().findSchemaOrThrow("aimle::structure_count", "").callBoxed(stack);
   return stack[0].toDouble();
 }
 
 at::Tensor structures(const SolverSpec& solver, at::IntArrayRef instance,
-                      std::optional<at::Device> device) {
-  return call("structures", {solver.text(), instance.vec(), device});
+                      std::optional<at::Device> device, const std::optional<at::Tensor>& data) {
+  return call("structures", {solver.text(), instance.vec(), data, device});
 }
 
 }  // namespace aimle

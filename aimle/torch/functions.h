@@ -17,10 +17,12 @@
 
 namespace aimle {
 
-/// Which entries may be chosen and, for top-k, how many of each row.
+/// Which entries may be chosen, and what instances bring beside their scores.
 struct RowLimits {
   std::optional<at::Tensor> mask = std::nullopt;  // bool, broadcastable to the scores
-  std::optional<at::Tensor> k = std::nullopt;     // int64, broadcastable to *batch
+  /// int64: for topk the k of every row, broadcastable to *batch; for solvers that take data
+  /// [length], or broadcastable to [*batch, length].
+  std::optional<at::Tensor> row_data = std::nullopt;
 };
 
 /// The best structure of every instance, of the shape of scores; no gradient. Costs for a grid.
@@ -54,9 +56,12 @@ at::Tensor covariance(const SolverSpec& solver, const at::Tensor& scores, const 
 at::Tensor exact_sample(const SolverSpec& solver, const at::Tensor& scores, const at::Tensor& key,
                         int64_t samples, const RowLimits& rows = {});
 /// How many structures there are for instances of these sizes; infinity where it is not known.
-double structure_count(const SolverSpec& solver, at::IntArrayRef instance);
+/// data [length]: of solvers that take data.
+double structure_count(const SolverSpec& solver, at::IntArrayRef instance,
+                       const std::optional<at::Tensor>& data = std::nullopt);
 /// Every structure, of any solver, for instances of these sizes: uint8 [N, *instance].
 at::Tensor structures(const SolverSpec& solver, at::IntArrayRef instance,
-                      std::optional<at::Device> device = std::nullopt);
+                      std::optional<at::Device> device = std::nullopt,
+                      const std::optional<at::Tensor>& data = std::nullopt);
 
 }  // namespace aimle

@@ -243,7 +243,7 @@ at::Tensor Layer::operator()(const at::Tensor& theta, const LayerCall& given) co
     return found == from.end() ? at::IValue() : at::IValue(found->second);
   };
   torch::jit::Stack inputs, state, settings;
-  torch::jit::push(inputs, theta, key, given.mask, given.k, tensor(constants_, "table"));
+  torch::jit::push(inputs, theta, key, given.mask, given.row_data, tensor(constants_, "table"));
   torch::jit::push(state, tensor(state_, "alpha"), tensor(state_, "gbar"),
                    tensor(state_, "updates"),
                    tensor(state_, state_.contains("reach") ? "reach" : "velocity"),

@@ -58,8 +58,8 @@ class SolverSpec {
   }
   bool has_costs() const { return native_ && native_->kind().has_costs; }
   /// Of a solver of the registry: for instances of this shape, and the shape of one of size n.
-  Solver fit(at::IntArrayRef instance) const {
-    return native_->fit({instance.begin(), instance.end()});
+  Solver fit(at::IntArrayRef instance, const Brought& brought = {}) const {
+    return native_->fit({instance.begin(), instance.end()}, brought);
   }
   std::vector<int64_t> shape_for(int64_t n) const { return native_->shape_for(n); }
 
@@ -149,8 +149,8 @@ at::Tensor project(const at::Tensor& theta, Projection projection = Projection::
 /// What one call may add to theta; see the `perturbed_map` op.
 struct LayerCall {
   std::optional<at::Tensor> mask = std::nullopt;
-  std::optional<at::Tensor> k = std::nullopt;
-  std::optional<at::Tensor> key = std::nullopt;  // there or on the CPU; drawn if not given
+  std::optional<at::Tensor> row_data = std::nullopt;  // k per row of topk, or data: see functions.h
+  std::optional<at::Tensor> key = std::nullopt;       // there or on the CPU; drawn if not given
 };
 
 /// Moves tensors in place, so that whoever holds them sees it; their types stay.

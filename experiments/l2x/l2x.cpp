@@ -57,7 +57,7 @@ class Explainer {
   Scalars step(const Batch& batch) {
     const Words words = gather(data_->train, batch.rows);
     const LayerCall call = {
-        .mask = words.mask, .k = takes_k_ ? words.k : std::nullopt, .key = batch.key};
+        .mask = words.mask, .row_data = takes_k_ ? words.k : std::nullopt, .key = batch.key};
     const at::Tensor theta = model_->selector(words.vectors, words.mask, subkey(batch.key, 1));
     const at::Tensor scored = averaging(theta, given_samples_);
     const at::Tensor z = with_samples((*estimator_)(scored, call), scored, 1);  // [B, S, L]
@@ -119,7 +119,7 @@ class Explainer {
   /// The k best words of every review, [B, L].
   at::Tensor choose(const Words& words) {
     const at::Tensor theta = model_->selector(words.vectors, words.mask, std::nullopt);
-    if (masked_) return solve(topk(k_), theta, {.mask = words.mask, .k = words.k});
+    if (masked_) return solve(topk(k_), theta, {.mask = words.mask, .row_data = words.k});
     // The authors take all scores that are not below the k-th best: more than k where they tie.
     const at::Tensor kth = std::get<0>(theta.topk(k_, -1)).select(-1, k_ - 1);
     return theta.ge(kth.unsqueeze(-1)).to(theta.scalar_type());

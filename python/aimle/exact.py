@@ -48,12 +48,15 @@ def log_partition(
     *,
     mask: Tensor | None = None,
     k: Tensor | int | None = None,
+    data: Tensor | None = None,
 ) -> Tensor:
     """log sum over z of exp<scores, z>: [*batch]. Differentiable twice."""
     if _must_list(solver):
-        exponents = _exponents(solver, scores, structures(solver, scores), mask)
+        exponents = _exponents(solver, scores, structures(solver, scores, data=data), mask)
         return exponents.logsumexp(-1).to(scores.dtype)
-    return _ops.log_partition.default(scores, *_settings("log_partition", solver, scores, mask, k))
+    return _ops.log_partition.default(
+        scores, *_settings("log_partition", solver, scores, mask, k, data)
+    )
 
 
 def marginals(
@@ -62,11 +65,12 @@ def marginals(
     *,
     mask: Tensor | None = None,
     k: Tensor | int | None = None,
+    data: Tensor | None = None,
 ) -> Tensor:
     """E z, the probability of every entry, like scores. Differentiable once."""
     if _must_list(solver):
-        return expected(solver, scores, lambda z: z, mask=mask)
-    return _ops.marginals.default(scores, *_settings("marginals", solver, scores, mask, k))
+        return expected(solver, scores, lambda z: z, mask=mask, data=data)
+    return _ops.marginals.default(scores, *_settings("marginals", solver, scores, mask, k, data))
 
 
 def covariance(
@@ -76,6 +80,7 @@ def covariance(
     *,
     mask: Tensor | None = None,
     k: Tensor | int | None = None,
+    data: Tensor | None = None,
 ) -> Tensor:
     """Cov(z) v, like scores: the derivative of the marginals along v (GridPath: its negative).
 
@@ -83,12 +88,12 @@ def covariance(
     """
     check_tensor("exact.covariance", "v", v)
     if _must_list(solver):
-        z = structures(solver, scores).to(torch.float64).flatten(1)
-        p = probabilities(solver, scores, mask=mask)
+        z = structures(solver, scores, data=data).to(torch.float64).flatten(1)
+        p = probabilities(solver, scores, mask=mask, data=data)
         along = v.double().flatten(v.dim() - solver.instance_dims) @ z.T
         centred = along - (p * along).sum(-1, keepdim=True)
         return ((p * centred) @ z).view(v.shape).to(scores.dtype)
-    settings = _settings("covariance", solver, scores, mask, k)
+    settings = _settings("covariance", solver, scores, mask, k, data)
     return _ops.covariance.default(scores, v, *settings)
 
 
@@ -100,6 +105,7 @@ def sample(
     *,
     mask: Tensor | None = None,
     k: Tensor | int | None = None,
+    data: Tensor | None = None,
 ) -> Tensor:
     """Independent draws of z: [*batch, nb_samples, *instance], without nb_samples like scores.
 
@@ -111,21 +117,24 @@ def sample(
     if nb_samples is not None:
         nb_samples = check_int("exact.sample", "nb_samples", nb_samples, 1)
     if _must_list(solver):
-        every = structures(solver, scores)
+        every = structures(solver, scores, data=data)
         exponents = _exponents(solver, scores, every, mask)
         chosen = _ops.exact_sample.default(exponents, key, nb_samples or 1, "argmax")
         z = every.to(scores.dtype)[chosen.argmax(-1)]
         refused = chosen.isnan().any(-1)
         z = z.masked_fill(refused.reshape(refused.shape + (1,) * solver.instance_dims), torch.nan)
     else:
-        settings = _settings("sample", solver, scores, mask, k)
+        settings = _settings("sample", solver, scores, mask, k, data)
         z = _ops.exact_sample.default(scores, key, nb_samples or 1, *settings)
     return z.squeeze(-1 - solver.instance_dims) if nb_samples is None else z
 
 
-def structures(solver: Solver, scores: Tensor, *, k: int | None = None) -> Tensor:
+def structures(
+    solver: Solver, scores: Tensor, *, k: int | None = None, data: Tensor | None = None
+) -> Tensor:
     """Every structure for instances of the shape of scores: uint8 [N, *instance] of 0 and 1.
 
+    data: of solvers that take it, int64 [length], the same for all instances.
     At most 10^6 of them; trees of up to 7 vertices, grids of up to 4 x 4 cells.
     """
     if not isinstance(solver, Solver):
@@ -136,16 +145,21 @@ def structures(solver: Solver, scores: Tensor, *, k: int | None = None) -> Tenso
     check_tensor("exact.structures", "scores", scores)
     if k is not None and (not solver.takes_k or not isinstance(k, int)):
         raise TypeError("[aimle.exact.structures] expected k to be an int, for TopK only")
-    text = solver.text_for("exact.structures", k)
+    text, row_data = solver.row_arguments("exact.structures", scores, k, data)
     instance = scores.shape[scores.dim() - solver.instance_dims :]
-    return _ops.structures.default(text, instance, device=scores.device)
+    return _ops.structures.default(text, instance, row_data, device=scores.device)
 
 
 def probabilities(
-    solver: Solver, scores: Tensor, *, mask: Tensor | None = None, k: int | None = None
+    solver: Solver,
+    scores: Tensor,
+    *,
+    mask: Tensor | None = None,
+    k: int | None = None,
+    data: Tensor | None = None,
 ) -> Tensor:
     """p(z) of all ``structures``, in their order: float64 [*batch, N]. Differentiable."""
-    return _exponents(solver, scores, structures(solver, scores, k=k), mask).softmax(-1)
+    return _exponents(solver, scores, structures(solver, scores, k=k, data=data), mask).softmax(-1)
 
 
 def expected(
@@ -155,6 +169,7 @@ def expected(
     *,
     mask: Tensor | None = None,
     k: int | None = None,
+    data: Tensor | None = None,
 ) -> Tensor:
     """E f(z) for any f, by listing all structures. Differentiable in the scores and through f.
 
@@ -162,7 +177,7 @@ def expected(
     structure: [N, *value], the same function for all instances, giving [*batch, *value]; or, for
     functions that differ by instance, [*batch, N], giving [*batch].
     """
-    z = structures(solver, scores, k=k)
+    z = structures(solver, scores, k=k, data=data)
     p = _exponents(solver, scores, z, mask).softmax(-1)
     values = f(z.to(scores.dtype))
     batch = p.shape[:-1]
@@ -185,11 +200,12 @@ def exact_gradient(
     *,
     mask: Tensor | None = None,
     k: int | None = None,
+    data: Tensor | None = None,
 ) -> Tensor:
     """The gradient of E f(z) with respect to every instance of theta, for f as in ``expected``."""
     theta = theta.detach().requires_grad_()
     with torch.enable_grad():
-        total = expected(solver, theta, f, mask=mask, k=k).sum()
+        total = expected(solver, theta, f, mask=mask, k=k, data=data).sum()
     return torch.autograd.grad(total, theta)[0]
 
 
@@ -201,6 +217,7 @@ def expected_square(
     weight: Tensor | None = None,
     mask: Tensor | None = None,
     k: Tensor | int | None = None,
+    data: Tensor | None = None,
 ) -> Tensor:
     """E sum_j weight_j (z_j - b_j)^2 in closed form: [*batch]; b and weight broadcast to scores.
 
@@ -208,7 +225,7 @@ def expected_square(
     and the gradient with respect to the scores is Cov(z) (weight * (1 - 2 b)): for unit weights and
     structures of a fixed size, -2 Cov(z) b.
     """
-    mu = marginals(solver, scores, mask=mask, k=k)
+    mu = marginals(solver, scores, mask=mask, k=k, data=data)
     terms = b.square() + (1 - 2 * b) * mu
     weighted = terms if weight is None else weight * terms
     return weighted.flatten(scores.dim() - solver.instance_dims).sum(-1)
@@ -238,7 +255,12 @@ def _must_list(solver: object) -> bool:
 
 
 def _settings(
-    function: str, solver: object, scores: object, mask: Tensor | None, k: Tensor | int | None
+    function: str,
+    solver: object,
+    scores: object,
+    mask: Tensor | None,
+    k: Tensor | int | None,
+    data: Tensor | None,
 ) -> tuple[str, Tensor | None, Tensor | None]:
     """The arguments of an op of the closed forms after its tensors."""
     if not isinstance(solver, Solver) or not solver.has_exact:
@@ -250,5 +272,6 @@ def _settings(
     check_tensor(f"exact.{function}", "scores", scores)
     if mask is not None:
         check_tensor(f"exact.{function}", "mask", mask)
-    text = solver.text_for(f"exact.{function}", k)
-    return text, mask, k if isinstance(k, Tensor) else None
+    assert isinstance(scores, Tensor)
+    text, row_data = solver.row_arguments(f"exact.{function}", scores, k, data)
+    return text, mask, row_data

@@ -28,6 +28,7 @@ def solve(
     *,
     mask: Tensor | None = None,
     k: Tensor | int | None = None,
+    data: Tensor | None = None,
     check: bool | None = None,
     return_status: Literal[False] = False,
 ) -> Tensor: ...
@@ -40,6 +41,7 @@ def solve(
     *,
     mask: Tensor | None = None,
     k: Tensor | int | None = None,
+    data: Tensor | None = None,
     check: bool | None = None,
     return_status: Literal[True],
 ) -> tuple[Tensor, Tensor]: ...
@@ -51,6 +53,7 @@ def solve(
     *,
     mask: Tensor | None = None,
     k: Tensor | int | None = None,
+    data: Tensor | None = None,
     check: bool | None = None,
     return_status: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
@@ -58,6 +61,7 @@ def solve(
 
     mask: bool, broadcastable to scores; entries that are False are never chosen.
     k: for TopK, an int or int64 broadcastable to *batch, in place of the solver's own.
+    data: for solvers that take it, int64 [length] or broadcastable to [*batch, length].
     return_status: also return a uint8 tensor [*batch] of ``aimle.Status``.
     check: which bad values raise a ValueError that names the first bad row.
         True: all of them, NaN scores too; on a GPU this waits for the result.
@@ -73,7 +77,7 @@ def solve(
         check_level = CHECK_NOTHING if return_status else CHECK_DEFAULT
     else:
         check_level = CHECK_ALL if check else CHECK_NOTHING
-    z, status = solver.solve_rows(scores, mask, k, check_level)
+    z, status = solver.solve_rows(scores, mask, k, check_level, data)
     return (z, status) if return_status else z
 
 

@@ -198,6 +198,7 @@ class PerturbedMap(SamplingModule):
         *args,
         mask: Tensor | None = None,
         k: Tensor | int | None = None,
+        data: Tensor | None = None,
         key: Tensor | None = None,
         **kwargs,
     ) -> Tensor:
@@ -207,6 +208,8 @@ class PerturbedMap(SamplingModule):
             mask: bool, broadcastable to theta; entries that are False are never chosen, take no
                 part in norms and counts, and get no gradient.
             k: with TopK, an int or int64 broadcastable to *batch, in place of the solver's k.
+            data: with solvers that take it, int64 [length] or broadcastable to [*batch, length],
+                in place of the solver's own.
             key: int64 [2], on theta's device or on the CPU; the same key gives the same noise.
                 Drawn from PyTorch's generator if not given. One on the CPU is read at the call: a
                 captured graph repeats it in every replay.
@@ -230,6 +233,8 @@ class PerturbedMap(SamplingModule):
                     f"[aimle.{type(self).__name__}] k is for aimle.TopK: give a callable solver "
                     "its own arguments by another name"
                 )
+            if data is not None:
+                kwargs["data"] = data  # an argument of the callable's own
             dims = getattr(self.solver, "instance_dims", theta.dim() - 1)
             minimises = getattr(self.solver, "sense", self.sense) == "min"
             fixed_size = getattr(self.solver, "fixed_size", False)
@@ -240,15 +245,14 @@ class PerturbedMap(SamplingModule):
                 f"[aimle.{type(self).__name__}] {type(self.solver).__name__} takes no extra "
                 f"arguments; only a callable solver does, but got {_listed(args, kwargs)}"
             )
-        if k is not None:
-            assert isinstance(self.solver, Solver)
-            solver = self.solver.text_for(type(self).__name__, k)
-        rows_k = k if isinstance(k, Tensor) else None
+        row_data = None
+        if k is not None or data is not None or self.solver.takes_data:
+            solver, row_data = self.solver.row_arguments(type(self).__name__, theta, k, data)
         return _perturbed_map(
             theta,
             key,
             mask,
-            rows_k,
+            row_data,
             self._buffers["table"],
             *self._state(),
             f"solver={solver} {settings}",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 from dataclasses import dataclass
 from functools import cache
@@ -46,6 +47,8 @@ class Solver:
     has_costs: ClassVar[bool]
     #: Whether a k per row may be given.
     takes_k: ClassVar[bool]
+    #: Whether instances bring numbers beside their scores, such as weights or a graph.
+    takes_data: ClassVar[bool]
     #: Whether its structures can be listed (aimle.exact.structures).
     lists: ClassVar[bool]
     #: Whether every entry has a threshold (aimle.Thresholds).
@@ -57,12 +60,20 @@ class Solver:
 
     #: The solver as ops take it, for example "topk:k=5".
     text: str
+    #: What instances bring beside their scores, int64 [length], where the solver takes data.
+    data: Tensor | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", self._text())
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and vars(self) == vars(other)
+        if type(self) is not type(other):
+            return False
+        mine, others = vars(self), vars(other)
+        return mine.keys() == others.keys() and all(
+            torch.equal(value, others[name]) if isinstance(value, Tensor) else value == others[name]
+            for name, value in mine.items()
+        )
 
     def __hash__(self) -> int:
         # The settings are left out: torch 2.11 hashes a solver made inside a compiled function
@@ -73,6 +84,7 @@ class Solver:
         settings = [
             f"{field.name}={_setting_text(getattr(self, field.name))}"
             for field in dataclasses.fields(self)  # type: ignore[arg-type]
+            if not field.metadata.get("data")
         ]
         return f"{self.name}:{','.join(settings)}" if settings else self.name
 
@@ -97,23 +109,51 @@ class Solver:
             )
         return dataclasses.replace(self, k=check_int(owner, "k", int(k), 0)).text
 
+    def row_arguments(
+        self, owner: str, scores: Tensor, k: Tensor | int | None, data: Tensor | None
+    ) -> tuple[str, Tensor | None]:
+        """The text for a call, and the tensor that its instances bring: k or data.
+
+        TypeError for what the solver does not take, or takes and was not given.
+        """
+        if self.takes_data:
+            given = self.data if data is None else data
+            if given is None:
+                raise TypeError(
+                    f"[aimle.{owner}] {type(self).__name__} needs data, int64 [length] or "
+                    "[*batch, length]: give the solver its own, or pass data=..."
+                )
+            check_tensor(owner, "data", given)
+            if given is self.data:
+                given = given.to(scores.device)
+            return self.text_for(owner, k), given
+        if data is not None:
+            raise TypeError(f"[aimle.{owner}] {type(self).__name__} takes no data")
+        return self.text_for(owner, k), k if isinstance(k, Tensor) else None
+
     def solve_rows(
         self,
         scores: Tensor,
         mask: Tensor | None = None,
         k: Tensor | int | None = None,
         check: int = CHECK_DEFAULT,
+        data: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """z like scores, and a uint8 status of the batch shape."""
         owner = type(self).__name__
         check_tensor(owner, "scores", scores)
         if mask is not None:
             check_tensor(owner, "mask", mask)
-        text = self.text if k is None else self.text_for(owner, k)
-        return _ops.solve.default(scores, text, mask, k if isinstance(k, Tensor) else None, check)
+        text, row_data = self.row_arguments(owner, scores, k, data)
+        return _ops.solve.default(scores, text, mask, row_data, check)
 
     def __call__(
-        self, scores: Tensor, *, mask: Tensor | None = None, k: Tensor | int | None = None
+        self,
+        scores: Tensor,
+        *,
+        mask: Tensor | None = None,
+        k: Tensor | int | None = None,
+        data: Tensor | None = None,
     ) -> Tensor:
         """Solve every instance.
 
@@ -121,8 +161,10 @@ class Solver:
         mask: bool, broadcastable to scores; entries that are False are never chosen.
         k: only for solvers that take it (TopK); an int, or int64 broadcastable to *batch, in place
             of the solver's k.
+        data: only for solvers that take it; int64 [length] or broadcastable to [*batch, length],
+            in place of the solver's own.
         """
-        return self.solve_rows(scores, mask, k)[0]
+        return self.solve_rows(scores, mask, k, data=data)[0]
 
 
 def _setting_text(value: object) -> str:
@@ -146,6 +188,7 @@ def _declared(cls: _AnySolver) -> _AnySolver:
     cls.fixed_size = declared["fixed_size"]
     cls.has_costs = declared["has_costs"]
     cls.takes_k = declared["takes_k"]
+    cls.takes_data = declared["takes_data"]
     cls.lists = declared["lists"]
     cls.has_thresholds = declared["thresholds"]
     cls.has_exact = declared["exact"]
@@ -361,3 +404,91 @@ class GridPath(Solver):
                 )
             object.__setattr__(self, name, tuple(int(i) for i in value))
         super().__post_init__()
+
+
+@_declared
+@with_known_names
+@dataclass(frozen=True, eq=False)
+class Knapsack(Solver):
+    """The best items whose weights fit into a capacity: [*batch, n] -> [*batch, n].
+
+        solver = aimle.Knapsack([3, 1, 4], capacity=5)
+        solver(torch.tensor([2.0, 1.0, 2.5]))                   # tensor([0., 1., 1.])
+        aimle.Knapsack([0.75, 1.5], capacity=2.0, scale=100)    # two decimals
+
+    Args:
+        weights: integers >= 0, [n], or with one more number for every item of a batch [*batch, n].
+        capacity: an integer >= 0, or int64 [*batch].
+        scale: weights and capacity are multiplied by it and must then be integers (to 1e-6).
+        max_capacity: the largest capacity that may come, over the common divisor of the weights;
+            a GPU provides room for it. The solver's own capacity by default, so give it if calls
+            bring larger ones.
+
+    Another knapsack for a call, or one for each instance: ``data=aimle.Knapsack.pack(weights,
+    capacity)``. Items with scores of zero and below are never taken. O(n capacity) time.
+    """
+
+    name: ClassVar[str] = "knapsack"
+
+    weights: Any = dataclasses.field(metadata={"data": True})
+    capacity: Any = dataclasses.field(metadata={"data": True})
+    scale: int = dataclasses.field(default=1, metadata={"data": True})
+    max_capacity: int | None = None
+
+    def __post_init__(self) -> None:
+        scale = check_int("Knapsack", "scale", self.scale, 1)
+        data = Knapsack.pack(self.weights, self.capacity, scale=scale)
+        weights, capacity = data[..., :-1], data[..., -1]
+        most = self.max_capacity
+        if most is None:
+            divisor = math.gcd(*weights.flatten().tolist()) if weights.numel() else 1
+            heaviest = int(weights.sum(-1).amax()) if weights.numel() else 0
+            most = min(int(capacity.amax()), heaviest) // max(divisor, 1)
+        for name, value in (
+            ("weights", weights),
+            ("capacity", capacity),
+            ("scale", scale),
+            ("max_capacity", check_int("Knapsack", "max_capacity", most, 0)),
+            ("data", data),
+        ):
+            object.__setattr__(self, name, value)
+        super().__post_init__()
+
+    @staticmethod
+    def pack(weights: Any, capacity: Any, *, scale: int = 1) -> Tensor:
+        """weights [*batch, n] and capacity [*batch] as data, int64 [*batch, n + 1]."""
+        weights = _integers("weights", weights, scale)
+        capacity = _integers("capacity", capacity, scale).to(weights.device)
+        if weights.dim() == 0:
+            raise ValueError("[aimle.Knapsack] expected weights of shape [*batch, n] but got []")
+        try:
+            batch = torch.broadcast_shapes(weights.shape[:-1], capacity.shape)
+        except RuntimeError:
+            raise ValueError(
+                "[aimle.Knapsack] expected a capacity for every knapsack but got weights of shape "
+                f"{list(weights.shape)} and capacity of shape {list(capacity.shape)}"
+            ) from None
+        n = weights.shape[-1]
+        return torch.cat([weights.expand(*batch, n), capacity.expand(batch).unsqueeze(-1)], dim=-1)
+
+
+def _integers(name: str, value: Any, scale: int) -> Tensor:
+    """int64 of value times scale; ValueError for what is no integer >= 0."""
+    given = torch.as_tensor(value)
+    if given.is_floating_point():
+        scaled = given.double() * scale
+        result = scaled.round().long()
+        fits = bool(((scaled - result).abs() <= 1e-6 * scaled.abs().clamp(min=1)).all())
+        if not fits:
+            raise ValueError(
+                f"[aimle.Knapsack] expected {name} to be integers after scale={scale} but got "
+                f"{float(scaled[(scaled - result).abs() > 1e-6].flatten()[0]):g}: give "
+                f"scale={10 * scale}, or round them"
+            )
+    elif given.dtype == torch.bool or given.is_complex():
+        raise TypeError(f"[aimle.Knapsack] expected {name} to be numbers but got {given.dtype}")
+    else:
+        result = given.long() * scale
+    if not given.is_cuda and bool((result < 0).any()):
+        raise ValueError(f"[aimle.Knapsack] expected {name} >= 0 but got {int(result.min())}")
+    return result

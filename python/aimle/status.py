@@ -15,6 +15,8 @@ class Status(IntEnum):
     TOO_FEW_ENTRIES = 3
     DISCONNECTED = 4
     NEGATIVE_COST = 5
+    BAD_DATA = 6
+    TOO_LARGE = 7
 
     def describe(self) -> str:
         """A sentence for people: ``Status(1).describe() == "a score is NaN"``."""
@@ -28,4 +30,6 @@ _SENTENCES = {
     Status.TOO_FEW_ENTRIES: "mask and -inf leave fewer than k entries to choose from",
     Status.DISCONNECTED: "mask or infinite costs leave no connected solution",
     Status.NEGATIVE_COST: "a cost is negative",
+    Status.BAD_DATA: "the instance's data mean nothing: a weight or a capacity is negative",
+    Status.TOO_LARGE: "the instance is too large for an exact answer: scale its weights down",
 }

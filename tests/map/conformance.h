@@ -20,6 +20,8 @@
 //                               different method that shares no code with the solver
 // and, only if the solver reads Rows::k:
 //   int64_t draw_k(const S&, Rng&)   a k for one row, now and then an impossible one
+// or Rows::data, in which case `enumerate` takes the data of the row in place of k:
+//   std::vector<int64_t> draw_data(const S&, Rng&)   the data of one row, now and then bad ones
 //
 // NaN in an entry that may be chosen outranks every other refusal but kBadK.
 //
@@ -61,6 +63,7 @@ struct Instance {
   const T* scores;
   const bool* mask;          // null = every entry may be chosen
   std::optional<int64_t> k;  // the row's own k
+  const int64_t* data = nullptr;
 };
 
 struct Answer {
@@ -79,7 +82,6 @@ concept Conforming = MapSolver<S> && requires(const S& solver, Rng& rng, Instanc
   { Instances<S>::smallest() } -> std::same_as<std::vector<S>>;
   { Instances<S>::largest() } -> std::same_as<S>;
   { Instances<S>::text(solver) } -> std::same_as<std::string>;
-  { Instances<S>::enumerate(solver, f32.k) } -> std::same_as<std::vector<Structure>>;
   { Instances<S>::value(solver, f32, z) } -> std::same_as<double>;
   { Instances<S>::value(solver, f64, z) } -> std::same_as<double>;
   { Instances<S>::oracle(solver, f32) } -> std::same_as<Answer>;
@@ -89,6 +91,11 @@ concept Conforming = MapSolver<S> && requires(const S& solver, Rng& rng, Instanc
 template <class S>
 inline constexpr bool kTakesK = requires(const S& solver, Rng& rng) {
   Instances<S>::draw_k(solver, rng);
+};
+
+template <class S>
+inline constexpr bool kTakesData = requires(const S& solver, Rng& rng) {
+  Instances<S>::draw_data(solver, rng);
 };
 
 template <class T>
@@ -107,13 +114,16 @@ struct Batch {
   int64_t count = 0;
   int64_t size = 0;
   std::vector<T> scores;
-  std::valarray<bool> mask;  // empty = none
-  std::vector<int64_t> k;    // empty = the solver's
+  std::valarray<bool> mask;        // empty = none
+  std::vector<int64_t> k;          // empty = the solver's
+  std::vector<int64_t> data = {};  // of every row, one after the other; empty = none
 
+  int64_t data_length() const { return count == 0 ? 0 : std::ssize(data) / count; }
   Instance<T> instance(int64_t i) const {
     return {.scores = scores.data() + i * size,
             .mask = mask.size() != 0 ? &mask[static_cast<size_t>(i * size)] : nullptr,
-            .k = k.empty() ? std::nullopt : std::optional(k[static_cast<size_t>(i)])};
+            .k = k.empty() ? std::nullopt : std::optional(k[static_cast<size_t>(i)]),
+            .data = data.empty() ? nullptr : data.data() + i * data_length()};
   }
 };
 
@@ -189,6 +199,12 @@ Batch<T> draw_batch(const S& solver, const BatchOptions& options, Rng& rng) {
       batch.k.push_back(Instances<S>::draw_k(solver, rng));
     }
   }
+  if constexpr (kTakesData<S>) {
+    for (int64_t i = 0; i < batch.count; ++i) {
+      const std::vector<int64_t> data = Instances<S>::draw_data(solver, rng);
+      batch.data.insert(batch.data.end(), data.begin(), data.end());
+    }
+  }
   return batch;
 }
 
@@ -205,6 +221,7 @@ Solved<T> solve_batch(const S& solver, const Batch<T>& batch, const Split& split
                      .scores = batch.scores.data(),
                      .mask = batch.mask.size() != 0 ? &batch.mask[0] : nullptr,
                      .k = batch.k.empty() ? nullptr : batch.k.data(),
+                     .data = {.numbers = batch.data.data(), .stride = batch.data_length()},
                      .z = solved.z.data(),
                      .status = solved.status.data()};
   split(batch.count, [&](int64_t begin, int64_t end) {
@@ -251,6 +268,11 @@ std::string text(const S& solver, const Batch<T>& batch, int64_t i) {
   out << Instances<S>::text(solver) << ", isa " << name(isa()) << ", row " << i << " of "
       << batch.count;
   if (row.k) out << ", k=" << *row.k;
+  if (row.data != nullptr) {
+    out << "\n  data";
+    for (int64_t j = 0; j < std::min<int64_t>(batch.data_length(), 64); ++j)
+      out << ' ' << row.data[j];
+  }
   const int64_t shown = std::min<int64_t>(batch.size, 64);
   out << "\n  scores";
   for (int64_t j = 0; j < shown; ++j) out << ' ' << row.scores[j];
@@ -301,12 +323,15 @@ void expect_optimal(const S& solver, const Batch<T>& batch, const Solved<T>& sol
     const Instance<T> row = batch.instance(i);
     const Status status = solved.status[static_cast<size_t>(i)];
     if (status == Status::kBadK || status == Status::kNegativeCost) continue;
+    if (status == Status::kBadData) continue;
     const T* solved_z = solved.z.data() + i * batch.size;
     bool any = false;
     bool feasible = false;
     double best = 0;
     double reached = 0;
-    if (!structures.contains(row.k)) {
+    if constexpr (kTakesData<S>) {
+      structures[row.k] = Instances<S>::enumerate(solver, row.data);
+    } else if (!structures.contains(row.k)) {
       structures[row.k] = Instances<S>::enumerate(solver, row.k);
     }
     for (const Structure& z : structures[row.k]) {

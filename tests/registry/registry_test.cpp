@@ -96,7 +96,7 @@ TEST(Registry, TheTextIsCanonical) {
   EXPECT_EQ(parse_solver("first")->text(), "first:ignored=7");
   EXPECT_EQ(parse_solver("grid_path:target=5:-1,neighbourhood=4")->text(),
             "grid_path:neighbourhood=4,source=0:0,target=5:-1,negative=clip");
-  for (const std::string& text : {"topk:k=5", "spanning_tree:n=12", "first:ignored=9"}) {
+  for (const std::string text : {"topk:k=5", "spanning_tree:n=12", "first:ignored=9"}) {
     EXPECT_EQ(parse_solver(text)->text(), text);
     EXPECT_EQ(parse_solver(text), parse_solver(text)) << "parsed twice";
   }

@@ -235,13 +235,13 @@ TEST(Estimators, CallsAreCheckedByName) {
                            const LayerCall& call) {
     return message_of<c10::TypeError>([&] { (*estimator(name, solver))(given, call); });
   };
-  expect_contains(refused("gumbel_softmax", argmax(), theta, {.k = k}),
+  expect_contains(refused("gumbel_softmax", argmax(), theta, {.row_data = k}),
                   "[aimle::gumbel_softmax] argmax takes no k");
   expect_contains(refused("sst", topk(2), theta.to(at::kLong), {}),
                   "[aimle::sst] expected theta of a floating-point type but got int64");
   for (const char* name : {"softsub", "l2x"}) {
     expect_contains(
-        message_of<c10::ValueError>([&] { (*estimator(name, topk(2)))(theta, {.k = k}); }),
+        message_of<c10::ValueError>([&] { (*estimator(name, topk(2)))(theta, {.row_data = k}); }),
         "expected 0 <= k <= 2, the solver's k, in every row");
     expect_contains(message_of<c10::ValueError>([&] { (*estimator(name, topk(99)))(theta); }),
                     "expected 0 <= k <= n but got k=99");

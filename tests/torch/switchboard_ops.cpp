@@ -26,7 +26,7 @@ std::tuple<at::Tensor, at::Tensor, std::vector<at::Tensor>> estimate(
   const auto layer = estimator(name, spec, options);
   layer->to(theta.device());
   layer->train(training);
-  const LayerCall call{.mask = mask, .k = k, .key = key};
+  const LayerCall call{.mask = mask, .row_data = k, .key = key};
   at::Tensor leaf, z;
   for (int64_t step = 0; step < steps; ++step) {
     leaf = theta.detach().clone().requires_grad_(true);

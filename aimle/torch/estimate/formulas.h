@@ -18,8 +18,8 @@ using MaybeTensor = std::optional<at::Tensor>;
 
 /// The score function's; mask, k and solver as in the call that gave z.
 at::Tensor sfe_surrogate(const at::Tensor& theta, const at::Tensor& z, const at::Tensor& losses,
-                         const MaybeTensor& mask, const MaybeTensor& k, const std::string& solver,
-                         bool leave_one_out);
+                         const MaybeTensor& mask, const MaybeTensor& row_data,
+                         const std::string& solver, bool leave_one_out);
 
 /// share * Cov(f, z) / tau. Nothing for one sample.
 at::Tensor covariance_surrogate(const at::Tensor& theta, const at::Tensor& z,

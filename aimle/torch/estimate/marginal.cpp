@@ -13,7 +13,8 @@
 namespace aimle {
 
 at::Tensor exact_marginal_samples(const SampleRequest& request) {
-  const at::Tensor soft = marginals(request.solver, request.scores, {.k = request.k}).unsqueeze(-2);
+  const at::Tensor soft =
+      marginals(request.solver, request.scores, {.row_data = request.row_data}).unsqueeze(-2);
   return straight_through(exact_or_solved(request), soft);
 }
 

@@ -20,7 +20,7 @@ struct Name {
 };
 
 template <Name name, SampleFormula* formula>
-at::Tensor sampled(const at::Tensor& theta, const MaybeTensor& mask, const MaybeTensor& k,
+at::Tensor sampled(const at::Tensor& theta, const MaybeTensor& mask, const MaybeTensor& row_data,
                    const MaybeTensor& key, const std::string& solver, int64_t nb_samples,
                    const std::string& output, const MaybeTensor& temperature, bool hard) {
   static const EstimatorInfo& info = estimator_info(name.text);
@@ -31,7 +31,7 @@ at::Tensor sampled(const at::Tensor& theta, const MaybeTensor& mask, const Maybe
                     "] expected a temperature but got none");
   const SampleRequest request{.solver = aimle::solver(solver),
                               .scores = hide(theta, mask),
-                              .k = k,
+                              .row_data = row_data,
                               .key = key,
                               .nb_samples = nb_samples,
                               .temperature = temperature.value_or(at::Tensor()),
@@ -50,10 +50,10 @@ void define(torch::Library& library, const std::string& name, const std::string&
 }
 
 TORCH_LIBRARY_FRAGMENT(aimle, library) {
-  // theta [*batch, n] -> samples, of the shape that output names. mask, k and key as in the layer
+  // theta [*batch, n] -> samples, of the shape that output names. mask, row_data and key as in the layer
   // ops, but without a key there is no noise and one sample. Relaxations need a temperature.
   const std::string samples =
-      "(Tensor theta, Tensor? mask, Tensor? k, Tensor? key, str solver,"
+      "(Tensor theta, Tensor? mask, Tensor? row_data, Tensor? key, str solver,"
       " int nb_samples, str output, Tensor? temperature=None, bool hard=False) -> Tensor";
   define(library, "exact", samples, sampled<"exact", exact_marginal_samples>);
   define(library, "gumbel_softmax", samples, sampled<"gumbel_softmax", gumbel_softmax_samples>);
@@ -65,7 +65,7 @@ TORCH_LIBRARY_FRAGMENT(aimle, library) {
 
   // See formulas.h.
   define(library, "sfe_surrogate",
-         "(Tensor theta, Tensor z, Tensor losses, Tensor? mask, Tensor? k, str solver,"
+         "(Tensor theta, Tensor z, Tensor losses, Tensor? mask, Tensor? row_data, str solver,"
          " bool leave_one_out) -> Tensor",
          sfe_surrogate);
   define(library, "covariance_surrogate",

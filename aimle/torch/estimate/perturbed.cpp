@@ -86,7 +86,8 @@ namespace {
 /// Solutions of x [..., *instance], costs where sense is kMin.
 at::Tensor solve_in(Sense sense, const SolverSpec& solver, const at::Tensor& x,
                     const LayerCall& call) {
-  return solve(solver, solver.sense() == sense ? x : x.neg(), {.mask = call.mask, .k = call.k});
+  return solve(solver, solver.sense() == sense ? x : x.neg(),
+               {.mask = call.mask, .row_data = call.row_data});
 }
 
 /// The temperature of the noise, negative for costs.

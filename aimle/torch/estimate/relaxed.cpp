@@ -38,7 +38,7 @@ bool can_be_read(const at::Tensor& tensor) {
 /// Where that can be told, the solver says what is wrong with k or a mask.
 void refuse_bad_rows(const SampleRequest& request) {
   if (!can_be_read(request.scores)) return;
-  solve(request.solver, request.scores.detach(), {.k = request.k});
+  solve(request.solver, request.scores.detach(), {.row_data = request.row_data});
 }
 
 /// The number of rounds of softsub, or draws of l2x.
@@ -46,7 +46,7 @@ int64_t rounds_of(const SampleRequest& request) { return request.solver.get_if<T
 
 /// Which rows have a k that the rounds cannot serve. A ValueError where that can be told.
 at::Tensor bad_k(const char* name, const SampleRequest& request) {
-  const at::Tensor& k = *request.k;
+  const at::Tensor& k = *request.row_data;
   at::Tensor bad = k.lt(0).logical_or(k.gt(rounds_of(request)));
   if (can_be_read(k) && bad.any().item<bool>()) {
     TORCH_CHECK_VALUE(false, "[aimle::", name, "] expected 0 <= k <= ", rounds_of(request),
@@ -66,14 +66,14 @@ struct Softened {
 using Soften = Softened(const SampleRequest& request, const std::optional<at::Tensor>& k);
 
 at::Tensor samples_in_rounds(const char* name, const SampleRequest& request, Soften* soften) {
-  const at::Tensor bad = request.k ? bad_k(name, request) : at::Tensor();
+  const at::Tensor bad = request.row_data ? bad_k(name, request) : at::Tensor();
   refuse_bad_rows(request);
   if (rounds_of(request) == 0) {
     const at::Tensor x = perturbed(request);
     return shown(request, x, x.masked_fill(at::ones_like(x, at::kBool), 0.0));
   }
-  auto [x, soft] = soften(request, per_sample(request).k);
-  if (request.k) {
+  auto [x, soft] = soften(request, per_sample(request).row_data);
+  if (request.row_data) {
     constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
     soft = soft.masked_fill(bad.unsqueeze(-1).unsqueeze(-1), kNaN);
   }

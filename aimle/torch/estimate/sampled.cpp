@@ -46,11 +46,14 @@ at::Tensor exact_or_solved(const SampleRequest& request) {
   const at::Tensor fixed = request.scores.detach();
   if (!request.key) return solved(request, fixed.unsqueeze(-2));
   return exact_sample(request.solver, fixed, request.key->to(fixed.device()), request.nb_samples,
-                      {.k = request.k});
+                      {.row_data = request.row_data});
 }
 
 RowLimits per_sample(const SampleRequest& request) {
-  return {.k = request.k ? std::optional(request.k->unsqueeze(-1)) : std::nullopt};
+  if (!request.row_data) return {};
+  const bool shared = request.solver.kind()->takes_data && request.row_data->dim() == 1;
+  const int64_t place = request.solver.kind()->takes_data ? -2 : -1;
+  return {.row_data = shared ? *request.row_data : request.row_data->unsqueeze(place)};
 }
 
 at::Tensor hide(const at::Tensor& theta, const std::optional<at::Tensor>& mask) {
@@ -93,10 +96,10 @@ void Sampled::set_temperature(double temperature) {
 
 at::Tensor Sampled::forward(const at::Tensor& theta, const LayerCall& call) const {
   check_theta(name(), theta);
-  if (call.k) ops::check_takes_k(name(), *solver_.kind());
+  if (call.row_data) ops::check_takes_row_data(name(), *solver_.kind());
   SampleRequest request{.solver = solver_,
                         .scores = hide(theta, call.mask),
-                        .k = call.k,
+                        .row_data = call.row_data,
                         .nb_samples = nb_samples_,
                         .hard = hard_};
   if (is_training() || noise_in_eval_) {

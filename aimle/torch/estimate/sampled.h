@@ -17,12 +17,12 @@ namespace aimle {
 /// What one call of such an estimator is given.
 struct SampleRequest {
   SolverSpec solver;
-  at::Tensor scores;                             // [*batch, n], theta with masked entries -inf
-  std::optional<at::Tensor> k = std::nullopt;    // per row, broadcastable to *batch
-  std::optional<at::Tensor> key = std::nullopt;  // none: no noise, and one sample
-  int64_t nb_samples = 1;                        // S
-  at::Tensor temperature = {};                   // relaxations: of their softmax
-  bool hard = false;                             // relaxations: straight-through
+  at::Tensor scores;                                  // [*batch, n], theta with masked entries -inf
+  std::optional<at::Tensor> row_data = std::nullopt;  // see RowLimits
+  std::optional<at::Tensor> key = std::nullopt;       // none: no noise, and one sample
+  int64_t nb_samples = 1;                             // S
+  at::Tensor temperature = {};                        // relaxations: of their softmax
+  bool hard = false;                                  // relaxations: straight-through
 };
 
 /// z [*batch, S, n], S = 1 without a key.
@@ -46,7 +46,7 @@ at::Tensor solved(const SampleRequest& request, const at::Tensor& x);
 at::Tensor shown(const SampleRequest& request, const at::Tensor& x, const at::Tensor& soft);
 /// Independent draws from the exact distribution; without a key the hard solution.
 at::Tensor exact_or_solved(const SampleRequest& request);
-/// k per row of the batch as k per sample.
+/// The k or data of every row of the batch as those of its samples.
 RowLimits per_sample(const SampleRequest& request);
 
 /// theta with masked entries -inf.

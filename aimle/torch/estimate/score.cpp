@@ -75,11 +75,12 @@ struct ScaleGradient : torch::autograd::Function<ScaleGradient> {
 at::Tensor sfe_samples(const SampleRequest& request) { return exact_or_solved(request); }
 
 at::Tensor sfe_surrogate(const at::Tensor& theta, const at::Tensor& z, const at::Tensor& losses,
-                         const MaybeTensor& mask, const MaybeTensor& k, const std::string& solver,
-                         bool leave_one_out) {
+                         const MaybeTensor& mask, const MaybeTensor& row_data,
+                         const std::string& solver, bool leave_one_out) {
   const at::Tensor scores = hide(theta, mask);
   const at::Tensor solutions = by_example(theta, z);
-  const at::Tensor log_z = log_partition(aimle::solver(solver), scores, {.k = k}).unsqueeze(-1);
+  const at::Tensor log_z =
+      log_partition(aimle::solver(solver), scores, {.row_data = row_data}).unsqueeze(-1);
   at::Tensor f = by_sample("sfe", losses, solutions);
   const double count = samples_of(solutions);
   if (leave_one_out && count > 1) f = centred(f, count / (count - 1));
@@ -123,7 +124,8 @@ class Sfe final : public Sampled {
 
   at::Tensor surrogate(const at::Tensor& theta, const at::Tensor& z, const at::Tensor& losses,
                        const LayerCall& call) const override {
-    return sfe_surrogate(theta, z, losses, call.mask, call.k, solver().text(), leave_one_out_);
+    return sfe_surrogate(theta, z, losses, call.mask, call.row_data, solver().text(),
+                         leave_one_out_);
   }
 
  private:

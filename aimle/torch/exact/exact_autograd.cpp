@@ -24,7 +24,7 @@ using MaybeTensor = std::optional<at::Tensor>;
 struct Settings {
   std::string solver;
   MaybeTensor mask;
-  MaybeTensor k;
+  MaybeTensor row_data;
   int64_t check;
 };
 
@@ -40,22 +40,22 @@ using OfScoresAndV = Tensor(const Tensor&, const Tensor&, std::string_view, cons
 
 Tensor call_log_partition(const Tensor& scores, const Settings& s) {
   static const auto op = find<OfScores>("aimle::log_partition");
-  return op.call(scores, s.solver, s.mask, s.k, s.check);
+  return op.call(scores, s.solver, s.mask, s.row_data, s.check);
 }
 
 Tensor call_marginals(const Tensor& scores, const Settings& s) {
   static const auto op = find<OfScores>("aimle::marginals");
-  return op.call(scores, s.solver, s.mask, s.k, s.check);
+  return op.call(scores, s.solver, s.mask, s.row_data, s.check);
 }
 
 Tensor call_covariance(const Tensor& scores, const Tensor& v, const Settings& s) {
   static const auto op = find<OfScoresAndV>("aimle::covariance");
-  return op.call(scores, v, s.solver, s.mask, s.k, s.check);
+  return op.call(scores, v, s.solver, s.mask, s.row_data, s.check);
 }
 
 void save(AutogradContext* context, const Tensor& scores, const Settings& settings) {
   context->save_for_backward(
-      {scores, settings.mask.value_or(Tensor()), settings.k.value_or(Tensor())});
+      {scores, settings.mask.value_or(Tensor()), settings.row_data.value_or(Tensor())});
   context->saved_data["solver"] = settings.solver;
   context->saved_data["check"] = settings.check;
 }
@@ -69,7 +69,7 @@ std::pair<Tensor, Settings> saved(AutogradContext* context) {
   const variable_list tensors = context->get_saved_variables();
   return {tensors[0], Settings{.solver = context->saved_data["solver"].toStringRef(),
                                .mask = or_none(tensors[1]),
-                               .k = or_none(tensors[2]),
+                               .row_data = or_none(tensors[2]),
                                .check = context->saved_data["check"].toInt()}};
 }
 
@@ -117,23 +117,23 @@ struct Covariance : Function<Covariance> {
 };
 
 Tensor log_partition(const Tensor& scores, std::string_view solver, const MaybeTensor& mask,
-                     const MaybeTensor& k, int64_t check) {
-  return LogPartition::apply(scores, Settings{std::string(solver), mask, k, check});
+                     const MaybeTensor& row_data, int64_t check) {
+  return LogPartition::apply(scores, Settings{std::string(solver), mask, row_data, check});
 }
 
 Tensor marginals(const Tensor& scores, std::string_view solver, const MaybeTensor& mask,
-                 const MaybeTensor& k, int64_t check) {
-  return Marginals::apply(scores, Settings{std::string(solver), mask, k, check});
+                 const MaybeTensor& row_data, int64_t check) {
+  return Marginals::apply(scores, Settings{std::string(solver), mask, row_data, check});
 }
 
 Tensor covariance(const Tensor& scores, const Tensor& v, std::string_view solver,
-                  const MaybeTensor& mask, const MaybeTensor& k, int64_t check) {
-  return Covariance::apply(scores, v, Settings{std::string(solver), mask, k, check});
+                  const MaybeTensor& mask, const MaybeTensor& row_data, int64_t check) {
+  return Covariance::apply(scores, v, Settings{std::string(solver), mask, row_data, check});
 }
 
 TORCH_LIBRARY_FRAGMENT(aimle, library) {
   const std::string settings =
-      "str solver, Tensor? mask=None, Tensor? k=None, int check=1) -> Tensor";
+      "str solver, Tensor? mask=None, Tensor? row_data=None, int check=1) -> Tensor";
   const auto define = [&](const std::string& opening) {
     library.def((opening + settings).c_str(), {at::Tag::pt2_compliant_tag});
   };

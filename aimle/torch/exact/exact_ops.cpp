@@ -17,15 +17,15 @@ std::vector<std::string> solvers_with_exact() {
 }  // namespace
 
 ExactInput exact_input(std::string_view op, const at::Tensor& scores, std::string_view solver,
-                       const std::optional<at::Tensor>& mask, const std::optional<at::Tensor>& k,
-                       int64_t check) {
+                       const std::optional<at::Tensor>& mask,
+                       const std::optional<at::Tensor>& row_data, int64_t check) {
   const auto unsized = parse_solver_text(solver);
   const SolverKind& kind = unsized->kind();
   TORCH_CHECK_VALUE(kind.exact != nullptr, "[aimle::", op, "] expected solver to be ",
                     join(solvers_with_exact(), " or "), " but got \"", kind.name,
                     "\", which has no exact distribution in closed form");
-  if (k) check_takes_k(op, kind);
-  ExactInput input{.rows = solver_input(*unsized, scores, mask, k),
+  if (row_data) check_takes_row_data(op, kind);
+  ExactInput input{.rows = solver_input(*unsized, scores, mask, row_data),
                    .solver = unsized,
                    .check = check_level(op, check)};
   input.rows.op = op;
@@ -57,7 +57,7 @@ void check_sample(const at::Tensor& key, const at::Tensor& scores, const c10::Sy
 }
 
 Solver fit(const ExactInput& input) {
-  return fit(*input.solver, input.rows.scores, input.rows.row_k.has_value());
+  return fit(*input.solver, input.rows.scores, input.rows.row_data);
 }
 
 std::vector<c10::SymInt> sample_sizes(const ExactInput& input, const c10::SymInt& samples) {

@@ -5,7 +5,7 @@
 //   covariance     [*batch, *instance]      Cov(z) v; differentiable in v, not in the scores
 //   exact_sample   [*batch, samples, *instance]   no gradient
 //
-// scores, solver, mask, k per row and check are those of `solve`.
+// scores, solver, mask, row_data and check are those of `solve`.
 // exact_autograd.cpp differentiates; devices compute, each a struct in a file of its own
 // (exact_cpu.cpp, exact_cuda.cpp; shapes alone: exact_meta.cpp) with
 //
@@ -36,8 +36,8 @@ struct ExactInput {
 
 /// Checks everything that does not need the sizes of an instance.
 ExactInput exact_input(std::string_view op, const at::Tensor& scores, std::string_view solver,
-                       const std::optional<at::Tensor>& mask, const std::optional<at::Tensor>& k,
-                       int64_t check);
+                       const std::optional<at::Tensor>& mask,
+                       const std::optional<at::Tensor>& row_data, int64_t check);
 void check_v(const at::Tensor& v, const at::Tensor& scores);
 void check_sample(const at::Tensor& key, const at::Tensor& scores, const c10::SymInt& samples);
 
@@ -74,6 +74,7 @@ DistributionRows<T> distribution_rows(const SolverTensors& tensors, const ExactO
           .scores = tensors.scores.const_data_ptr<T>(),
           .mask = tensors.mask_data(),
           .k = tensors.k_data(),
+          .data = tensors.instance_data(),
           .v = outputs.v.defined() ? outputs.v.const_data_ptr<T>() : nullptr,
           .status = reinterpret_cast<Status*>(status.mutable_data_ptr<uint8_t>()),
           .log_partition = data(outputs.log_partition),
@@ -90,6 +91,7 @@ SampleRows<T> sample_rows_of(const SolverTensors& tensors, const SampleOutputs& 
           .scores = tensors.scores.const_data_ptr<T>(),
           .mask = tensors.mask_data(),
           .k = tensors.k_data(),
+          .data = tensors.instance_data(),
           .status = reinterpret_cast<Status*>(status.mutable_data_ptr<uint8_t>()),
           .z = outputs.z.mutable_data_ptr<T>()};
 }
@@ -122,9 +124,9 @@ void evaluate_input(const ExactInput& input, const SolverTensors& tensors,
 
 template <class Device>
 at::Tensor log_partition(const at::Tensor& scores, std::string_view solver,
-                         const std::optional<at::Tensor>& mask, const std::optional<at::Tensor>& k,
-                         int64_t check) {
-  const ExactInput input = exact_input("log_partition", scores, solver, mask, k, check);
+                         const std::optional<at::Tensor>& mask,
+                         const std::optional<at::Tensor>& row_data, int64_t check) {
+  const ExactInput input = exact_input("log_partition", scores, solver, mask, row_data, check);
   const SolverTensors tensors = prepare(input.rows);
   const at::Tensor out = at::empty(input.rows.batch(), tensors.scores.options());
   evaluate_input<Device>(input, tensors, {.log_partition = out});
@@ -133,9 +135,9 @@ at::Tensor log_partition(const at::Tensor& scores, std::string_view solver,
 
 template <class Device>
 at::Tensor marginals(const at::Tensor& scores, std::string_view solver,
-                     const std::optional<at::Tensor>& mask, const std::optional<at::Tensor>& k,
-                     int64_t check) {
-  const ExactInput input = exact_input("marginals", scores, solver, mask, k, check);
+                     const std::optional<at::Tensor>& mask,
+                     const std::optional<at::Tensor>& row_data, int64_t check) {
+  const ExactInput input = exact_input("marginals", scores, solver, mask, row_data, check);
   const SolverTensors tensors = prepare(input.rows);
   const at::Tensor out = at::empty(scores.sizes(), tensors.scores.options());
   evaluate_input<Device>(input, tensors, {.marginals = out});
@@ -144,9 +146,9 @@ at::Tensor marginals(const at::Tensor& scores, std::string_view solver,
 
 template <class Device>
 at::Tensor covariance(const at::Tensor& scores, const at::Tensor& v, std::string_view solver,
-                      const std::optional<at::Tensor>& mask, const std::optional<at::Tensor>& k,
-                      int64_t check) {
-  const ExactInput input = exact_input("covariance", scores, solver, mask, k, check);
+                      const std::optional<at::Tensor>& mask,
+                      const std::optional<at::Tensor>& row_data, int64_t check) {
+  const ExactInput input = exact_input("covariance", scores, solver, mask, row_data, check);
   check_v(v, scores);
   const SolverTensors tensors = prepare(input.rows);
   const at::Tensor out = at::empty(scores.sizes(), tensors.scores.options());
@@ -158,8 +160,8 @@ at::Tensor covariance(const at::Tensor& scores, const at::Tensor& v, std::string
 template <class Device>
 at::Tensor exact_sample(const at::Tensor& scores, const at::Tensor& key, c10::SymInt samples,
                         std::string_view solver, const std::optional<at::Tensor>& mask,
-                        const std::optional<at::Tensor>& k, int64_t check) {
-  const ExactInput input = exact_input("exact_sample", scores, solver, mask, k, check);
+                        const std::optional<at::Tensor>& row_data, int64_t check) {
+  const ExactInput input = exact_input("exact_sample", scores, solver, mask, row_data, check);
   check_sample(key, scores, samples);
   const SolverTensors tensors = prepare(input.rows);
   const at::Tensor z = at::empty_symint(sample_sizes(input, samples), tensors.scores.options());

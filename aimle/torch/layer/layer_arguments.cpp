@@ -27,11 +27,13 @@ Solver make_solver(const LayerInput& input, const LayerSettings& settings) {
   TORCH_CHECK_VALUE(settings.solver != nullptr,
                     "[aimle::perturbed_map] a callable is no native solver: its layer calls the "
                     "ops perturb, step and difference");
-  return fit(*settings.solver, input.theta, input.k.has_value());
+  return fit(*settings.solver, input.theta, input.row_data);
 }
 
 void check_layer(const LayerInput& input, const LayerSettings& settings) {
-  if (input.k && settings.solver) check_takes_k("perturbed_map", settings.solver->kind());
+  if (input.row_data && settings.solver) {
+    check_takes_row_data("perturbed_map", settings.solver->kind());
+  }
   check_input(solver_input(input, settings));
   TORCH_CHECK_VALUE(input.key.device() == input.theta.device() || input.key.is_cpu(),
                     "[aimle::perturbed_map] expected key on theta's device ", input.theta.device(),
@@ -99,7 +101,8 @@ SolverInput solver_input(const LayerInput& input, const LayerSettings& settings)
           .scores = input.theta,
           .instance_dims = settings.instance_dims(),
           .mask = input.mask,
-          .row_k = input.k,
+          .row_data = input.row_data,
+          .data_dims = settings.solver && settings.solver->kind().takes_data,
           .k = settings.solver ? settings.solver->solution_size().ones : 1};
 }
 

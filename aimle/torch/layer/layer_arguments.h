@@ -3,7 +3,7 @@
 //   theta      [*batch, *instance]; every instance is one example
 //   key        int64 [2], on theta's device or on the CPU
 //   mask       bool, broadcastable to theta
-//   k          int64, broadcastable to *batch
+//   row_data   int64, k or data of the instances; see solver_checks.h
 //   table      of Sum-of-Gamma noise
 //   alpha, gbar, updates, memory, stats
 //              the controller's state, buffers of the layer. Only backward reads and writes them.
@@ -36,11 +36,11 @@ struct LayerInput {
   at::Tensor theta;
   at::Tensor key;
   std::optional<at::Tensor> mask;
-  std::optional<at::Tensor> k;
+  std::optional<at::Tensor> row_data;
   std::optional<at::Tensor> table;
 };
 
-/// The solver for instances of theta's shape; a k per row stands in for the solver's own.
+/// The solver for instances of theta's shape, and for what they bring beside it.
 Solver make_solver(const LayerInput& input, const LayerSettings& settings);
 
 /// The call as the checks of the solvers know it.

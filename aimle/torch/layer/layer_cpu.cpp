@@ -17,6 +17,7 @@ Examples<T> examples_of(const DeviceCall& call) {
           .theta = call.theta<T>(),
           .mask = call.mask(),
           .k = call.k(),
+          .data = call.data(),
           .key = host_key(call.key())};
 }
 

@@ -12,6 +12,7 @@ cuda::DeviceExamples<T> examples_of(const DeviceCall& call) {
           .theta = call.theta<T>(),
           .mask = call.mask(),
           .k = call.k(),
+          .data = call.data(),
           .key = device_key(call.key())};
 }
 

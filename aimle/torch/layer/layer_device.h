@@ -61,6 +61,7 @@ class DeviceCall {
   }
   const bool* mask() const { return tensors_.mask_data(); }
   const int64_t* k() const { return tensors_.k_data(); }
+  InstanceData data() const { return tensors_.instance_data(); }
   const at::Tensor& key() const { return key_; }
 
   /// What is known of a callable solver.

@@ -45,7 +45,7 @@ class ArgumentReader {
     result.theta = tensor();
     result.key = tensor();
     result.mask = optional_tensor();
-    result.k = optional_tensor();
+    result.row_data = optional_tensor();
     result.table = optional_tensor();
     return result;
   }

@@ -13,7 +13,7 @@ inline const std::string kLayerSettings =
 inline constexpr size_t kLayerSettingsCount = 3;
 
 inline const std::string kLayerInputs =
-    "Tensor theta, Tensor key, Tensor? mask, Tensor? k, Tensor? table";
+    "Tensor theta, Tensor key, Tensor? mask, Tensor? row_data, Tensor? table";
 inline constexpr size_t kLayerInputsCount = 5;
 
 inline const std::string kReadState =

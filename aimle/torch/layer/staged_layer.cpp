@@ -35,8 +35,9 @@ class Stages {
     TORCH_CHECK_VALUE(theta.dim() >= settings_.instance_dims(),
                       "[aimle::Layer] expected theta of at least ", settings_.instance_dims(),
                       " dimensions but got shape ", theta.sizes());
-    TORCH_CHECK_VALUE(call_.inputs[3].isNone(),
-                      "[aimle::Layer] a function takes no k per row; only \"topk\" does");
+    TORCH_CHECK_VALUE(
+        call_.inputs[3].isNone(),
+        "[aimle::Layer] a function takes no k or data of rows; only solvers such as \"topk\" do");
     TORCH_CHECK_VALUE(settings_.estimator.difference != Difference::kThresholds,
                       "[aimle::Layer] thresholds needs argmax, topk or spanning_tree but got a "
                       "function; use aimle or imle");

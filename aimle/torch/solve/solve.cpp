@@ -2,7 +2,7 @@
 //
 //   scores [*batch, *instance] -> z like scores, status uint8 [*batch] (a Status each)
 //   solver  its text, for example "topk:k=5" (registry/registry.h)
-//   mask, k, check   see solver_checks.h and solver_status.h
+//   mask, row_data, check   see solver_checks.h and solver_status.h
 //
 // z is piecewise constant in the scores, so it carries no gradient, as that of torch.argmax.
 #include <torch/library.h>
@@ -31,6 +31,7 @@ struct Cpu {
                        .scores = tensors.scores.const_data_ptr<T>(),
                        .mask = tensors.mask_data(),
                        .k = tensors.k_data(),
+                       .data = tensors.instance_data(),
                        .z = z.mutable_data_ptr<T>(),
                        .status = reinterpret_cast<Status*>(status.mutable_data_ptr<uint8_t>())};
     aimle::solve(solver, rows, torch_threads());
@@ -46,7 +47,8 @@ struct Cuda {
                                                  .n = solver.size(),
                                                  .theta = tensors.scores.const_data_ptr<T>(),
                                                  .mask = tensors.mask_data(),
-                                                 .k = tensors.k_data()}};
+                                                 .k = tensors.k_data(),
+                                                 .data = tensors.instance_data()}};
     const cuda::RowSink<T> sink{.z = z.mutable_data_ptr<T>(),
                                 .status = status.mutable_data_ptr<uint8_t>()};
     cuda::kernels_of(solver).map_rows(solver, source, sink, context.get());
@@ -55,12 +57,12 @@ struct Cuda {
 
 template <class Device>
 Solution solve(const at::Tensor& scores, std::string_view text, const MaybeTensor& mask,
-               const MaybeTensor& k, int64_t check) {
+               const MaybeTensor& row_data, int64_t check) {
   const auto unsized = parse_solver_text(text);
-  const SolverInput input = solver_input(*unsized, scores, mask, k);
+  const SolverInput input = solver_input(*unsized, scores, mask, row_data);
   check_input(input);
   const Check level = check_level(input.op, check);
-  const Solver solver = fit(*unsized, scores, k.has_value());
+  const Solver solver = fit(*unsized, scores, row_data);
   const SolverTensors tensors = prepare(input);
   const auto [z, status] = empty_solution(input, tensors.scores.scalar_type());
   with_value_errors([&, &z = z, &status = status] {
@@ -73,18 +75,18 @@ Solution solve(const at::Tensor& scores, std::string_view text, const MaybeTenso
 
 /// Shapes alone, for torch.compile and meta tensors.
 Solution solve_meta(const at::Tensor& scores, std::string_view text, const MaybeTensor& mask,
-                    const MaybeTensor& k, int64_t check) {
+                    const MaybeTensor& row_data, int64_t check) {
   const auto unsized = parse_solver_text(text);
-  const SolverInput input = solver_input(*unsized, scores, mask, k);
+  const SolverInput input = solver_input(*unsized, scores, mask, row_data);
   check_input(input);
   check_level(input.op, check);
-  if (has_known_instance(*unsized, scores)) fit(*unsized, scores, k.has_value());
+  if (has_known_instance(*unsized, scores)) fit(*unsized, scores, row_data);
   return empty_solution(input, scores.scalar_type());
 }
 
 TORCH_LIBRARY_FRAGMENT(aimle, library) {
   library.def(
-      "solve(Tensor scores, str solver, Tensor? mask=None, Tensor? k=None, int check=1)"
+      "solve(Tensor scores, str solver, Tensor? mask=None, Tensor? row_data=None, int check=1)"
       " -> (Tensor z, Tensor status)",
       {at::Tag::pt2_compliant_tag});
   // All declarations as JSON, and the canonical text of a solver, for other languages.

@@ -27,6 +27,19 @@ void check_same_device(const SolverInput& input, std::string_view name, const at
                     ", but it is on ", other.device());
 }
 
+void check_row_data(const SolverInput& input, const at::Tensor& data) {
+  const char* name = input.data_dims == 0 ? "k per row" : "data";
+  TORCH_CHECK_TYPE(data.scalar_type() == at::kLong, "[aimle::", input.op, "] expected ", name,
+                   " of int64 but got ", dtype_name(data));
+  TORCH_CHECK_VALUE(data.dim() >= input.data_dims, "[aimle::", input.op, "] expected ", name,
+                    " of shape [length] or [*batch, length] but got shape ", data.sym_sizes());
+  TORCH_CHECK_VALUE(
+      broadcastable(data.sym_sizes().slice(0, data.dim() - input.data_dims), input.sym_batch()),
+      "[aimle::", input.op, "] expected ", name, " broadcastable to the batch shape, ",
+      input.sym_batch(), ", but got shape ", data.sym_sizes());
+  check_same_device(input, name, data);
+}
+
 }  // namespace
 
 void check_input(const SolverInput& input) {
@@ -44,15 +57,7 @@ void check_input(const SolverInput& input) {
                       input.mask->sym_sizes());
     check_same_device(input, "mask", *input.mask);
   }
-  if (input.row_k) {
-    TORCH_CHECK_TYPE(input.row_k->scalar_type() == at::kLong, "[aimle::", input.op,
-                     "] expected k per row of int64 but got ", dtype_name(*input.row_k));
-    TORCH_CHECK_VALUE(broadcastable(input.row_k->sym_sizes(), input.sym_batch()),
-                      "[aimle::", input.op,
-                      "] expected k per row broadcastable to the batch shape, ", input.sym_batch(),
-                      ", but got shape ", input.row_k->sym_sizes());
-    check_same_device(input, "k per row", *input.row_k);
-  }
+  if (input.row_data) check_row_data(input, *input.row_data);
 }
 
 void check_sense(std::string_view owner, const SolverKind& solver, Sense sense) {
@@ -66,15 +71,18 @@ std::shared_ptr<const UnsizedSolver> parse_solver_text(std::string_view text) {
   return with_value_errors([&] { return parse_solver(text); });
 }
 
-Solver fit(const UnsizedSolver& solver, const at::Tensor& scores, bool k_per_row) {
+Solver fit(const UnsizedSolver& solver, const at::Tensor& scores,
+           const std::optional<at::Tensor>& row_data) {
   c10::SmallVector<int64_t, 4> instance;
   for (const c10::SymInt& size :
        scores.sym_sizes().slice(scores.dim() - solver.kind().instance_dims)) {
     instance.push_back(size.expect_int());  // of these alone: the batch may be symbolic
   }
-  return with_value_errors([&] {
-    return solver.fit({instance.data(), instance.size()}, k_per_row);
-  });
+  Brought brought{.k = row_data && solver.kind().takes_k};
+  if (row_data && solver.kind().takes_data) {
+    brought.data_length = row_data->sym_size(-1).expect_int();
+  }
+  return with_value_errors([&] { return solver.fit({instance.data(), instance.size()}, brought); });
 }
 
 bool has_known_instance(const UnsizedSolver& solver, const at::Tensor& scores) {
@@ -83,27 +91,38 @@ bool has_known_instance(const UnsizedSolver& solver, const at::Tensor& scores) {
                       [](const c10::SymInt& size) { return size.is_symbolic(); });
 }
 
-void check_takes_k(std::string_view owner, const SolverKind& solver) {
-  TORCH_CHECK_TYPE(solver.takes_k, "[aimle::", owner, "] ", solver.name,
+void check_takes_row_data(std::string_view owner, const SolverKind& solver) {
+  TORCH_CHECK_TYPE(solver.takes_k || solver.takes_data, "[aimle::", owner, "] ", solver.name,
                    " takes no k; only solvers such as topk do");
 }
 
 SolverInput solver_input(const UnsizedSolver& solver, const at::Tensor& scores,
                          const std::optional<at::Tensor>& mask,
-                         const std::optional<at::Tensor>& row_k) {
-  if (row_k) check_takes_k(solver.kind().name, solver.kind());
+                         const std::optional<at::Tensor>& row_data) {
+  if (row_data) check_takes_row_data(solver.kind().name, solver.kind());
   return {.op = solver.kind().name,
           .scores = scores,
           .instance_dims = solver.kind().instance_dims,
           .mask = mask,
-          .row_k = row_k,
+          .row_data = row_data,
+          .data_dims = solver.kind().takes_data,
           .k = solver.solution_size().ones};
 }
 
 SolverTensors prepare(const SolverInput& input) {
   SolverTensors tensors{.scores = input.scores.to(native_type(input.scores)).contiguous()};
   if (input.mask) tensors.mask = input.mask->expand(input.scores.sizes()).contiguous();
-  if (input.row_k) tensors.row_k = input.row_k->expand(input.batch()).contiguous();
+  if (!input.row_data) return tensors;
+  const at::Tensor& given = *input.row_data;
+  if (input.data_dims == 0) {
+    tensors.k = given.expand(input.batch()).contiguous();
+  } else if (given.numel() == given.size(-1)) {
+    tensors.data = given.flatten().contiguous();
+  } else {
+    std::vector<int64_t> sizes = input.batch().vec();
+    sizes.push_back(given.size(-1));
+    tensors.data = given.expand(sizes).contiguous();
+  }
   return tensors;
 }
 

@@ -16,15 +16,18 @@ namespace aimle::ops {
 /// The tensors of one call.
 ///   scores  [*batch, *instance] float32, float64, bfloat16 or float16
 ///   mask    bool, broadcastable to the shape of scores; true = may be chosen
-///   row_k   int64, broadcastable to *batch; replaces k row by row, for solvers that take it
+///   row_data  int64, what instances bring beside their scores. Of solvers that take k: their k,
+///             broadcastable to *batch. Of solvers that take data: [length] numbers that all share,
+///             or broadcastable to [*batch, length]
 struct SolverInput {
   std::string_view op;
   std::string_view name = "scores";  // what messages call the scores
   at::Tensor scores;
   int64_t instance_dims = 1;
   std::optional<at::Tensor> mask = std::nullopt;
-  std::optional<at::Tensor> row_k = std::nullopt;
-  /// How many entries are chosen where row_k does not say, for messages.
+  std::optional<at::Tensor> row_data = std::nullopt;
+  int64_t data_dims = 0;  // 1 where row_data are data, not k
+  /// How many entries are chosen where row_data do not say, for messages.
   int64_t k = 1;
 
   c10::SymIntArrayRef sym_batch() const {
@@ -37,16 +40,17 @@ struct SolverInput {
 std::shared_ptr<const UnsizedSolver> parse_solver_text(std::string_view text);
 
 /// The solver for the instances of these scores, whose sizes must be known; ValueError if there is
-/// none. `k_per_row`: rows come with a k each.
-Solver fit(const UnsizedSolver& solver, const at::Tensor& scores, bool k_per_row);
+/// none.
+Solver fit(const UnsizedSolver& solver, const at::Tensor& scores,
+           const std::optional<at::Tensor>& row_data);
 /// Whether the sizes of an instance are numbers, not symbols of a compiler.
 bool has_known_instance(const UnsizedSolver& solver, const at::Tensor& scores);
 
-/// A call of the solver itself; TypeError for a k that it does not take.
+/// A call of the solver itself; TypeError for row_data that it does not take.
 SolverInput solver_input(const UnsizedSolver& solver, const at::Tensor& scores,
                          const std::optional<at::Tensor>& mask,
-                         const std::optional<at::Tensor>& row_k);
-void check_takes_k(std::string_view owner, const SolverKind& solver);
+                         const std::optional<at::Tensor>& row_data);
+void check_takes_row_data(std::string_view owner, const SolverKind& solver);
 
 /// ValueError or TypeError that names the op, the argument, its value and what is allowed.
 void check_input(const SolverInput& input);
@@ -59,11 +63,15 @@ void check_sense(std::string_view owner, const SolverKind& solver, Sense sense);
 struct SolverTensors {
   at::Tensor scores;  // [*batch, *instance]
   at::Tensor mask;    // [*batch, *instance] or undefined
-  at::Tensor row_k;   // [*batch] or undefined
+  at::Tensor k;       // [*batch] or undefined
+  at::Tensor data;    // [length] or [*batch, length] or undefined
 
   const bool* mask_data() const { return mask.defined() ? mask.const_data_ptr<bool>() : nullptr; }
-  const int64_t* k_data() const {
-    return row_k.defined() ? row_k.const_data_ptr<int64_t>() : nullptr;
+  const int64_t* k_data() const { return k.defined() ? k.const_data_ptr<int64_t>() : nullptr; }
+  InstanceData instance_data() const {
+    if (!data.defined()) return {};
+    return {.numbers = data.const_data_ptr<int64_t>(),
+            .stride = data.dim() == 1 ? 0 : data.size(-1)};
   }
 };
 SolverTensors prepare(const SolverInput& input);

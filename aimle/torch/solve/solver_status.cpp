@@ -41,7 +41,9 @@ class BadRow {
         instance_(input.scores.sizes().slice(index_.size())),
         scores_(row_of(input.scores.detach(), index_).to(at::kDouble)) {
     if (input.mask) mask_ = row_of(input.mask->expand(input.scores.sizes()), index_);
-    if (input.row_k) k_ = row_of(input.row_k->expand(input.batch()), index_).item<int64_t>();
+    if (input.row_data && input.data_dims == 0) {
+      k_ = row_of(input.row_data->expand(input.batch()), index_).item<int64_t>();
+    }
   }
 
   std::string describe(Status status) const {

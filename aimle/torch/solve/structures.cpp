@@ -1,5 +1,6 @@
 // structures: every structure of a solver, uint8 [N, *instance] of 0 and 1; see exact/enumerate.h.
-// `solver` is its text, `instance` the sizes of one instance.
+// `solver` is its text, `instance` the sizes of one instance, `data` what it brings beside its
+// scores, where its solver takes data.
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
@@ -11,17 +12,31 @@
 namespace aimle::ops {
 namespace {
 
-Solver solver_for(std::string_view text, at::IntArrayRef instance) {
+using MaybeTensor = std::optional<at::Tensor>;
+
+Solver solver_for(std::string_view text, at::IntArrayRef instance, const MaybeTensor& data) {
   const auto unsized = parse_solver_text(text);
   const SolverKind& kind = unsized->kind();
   TORCH_CHECK_VALUE(static_cast<int64_t>(instance.size()) == kind.instance_dims,
                     "[aimle::structures] expected ", kind.instance_dims,
                     " sizes of an instance of \"", kind.name, "\" but got ", instance);
-  return with_value_errors([&] { return unsized->fit({instance.begin(), instance.end()}); });
+  Brought brought;
+  at::Tensor numbers;
+  if (data) {
+    TORCH_CHECK_TYPE(kind.takes_data, "[aimle::structures] ", kind.name, " takes no data");
+    TORCH_CHECK_VALUE(data->dim() == 1 && data->scalar_type() == at::kLong,
+                      "[aimle::structures] expected data of int64 [length] but got shape ",
+                      data->sizes());
+    numbers = data->cpu().contiguous();
+    brought = {.data_length = numbers.numel(), .data = numbers.const_data_ptr<int64_t>()};
+  }
+  return with_value_errors([&] {
+    return unsized->fit({instance.begin(), instance.end()}, brought);
+  });
 }
 
-double structure_count(std::string_view solver, at::IntArrayRef instance) {
-  return solver_for(solver, instance).structure_count();
+double structure_count(std::string_view solver, at::IntArrayRef instance, const MaybeTensor& data) {
+  return solver_for(solver, instance, data).structure_count();
 }
 
 struct Listed {
@@ -29,8 +44,8 @@ struct Listed {
   std::vector<uint8_t> z;
 };
 
-Listed list(std::string_view text, at::IntArrayRef instance) {
-  const Solver native = solver_for(text, instance);
+Listed list(std::string_view text, at::IntArrayRef instance, const MaybeTensor& data) {
+  const Solver native = solver_for(text, instance, data);
   Listed listed{.z = with_value_errors([&] { return native.structures(); })};
   // A tree of one vertex is one structure without entries.
   const int64_t size = native.size();
@@ -39,23 +54,26 @@ Listed list(std::string_view text, at::IntArrayRef instance) {
   return listed;
 }
 
-at::Tensor structures(std::string_view solver, at::IntArrayRef instance,
+at::Tensor structures(std::string_view solver, at::IntArrayRef instance, const MaybeTensor& data,
                       std::optional<at::Device> device) {
-  const Listed listed = list(solver, instance);
+  const Listed listed = list(solver, instance, data);
   at::Tensor z = at::empty(listed.sizes, at::kByte);
   std::copy(listed.z.begin(), listed.z.end(), z.mutable_data_ptr<uint8_t>());
   return device ? z.to(*device) : z;
 }
 
 at::Tensor structures_meta(std::string_view solver, at::IntArrayRef instance,
-                           std::optional<at::Device>) {
-  return at::empty(list(solver, instance).sizes, at::TensorOptions(at::kMeta).dtype(at::kByte));
+                           const MaybeTensor& data, std::optional<at::Device>) {
+  return at::empty(list(solver, instance, data).sizes,
+                   at::TensorOptions(at::kMeta).dtype(at::kByte));
 }
 
 TORCH_LIBRARY_FRAGMENT(aimle, library) {
-  library.def("structure_count(str solver, int[] instance) -> float", structure_count);
-  library.def("structures(str solver, int[] instance, *, Device? device=None) -> Tensor",
-              {at::Tag::pt2_compliant_tag});
+  library.def("structure_count(str solver, int[] instance, Tensor? data=None) -> float",
+              structure_count);
+  library.def(
+      "structures(str solver, int[] instance, Tensor? data=None, *, Device? device=None) -> Tensor",
+      {at::Tag::pt2_compliant_tag});
 }
 
 TORCH_LIBRARY_IMPL(aimle, CompositeExplicitAutograd, library) {

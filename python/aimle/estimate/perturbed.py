@@ -89,15 +89,16 @@ class DPO(SettingsModule):
         *,
         mask: Tensor | None = None,
         k: Tensor | int | None = None,
+        data: Tensor | None = None,
         key: Tensor | None = None,
     ) -> Tensor:
-        """theta [*batch, *instance], mask broadcastable to it, k as for TopK, key int64 [2]."""
+        """theta [*batch, *instance], mask, k, data and key as for the layers."""
         check_theta("DPO", theta)
         if mask is not None:
             check_mask("DPO", mask, theta)
         dims = getattr(self.solver, "instance_dims", theta.dim() - 1)
         if not (self.training or self.noise_in_eval):
-            return _solve(self.solver, self.sense, theta.detach(), mask, k, dims)
+            return _solve(self.solver, self.sense, theta.detach(), mask, k, data, dims)
         if key is None:
             key = draw_key(theta, generator=self.generator)
         check_tensor("DPO", "key", key)
@@ -105,7 +106,17 @@ class DPO(SettingsModule):
         tau = signed(self.temperature, self.sense)
         folded, mask = _undirected(self.solver, theta, mask)
         eps, z = perturbed_solutions(
-            self.solver, self.sense, self.noise, tau, self.nb_samples, folded, mask, k, key, dims
+            self.solver,
+            self.sense,
+            self.noise,
+            tau,
+            self.nb_samples,
+            folded,
+            mask,
+            k,
+            data,
+            key,
+            dims,
         )
         reduced = self.variance_reduction == "leave_one_out"
         mean = _ops.dpo.default(folded, eps, z, mask, self.noise.name, tau, dims, reduced)
@@ -133,6 +144,7 @@ def perturbed_fenchel_young_loss(
     sense: Sense | None = None,
     mask: Tensor | None = None,
     k: Tensor | int | None = None,
+    data: Tensor | None = None,
     key: Tensor | None = None,
 ) -> Tensor:
     """E max_z <theta + tau eps, z> - <theta, target>, one value per example: [*batch].
@@ -164,7 +176,9 @@ def perturbed_fenchel_young_loss(
     key = draw_key(theta) if key is None else key.to(theta.device)
     tau = signed(temperature, sense)
     folded, mask = _undirected(solver, theta, mask)
-    eps, z = perturbed_solutions(solver, sense, noise, tau, nb_samples, folded, mask, k, key, dims)
+    eps, z = perturbed_solutions(
+        solver, sense, noise, tau, nb_samples, folded, mask, k, data, key, dims
+    )
     if isinstance(solver, Solver) and folded.shape != theta.shape:
         # A target has the same in both directions.
         target = _ops.undirected.default(target.to(theta.dtype), solver.text) / 2
@@ -178,12 +192,22 @@ def signed(temperature: float, sense: Sense) -> float:
 
 
 def perturbed_solutions(
-    solver, sense: Sense, noise, tau: float, nb_samples: int, theta: Tensor, mask, k, key, dims: int
+    solver,
+    sense: Sense,
+    noise,
+    tau: float,
+    nb_samples: int,
+    theta: Tensor,
+    mask,
+    k,
+    data,
+    key,
+    dims: int,
 ) -> tuple[Tensor, Tensor]:
     """eps and the solutions of theta + tau eps: both [S, *batch, *instance]."""
     eps = sample_noise(noise, theta.shape, key, instance_dims=dims, nb_samples=nb_samples)
     eps = eps.movedim(theta.dim() - dims, 0).to(theta.dtype)
-    return eps, _solve(solver, sense, theta.detach() + tau * eps, mask, k, dims)
+    return eps, _solve(solver, sense, theta.detach() + tau * eps, mask, k, data, dims)
 
 
 def _undirected(solver: AnySolver, theta: Tensor, mask: Tensor | None) -> list[Any]:
@@ -193,12 +217,12 @@ def _undirected(solver: AnySolver, theta: Tensor, mask: Tensor | None) -> list[A
     return [None if x is None else _ops.undirected.default(x, solver.text) for x in (theta, mask)]
 
 
-def _solve(solver, sense: Sense, x: Tensor, mask, k, dims: int) -> Tensor:
+def _solve(solver, sense: Sense, x: Tensor, mask, k, data, dims: int) -> Tensor:
     """Solutions of x [..., *instance], costs where sense is "min"."""
     opposite = getattr(solver, "sense", sense) != sense
     scores = -x if opposite else x
     if isinstance(solver, Solver):
-        return solver.solve_rows(scores, mask, k)[0]
+        return solver.solve_rows(scores, mask, k, data=data)[0]
     if mask is not None:
         scores = scores.masked_fill(~mask, torch.inf if sense == "min" else -torch.inf)
     instance = x.shape[x.dim() - dims :]

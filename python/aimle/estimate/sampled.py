@@ -54,6 +54,7 @@ class SampledEstimator(SamplingModule):
         *,
         mask: Tensor | None = None,
         k: Tensor | int | None = None,
+        data: Tensor | None = None,
         key: Tensor | None = None,
     ) -> Tensor:
         """Samples for theta [*batch, n], of the shape that ``output`` says.
@@ -62,11 +63,12 @@ class SampledEstimator(SamplingModule):
             mask: bool, broadcastable to theta; entries that are False are never chosen and get no
                 gradient.
             k: with TopK, an int or int64 broadcastable to *batch, in place of the solver's k.
+            data: with solvers that take it, int64 [length] or broadcastable to [*batch, length].
             key: int64 [2]; drawn from PyTorch's generator if not given.
         """
         owner = type(self).__name__
         check_theta(owner, theta)
-        solver = self.solver.text_for(owner, k)
+        solver, row_data = self.solver.row_arguments(owner, theta, k, data)
         if mask is not None:
             check_mask(owner, mask, theta)
         if not self.noisy:
@@ -78,7 +80,7 @@ class SampledEstimator(SamplingModule):
         return self._op(
             theta,
             mask,
-            k if isinstance(k, Tensor) else None,
+            row_data,
             key,
             solver,
             self.nb_samples,

@@ -73,15 +73,17 @@ class SFE(SampledEstimator):
         *,
         mask: Tensor | None = None,
         k: Tensor | int | None = None,
+        data: Tensor | None = None,
     ) -> Tensor:
-        """losses, one per sample, with the gradient of theta; mask and k as for z."""
+        """losses, one per sample, with the gradient of theta; mask, k and data as for z."""
+        solver, row_data = self.solver.row_arguments(type(self).__name__, theta, k, data)
         return _ops.sfe_surrogate.default(
             theta,
             z,
             losses,
             mask,
-            k if isinstance(k, Tensor) else None,
-            self.solver.text_for(type(self).__name__, k),
+            row_data,
+            solver,
             self.baseline == "leave_one_out",
         )
 

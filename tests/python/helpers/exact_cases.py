@@ -43,6 +43,15 @@ def directed(z: Tensor, n: int) -> Tensor:
     return z[:, [position[min(arc), max(arc)] for arc in oracles.arcs(n)]]
 
 
+WEIGHTS = [3, 1, 4, 1, 5, 2, 6]
+
+
+def sets(weights: list[int], capacity: int) -> Tensor:
+    """Those sets of items that fit."""
+    every = torch.tensor(list(itertools.product([0, 1], repeat=len(weights))), dtype=torch.float64)
+    return every[every @ torch.tensor(weights, dtype=torch.float64) <= capacity]
+
+
 class Structure(NamedTuple):
     """A solver, the number of entries of a row, and all its structures."""
 
@@ -54,6 +63,7 @@ class Structure(NamedTuple):
 STRUCTURES = {
     "categorical": Structure(aimle.Argmax(), 6, lambda: torch.eye(6, dtype=torch.float64)),
     "k_subset": Structure(aimle.TopK(3), 7, lambda: subsets(7, 3)),
+    "knapsack": Structure(aimle.Knapsack(WEIGHTS, 9), 7, lambda: sets(WEIGHTS, 9)),
     "tree": Structure(aimle.SpanningTree(5), 10, lambda: trees(5)),
     "directed_tree": Structure(aimle.SpanningTree(4), 12, lambda: directed(trees(4), 4)),
 }

@@ -7,5 +7,7 @@ SOLVERS = {
     "topk": (aimle.TopK(5), (20,)),
     "long topk": (aimle.TopK(50), (2000,)),
     "tree": (aimle.SpanningTree(6), (15,)),
+    "knapsack": (aimle.Knapsack([3, 1, 4, 1, 5, 9, 2, 6, 5, 3], 17), (10,)),
+    "large knapsack": (aimle.Knapsack(range(100, 300), 9000), (200,)),
     "grid": (aimle.GridPath(), (5, 6)),
 }

@@ -39,6 +39,7 @@ PROBLEMS = {
     "topk": Problem(aimle.TopK(3), (8,)),
     "tree": Problem(aimle.SpanningTree(5), (10,)),
     "directed tree": Problem(aimle.SpanningTree(4), (12,)),
+    "knapsack": Problem(aimle.Knapsack([3, 1, 4, 1, 5, 2, 6], 9), (7,)),
     "grid": Problem(aimle.GridPath(), (4, 5)),
     "grid of 4 neighbours": Problem(aimle.GridPath(4), (3, 4)),
 }

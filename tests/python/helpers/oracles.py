@@ -2,6 +2,7 @@
 
 import networkx as nx
 import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
@@ -87,3 +88,15 @@ def grid_path(
 
 def path_cost(costs: np.ndarray, z: np.ndarray) -> float:
     return float((costs.astype(np.float64) * z).sum())
+
+
+def knapsack(values: np.ndarray, weights: list[int], capacity: int) -> np.ndarray:
+    """By SciPy's solver of mixed integer programmes."""
+    found = milp(
+        -np.asarray(values, dtype=np.float64),
+        constraints=LinearConstraint(np.array([weights]), ub=capacity),
+        integrality=np.ones(len(weights)),
+        bounds=Bounds(0, 1),
+        options={"mip_rel_gap": 0.0},
+    )
+    return found.x.round()

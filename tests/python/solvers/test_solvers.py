@@ -38,6 +38,11 @@ CASES = {
     "directed_tree": Case(
         aimle.SpanningTree(6), (30,), lambda x: oracles.directed_spanning_tree(x, 6)
     ),
+    "knapsack": Case(
+        aimle.Knapsack([3, 1, 4, 1, 5, 9, 2, 6, 5], 14),
+        (9,),
+        lambda x: oracles.knapsack(x, [3, 1, 4, 1, 5, 9, 2, 6, 5], 14),
+    ),
     "grid8": Case(aimle.GridPath(), (5, 7), oracles.grid_path),
     "grid4": Case(
         aimle.GridPath(4, source=(-1, 0), target=(0, -2)),

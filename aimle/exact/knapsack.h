@@ -1,0 +1,42 @@
+// The distribution over the sets of items that fit into a knapsack, named by the settings of
+// Knapsack.
+//
+//   p(z) = exp<x, z> / Z,   z in {0,1}^n with <w, z> <= capacity.
+//
+// With B_j(c) the sum of exp<x, z> over the sets of the items j, j+1, ... that weigh at most c,
+//
+//   B_n(c) = 1,   B_j(c) = B_{j+1}(c) + exp(x_j) B_{j+1}(c - w_j),   Z = B_0(capacity),
+//
+// an item is taken, c being left, with probability q_j(c) = exp(x_j) B_{j+1}(c - w_j) / B_j(c). The
+// rest is a walk through the items: P_j(c), the probability that c is left before item j, gives
+//
+//   mu_j  = sum_c P_j(c) q_j(c)
+//   Cov v : the same sums, with <z, v> over the items before j (carried along) and after it (its mean
+//           given c, a second table)
+//   samples: the walk itself.
+//
+// B is calculated with as it is, or by its logarithms where scores are large (log_domain.h); nothing
+// is subtracted. O(n C) time and memory, C as in map/knapsack.h; at most kMaxKnapsackCells cells, else
+// the row is kTooLarge. A score of +inf is kNaN, one of -inf is in no set.
+#pragma once
+
+#include "aimle/exact/distribution.h"
+#include "aimle/map/knapsack.h"
+
+namespace aimle {
+
+inline constexpr int64_t kMaxKnapsackCells = int64_t{1} << 26;
+
+inline double evaluate_work_ns(const Knapsack& solver) {
+  return 100.0 + 1000.0 * static_cast<double>(solver.n);
+}
+inline double sample_work_ns(const Knapsack& solver) {
+  return 20.0 + 20.0 * static_cast<double>(solver.n);
+}
+
+void evaluate_rows(const Knapsack& solver, const DistributionRows<float>& rows);
+void evaluate_rows(const Knapsack& solver, const DistributionRows<double>& rows);
+void sample_rows(const Knapsack& solver, const SampleRows<float>& rows);
+void sample_rows(const Knapsack& solver, const SampleRows<double>& rows);
+
+}  // namespace aimle

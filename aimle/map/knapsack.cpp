@@ -1,0 +1,133 @@
+#include "aimle/map/knapsack.h"
+
+#include <cmath>
+#include <limits>
+
+#include "aimle/base/check.h"
+#include "aimle/map/declaration.h"
+#include "aimle/map/knapsack_items.h"
+
+namespace aimle {
+namespace {
+
+/// f(j, c) and whether item j is taken, for c in [begin, end), from f(j-1, c); begin >= weight.
+template <class T>
+void add_item(const T* __restrict before, T* __restrict after, uint8_t* __restrict taken,
+              int64_t begin, int64_t end, int64_t weight, T x) {
+  const T* __restrict lighter = before - weight;
+  for (int64_t c = begin; c < end; ++c) {
+    const T with = lighter[c] + x;
+    const bool better = with > before[c];
+    after[c] = better ? with : before[c];
+    taken[c] = better;
+  }
+}
+
+template <class T>
+class KnapsackSolver {
+ public:
+  explicit KnapsackSolver(const Knapsack& solver) : solver_(solver) {}
+
+  Status solve(const T* x, const bool* mask, const int64_t* data, T* z) {
+    bool has_nan = false;
+    const Status status = items_.read(
+        solver_, data, [&](int64_t j) { return (mask == nullptr || mask[j]) && x[j] > T(0); });
+    for (int64_t j = 0; j < solver_.n; ++j)
+      has_nan |= std::isnan(x[j]) && (mask == nullptr || mask[j]);
+    if (has_nan) return Status::kNaN;
+    if (status != Status::kOk) return status;
+    std::fill_n(z, solver_.n, T(0));
+    fill_table(x);
+    walk_back(z);
+    return Status::kOk;
+  }
+
+ private:
+  /// What is read of line j later: c no less than what the items after j leave at least.
+  void fill_table(const T* x) {
+    const int64_t count = items_.count(), line = items_.capacity + 1;
+    taken_.resize(static_cast<size_t>(items_.cells()));
+    before_.assign(static_cast<size_t>(line), T(0));
+    after_.resize(static_cast<size_t>(line));
+    int64_t later = 0;  // what the items after j weigh
+    for (const int64_t w : items_.weight) later += w;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t weight = items_.weight[static_cast<size_t>(i)];
+      later -= weight;
+      const int64_t least = std::max<int64_t>(0, items_.capacity - later);
+      const int64_t begin = std::max(least, weight);
+      uint8_t* taken = taken_.data() + i * line;
+      if (begin > least) {
+        const int64_t end = std::min(begin, line);
+        std::copy(before_.begin() + least, before_.begin() + end, after_.begin() + least);
+        std::fill(taken + least, taken + end, uint8_t{0});
+      }
+      add_item(before_.data(), after_.data(), taken, begin, line, weight,
+               x[items_.index[static_cast<size_t>(i)]]);
+      std::swap(before_, after_);
+    }
+  }
+
+  void walk_back(T* z) const {
+    const int64_t line = items_.capacity + 1;
+    int64_t left = items_.capacity;
+    for (int64_t i = items_.count(); i-- > 0;) {
+      if (taken_[static_cast<size_t>(i * line + left)] == 0) continue;
+      z[items_.index[static_cast<size_t>(i)]] = T(1);
+      left -= items_.weight[static_cast<size_t>(i)];
+    }
+  }
+
+  const Knapsack& solver_;
+  detail::KnapsackItems items_;
+  std::vector<T> before_, after_;
+  std::vector<uint8_t> taken_;
+};
+
+template <class T>
+void solve_each(const Knapsack& solver, const Rows<T>& rows) {
+  KnapsackSolver<T> row(solver);
+  for (int64_t i = 0; i < rows.count; ++i) {
+    T* z = rows.z + i * solver.n;
+    rows.status[i] = row.solve(rows.scores + i * solver.n,
+                               rows.mask ? rows.mask + i * solver.n : nullptr, rows.data_of(i), z);
+    if (rows.status[i] != Status::kOk) {
+      std::fill_n(z, solver.n, std::numeric_limits<T>::quiet_NaN());
+    }
+  }
+}
+
+}  // namespace
+
+void Knapsack::validate() const {
+  AIMLE_CHECK(n >= 0, "[aimle::knapsack] expected n >= 0 but got n=", n);
+  AIMLE_CHECK(0 <= max_capacity && max_capacity < kMaxCells,
+              "[aimle::knapsack] expected 0 <= max_capacity < ", kMaxCells, " but got ",
+              max_capacity);
+  AIMLE_CHECK(n <= kMaxCells / (max_capacity + 1),
+              "[aimle::knapsack] expected n (max_capacity + 1)"
+              " <= ",
+              kMaxCells, " but got n=", n, ", max_capacity=", max_capacity);
+  AIMLE_CHECK(data_length < 0 || data_length == n + 1,
+              "[aimle::knapsack] expected as data the weights of the ", n,
+              " items and the capacity, ", n + 1, " numbers, but got ", data_length);
+}
+
+void Knapsack::declare(Declaration<Knapsack>& solver) {
+  solver.summary = "the best items that fit into a capacity";
+  solver.setting("max_capacity", &Knapsack::max_capacity, {.min = 0, .max = kMaxCells - 1},
+                 "the largest capacity, over the common divisor of the weights");
+  solver.ties = "the lower index wins, and what adds nothing is left out";
+}
+
+void Knapsack::take_data(int64_t length, const int64_t* data) {
+  data_length = length;
+  if (data != nullptr) known_data.assign(data, data + length);
+}
+
+void Knapsack::fit(Shape instance) { n = instance[0]; }
+
+void solve_rows(const Knapsack& solver, const Rows<float>& rows) { solve_each(solver, rows); }
+void solve_rows(const Knapsack& solver, const Rows<double>& rows) { solve_each(solver, rows); }
+
+}  // namespace aimle
