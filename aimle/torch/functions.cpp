@@ -85,14 +85,15 @@ at::Tensor exact_sample(const SolverSpec& solver, const at::Tensor& scores, cons
 }
 
 double structure_count(const SolverSpec& solver, at::IntArrayRef instance,
-                       const std::optional<at::Tensor>& data) {
+                       const std::optional<std::vector<int64_t>>& data) {
   torch::jit::Stack stack{solver.text(), instance.vec(), data};
   c10::Dispatcher::singleton().findSchemaOrThrow("aimle::structure_count", "").callBoxed(stack);
   return stack[0].toDouble();
 }
 
 at::Tensor structures(const SolverSpec& solver, at::IntArrayRef instance,
-                      std::optional<at::Device> device, const std::optional<at::Tensor>& data) {
+                      std::optional<at::Device> device,
+                      const std::optional<std::vector<int64_t>>& data) {
   return call("structures", {solver.text(), instance.vec(), data, device});
 }
 

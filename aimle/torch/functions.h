@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "aimle/torch/layer.h"
 
@@ -58,10 +59,10 @@ at::Tensor exact_sample(const SolverSpec& solver, const at::Tensor& scores, cons
 /// How many structures there are for instances of these sizes; infinity where it is not known.
 /// data [length]: of solvers that take data.
 double structure_count(const SolverSpec& solver, at::IntArrayRef instance,
-                       const std::optional<at::Tensor>& data = std::nullopt);
+                       const std::optional<std::vector<int64_t>>& data = std::nullopt);
 /// Every structure, of any solver, for instances of these sizes: uint8 [N, *instance].
 at::Tensor structures(const SolverSpec& solver, at::IntArrayRef instance,
                       std::optional<at::Device> device = std::nullopt,
-                      const std::optional<at::Tensor>& data = std::nullopt);
+                      const std::optional<std::vector<int64_t>>& data = std::nullopt);
 
 }  // namespace aimle

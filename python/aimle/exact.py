@@ -147,7 +147,8 @@ def structures(
         raise TypeError("[aimle.exact.structures] expected k to be an int, for TopK only")
     text, row_data = solver.row_arguments("exact.structures", scores, k, data)
     instance = scores.shape[scores.dim() - solver.instance_dims :]
-    return _ops.structures.default(text, instance, row_data, device=scores.device)
+    numbers = None if row_data is None else row_data.tolist()
+    return _ops.structures.default(text, instance, numbers, device=scores.device)
 
 
 def probabilities(

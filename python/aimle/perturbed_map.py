@@ -339,7 +339,7 @@ class PerturbedMap(SamplingModule):
         return self.theta_noise_temperature, self.target_noise_temperature
 
     def _settings(self, noisy: bool) -> str:
-        """The settings of the layer ops but solver and temperatures (aimle/torch/layer/layer_settings.h)."""
+        """The settings of the layer ops but solver and temperatures (layer_settings.h)."""
         noise = self.noise.name if noisy and self.noise is not None else "none"
         stddev = 0.0 if self.noise is None else self.noise.stddev
         return (

@@ -104,7 +104,8 @@ TEST(Registry, TheTextIsCanonical) {
 
 TEST(Registry, BadTextsAreNamed) {
   EXPECT_EQ(refusal("tokp"),
-            "[aimle::solver] expected one of argmax, topk, spanning_tree, grid_path, first but got "
+            "[aimle::solver] expected one of argmax, topk, spanning_tree, grid_path, knapsack, "
+            "first but got "
             "'tokp'; did you mean 'topk'?");
   EXPECT_EQ(refusal("topk"),
             "[aimle::topk] needs k (how many entries are chosen), for example topk:k=1");

@@ -12,30 +12,26 @@
 namespace aimle::ops {
 namespace {
 
-using MaybeTensor = std::optional<at::Tensor>;
+using MaybeNumbers = at::OptionalIntArrayRef;
 
-Solver solver_for(std::string_view text, at::IntArrayRef instance, const MaybeTensor& data) {
+Solver solver_for(std::string_view text, at::IntArrayRef instance, const MaybeNumbers& data) {
   const auto unsized = parse_solver_text(text);
   const SolverKind& kind = unsized->kind();
   TORCH_CHECK_VALUE(static_cast<int64_t>(instance.size()) == kind.instance_dims,
                     "[aimle::structures] expected ", kind.instance_dims,
                     " sizes of an instance of \"", kind.name, "\" but got ", instance);
   Brought brought;
-  at::Tensor numbers;
   if (data) {
     TORCH_CHECK_TYPE(kind.takes_data, "[aimle::structures] ", kind.name, " takes no data");
-    TORCH_CHECK_VALUE(data->dim() == 1 && data->scalar_type() == at::kLong,
-                      "[aimle::structures] expected data of int64 [length] but got shape ",
-                      data->sizes());
-    numbers = data->cpu().contiguous();
-    brought = {.data_length = numbers.numel(), .data = numbers.const_data_ptr<int64_t>()};
+    brought = {.data_length = static_cast<int64_t>(data->size()), .data = data->data()};
   }
   return with_value_errors([&] {
     return unsized->fit({instance.begin(), instance.end()}, brought);
   });
 }
 
-double structure_count(std::string_view solver, at::IntArrayRef instance, const MaybeTensor& data) {
+double structure_count(std::string_view solver, at::IntArrayRef instance,
+                       const MaybeNumbers& data) {
   return solver_for(solver, instance, data).structure_count();
 }
 
@@ -44,7 +40,7 @@ struct Listed {
   std::vector<uint8_t> z;
 };
 
-Listed list(std::string_view text, at::IntArrayRef instance, const MaybeTensor& data) {
+Listed list(std::string_view text, at::IntArrayRef instance, const MaybeNumbers& data) {
   const Solver native = solver_for(text, instance, data);
   Listed listed{.z = with_value_errors([&] { return native.structures(); })};
   // A tree of one vertex is one structure without entries.
@@ -54,7 +50,7 @@ Listed list(std::string_view text, at::IntArrayRef instance, const MaybeTensor& 
   return listed;
 }
 
-at::Tensor structures(std::string_view solver, at::IntArrayRef instance, const MaybeTensor& data,
+at::Tensor structures(std::string_view solver, at::IntArrayRef instance, const MaybeNumbers& data,
                       std::optional<at::Device> device) {
   const Listed listed = list(solver, instance, data);
   at::Tensor z = at::empty(listed.sizes, at::kByte);
@@ -63,16 +59,16 @@ at::Tensor structures(std::string_view solver, at::IntArrayRef instance, const M
 }
 
 at::Tensor structures_meta(std::string_view solver, at::IntArrayRef instance,
-                           const MaybeTensor& data, std::optional<at::Device>) {
+                           const MaybeNumbers& data, std::optional<at::Device>) {
   return at::empty(list(solver, instance, data).sizes,
                    at::TensorOptions(at::kMeta).dtype(at::kByte));
 }
 
 TORCH_LIBRARY_FRAGMENT(aimle, library) {
-  library.def("structure_count(str solver, int[] instance, Tensor? data=None) -> float",
+  library.def("structure_count(str solver, int[] instance, int[]? data=None) -> float",
               structure_count);
   library.def(
-      "structures(str solver, int[] instance, Tensor? data=None, *, Device? device=None) -> Tensor",
+      "structures(str solver, int[] instance, int[]? data=None, *, Device? device=None) -> Tensor",
       {at::Tag::pt2_compliant_tag});
 }
 

@@ -66,7 +66,8 @@ def test_the_gradient_of_a_square_by_list_and_in_closed_form(structure: Structur
     leaf = x.clone().requires_grad_()
     (closed,) = torch.autograd.grad(exact.expected_square(solver, leaf, b).sum(), leaf)
     torch.testing.assert_close(listed, closed)
-    torch.testing.assert_close(closed, -2 * exact.covariance(solver, x, b))
+    if solver.fixed_size:
+        torch.testing.assert_close(closed, -2 * exact.covariance(solver, x, b))
 
 
 @pytest.mark.parametrize("neighbourhood", [4, 8])

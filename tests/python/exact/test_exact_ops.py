@@ -88,7 +88,8 @@ def test_opcheck(structure: Structure, with_gradient: bool):
     settings = (solver.text,)
     x = seeded(3, n).requires_grad_(with_gradient)
     key = torch.tensor([1, 2])
-    opcheck(ops.structures.default, (*settings, [n]))
+    data = None if solver.data is None else solver.data.tolist()
+    opcheck(ops.structures.default, (*settings, [n], data))
     # The covariance's own gradient in the scores is refused, so only v takes one.
     for op, arguments in (
         (ops.log_partition.default, (x,)),
@@ -96,7 +97,8 @@ def test_opcheck(structure: Structure, with_gradient: bool):
         (ops.covariance.default, (x.detach(), seeded(3, n).requires_grad_(with_gradient))),
         (ops.exact_sample.default, (x, key, 4)),
     ):
-        opcheck(op, (*arguments, *settings), {"mask": torch.ones(n) > 0})
+        mask = torch.ones(n) > 0
+        opcheck(op, (*arguments, *settings), {"mask": mask, "row_data": solver.data})
 
 
 @each_structure

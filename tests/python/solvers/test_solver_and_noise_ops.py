@@ -45,7 +45,7 @@ CALLS: dict[str, tuple[object, Callable[[torch.device], Arguments]]] = {
             (torch.randn(2, 5, device=d), "topk:k=2"),
             {
                 "mask": torch.ones(2, 5, device=d) > 0,
-                "k": torch.tensor([1, 3], device=d),
+                "row_data": torch.tensor([1, 3], device=d),
             },
         ),
     ),
