@@ -4,23 +4,23 @@
 #include <limits>
 
 #include "aimle/base/check.h"
+#include "aimle/base/isa.h"
 #include "aimle/map/declaration.h"
 #include "aimle/map/knapsack_items.h"
+#include "aimle/map/knapsack_lines.h"
 
 namespace aimle {
 namespace {
 
-/// f(j, c) and whether item j is taken, for c in [begin, end), from f(j-1, c); begin >= weight.
 template <class T>
-void add_item(const T* __restrict before, T* __restrict after, uint8_t* __restrict taken,
-              int64_t begin, int64_t end, int64_t weight, T x) {
-  const T* __restrict lighter = before - weight;
-  for (int64_t c = begin; c < end; ++c) {
-    const T with = lighter[c] + x;
-    const bool better = with > before[c];
-    after[c] = better ? with : before[c];
-    taken[c] = better;
+using AddItem = void (*)(const T*, T*, uint8_t*, int64_t, int64_t, int64_t, T);
+
+template <class T>
+AddItem<T> line_kernel() {
+  if constexpr (kBuiltWithAvx2) {
+    if (isa() >= Isa::kAvx2) return avx2::add_item;
   }
+  return detail::add_item<T>;
 }
 
 template <class T>
@@ -43,36 +43,33 @@ class KnapsackSolver {
   }
 
  private:
-  /// What is read of line j later: c no less than what the items after j leave at least.
+  /// Of line j only that c is read later which the items after j leave at least.
   void fill_table(const T* x) {
-    const int64_t count = items_.count(), line = items_.capacity + 1;
-    taken_.resize(static_cast<size_t>(items_.cells()));
-    before_.assign(static_cast<size_t>(line), T(0));
-    after_.resize(static_cast<size_t>(line));
+    const int64_t count = items_.count(), line = items_.capacity + 1, pad = (line + 7) / 8 * 8;
+    line_bytes_ = pad / 8;
+    taken_.resize(static_cast<size_t>(count * line_bytes_));
+    for (std::vector<T>* values : {&before_, &after_}) {
+      values->assign(static_cast<size_t>(2 * pad), T(0));
+      std::fill_n(values->begin(), pad, -std::numeric_limits<T>::infinity());
+    }
+    T *before = before_.data() + pad, *after = after_.data() + pad;
     int64_t later = 0;  // what the items after j weigh
     for (const int64_t w : items_.weight) later += w;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t weight = items_.weight[static_cast<size_t>(i)];
       later -= weight;
       const int64_t least = std::max<int64_t>(0, items_.capacity - later);
-      const int64_t begin = std::max(least, weight);
-      uint8_t* taken = taken_.data() + i * line;
-      if (begin > least) {
-        const int64_t end = std::min(begin, line);
-        std::copy(before_.begin() + least, before_.begin() + end, after_.begin() + least);
-        std::fill(taken + least, taken + end, uint8_t{0});
-      }
-      add_item(before_.data(), after_.data(), taken, begin, line, weight,
-               x[items_.index[static_cast<size_t>(i)]]);
-      std::swap(before_, after_);
+      add_item_(before, after, taken_.data() + i * line_bytes_, least / 8 * 8, line, weight,
+                x[items_.index[static_cast<size_t>(i)]]);
+      std::swap(before, after);
     }
   }
 
   void walk_back(T* z) const {
-    const int64_t line = items_.capacity + 1;
     int64_t left = items_.capacity;
     for (int64_t i = items_.count(); i-- > 0;) {
-      if (taken_[static_cast<size_t>(i * line + left)] == 0) continue;
+      const uint8_t bits = taken_[static_cast<size_t>(i * line_bytes_ + left / 8)];
+      if ((bits >> (left % 8) & 1) == 0) continue;
       z[items_.index[static_cast<size_t>(i)]] = T(1);
       left -= items_.weight[static_cast<size_t>(i)];
     }
@@ -82,6 +79,8 @@ class KnapsackSolver {
   detail::KnapsackItems items_;
   std::vector<T> before_, after_;
   std::vector<uint8_t> taken_;
+  int64_t line_bytes_ = 0;
+  AddItem<T> add_item_ = line_kernel<T>();
 };
 
 template <class T>

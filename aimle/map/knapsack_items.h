@@ -16,8 +16,6 @@ struct KnapsackItems {
   int64_t capacity = 0;         // over it too, and no more than all of them weigh
 
   int64_t count() const { return static_cast<int64_t>(index.size()); }
-  /// Cells of a table with a line for every item.
-  int64_t cells() const { return count() * (capacity + 1); }
 
   /// kBadData or kTooLarge where there is no answer. `wanted(j)`: whether entry j may be taken, its
   /// weight aside.
