@@ -20,6 +20,9 @@
 //                               different method that shares no code with the solver
 // and, only if the solver reads Rows::k:
 //   int64_t draw_k(const S&, Rng&)   a k for one row, now and then an impossible one
+// and, only if a mask does more than to remove structures:
+//   std::vector<Structure> enumerate_row(const S&, const bool* mask)
+//                               those of a row with this mask, or without one
 //
 // NaN in an entry that may be chosen outranks every other refusal but kBadK.
 //
@@ -306,7 +309,9 @@ void expect_optimal(const S& solver, const Batch<T>& batch, const Solved<T>& sol
     bool feasible = false;
     double best = 0;
     double reached = 0;
-    if (!structures.contains(row.k)) {
+    if constexpr (requires { Instances<S>::enumerate_row(solver, row.mask); }) {
+      structures[row.k] = Instances<S>::enumerate_row(solver, row.mask);
+    } else if (!structures.contains(row.k)) {
       structures[row.k] = Instances<S>::enumerate(solver, row.k);
     }
     for (const Structure& z : structures[row.k]) {
