@@ -41,6 +41,7 @@ PROBLEMS = {
     "directed tree": Problem(aimle.SpanningTree(4), (12,)),
     "grid": Problem(aimle.GridPath(), (4, 5)),
     "grid of 4 neighbours": Problem(aimle.GridPath(4), (3, 4)),
+    "chain": Problem(aimle.Chain(), (3, 3, 3)),
 }
 
 NOISES = {

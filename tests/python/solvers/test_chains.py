@@ -146,3 +146,27 @@ def test_thousands_of_small_chains_are_those_of_networkx_and_of_the_list():
         for row in range(20):
             expected = torch.from_numpy(oracles.chain(scores[row].numpy()))
             assert torch.equal(z[row], expected)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["aimle", "imle", "ste", "dbb", "identity", "dpo", "aimle_covariance", "sfe", "sst", "exact"],
+)
+def test_no_estimator_looks_beyond_the_end(name: str):
+    layer = aimle.estimator(name, aimle.Chain())
+    lengths = torch.tensor([1, 2, 5, 3])
+    mask, key = aimle.chain_mask(lengths, TIMES), torch.tensor([3, 4])
+    scores = randn(4, TIMES - 1, LABELS, LABELS).requires_grad_()
+    z = layer(scores, mask=mask, key=key)
+    weights = randn(LABELS, LABELS, seed=1)
+    losses = (z * weights).flatten(-3).sum(-1)
+    if hasattr(layer, "surrogate"):
+        losses = layer.surrogate(scores, z, losses, **({"mask": mask} if name == "sfe" else {}))
+    losses.sum().backward()
+    beyond = ~mask.expand_as(scores)
+    assert not scores.grad[beyond].any()
+    assert scores.grad.isfinite().all()
+    each = z.unsqueeze(1) if z.dim() == scores.dim() else z
+    steps = each.detach().sum((-1, -2))
+    expected = mask.squeeze((-1, -2)).double().unsqueeze(1).expand_as(steps)
+    torch.testing.assert_close(steps, expected)
