@@ -369,8 +369,8 @@ class GridPath(Solver):
 class Chain(Solver):
     """The best label sequence of a chain (Viterbi): [*batch, T - 1, C, C] -> the same shape.
 
-    scores[t, i, j] is the score of label i at position t and label j at position t + 1, as in
-    torch-struct; z has one edge (i, j) for every step, and consecutive edges agree.
+    scores[t, i, j] is the score of label i at position t and label j at position t + 1 (those of
+    torch-struct transposed); z has one edge (i, j) for every step, and consecutive edges agree.
 
         scores = aimle.chain_scores(emissions, transitions)     # [B, T, C] and [C, C]
         labels = aimle.chain_labels(aimle.Chain()(scores))      # [B, T]
