@@ -200,7 +200,101 @@ def grid_rows() -> list[Row]:
     return _grid_rows(70, 12) + _grid_rows(20, 30)
 
 
-ROOMS = {"noise": noise_rows, "topk": topk_rows, "trees": tree_rows, "grids": grid_rows}
+# ---- chains --------------------------------------------------------------------------------------
+
+
+def _viterbi(scores: torch.Tensor) -> torch.Tensor:
+    """The best sequences step by step, the batch and the labels as vectors."""
+    best, before = scores.new_zeros(scores.shape[0], scores.shape[2]), []
+    for t in range(scores.shape[1]):
+        best, from_ = (best.unsqueeze(2) + scores[:, t]).max(1)
+        before.append(from_)
+    z, rows, label = torch.zeros_like(scores), torch.arange(len(scores)), best.argmax(1)
+    for t in reversed(range(scores.shape[1])):
+        previous = before[t][rows, label]
+        z[rows, t, previous, label] = 1.0
+        label = previous
+    return z
+
+
+def _marginals(scores: torch.Tensor) -> torch.Tensor:
+    """The gradient of the forward algorithm."""
+    scores = scores.detach().requires_grad_()
+    sums = scores.new_zeros(scores.shape[0], scores.shape[2])
+    for t in range(scores.shape[1]):
+        sums = torch.logsumexp(sums.unsqueeze(2) + scores[:, t], 1)
+    return torch.autograd.grad(sums.logsumexp(1).sum(), scores)[0]
+
+
+def _chain_step(
+    layer: Callable[[torch.Tensor], torch.Tensor], scores: torch.Tensor
+) -> torch.Tensor:
+    leaf = scores.detach().requires_grad_()
+    layer(leaf).square().sum().backward()
+    return leaf.grad
+
+
+def chain_rows() -> list[Row]:
+    count, length, labels = 128, 50, 20
+    generator = torch.Generator().manual_seed(length)
+    scores = torch.randn(count, length - 1, labels, labels, generator=generator)
+    chain, name = aimle.Chain(), f"[{count}, {length}, {labels}]"
+
+    def row(what: str, instead: str, ours: Callable, theirs: Callable, aim: float) -> Row:
+        check = lambda: torch.testing.assert_close(  # noqa: E731
+            ours(scores), theirs(scores), rtol=1e-4, atol=1e-5
+        )
+        return Row(
+            f"chains {name}, {what}",
+            instead,
+            lambda: ours(scores),
+            lambda: theirs(scores),
+            check,
+            aim,
+        )
+
+    best = lambda x: chain(x)  # noqa: E731
+    marginals = lambda x: aimle.exact.marginals(chain, x)  # noqa: E731
+    own = aimle.DBB(_viterbi, 10.0)
+    rows = [
+        row("best", "plain torch", best, _viterbi, 10),
+        row("marginals", "plain torch", marginals, _marginals, 3),
+        row(
+            "DBB step",
+            "DBB on plain torch",
+            lambda x: _chain_step(aimle.DBB(chain, 10.0), x),
+            lambda x: _chain_step(own, x),
+            2,
+        ),
+    ]
+    try:
+        import torch_struct
+    except ImportError:
+        print("no torch_struct here: its rows are left out")
+        return rows
+    theirs = lambda x: torch_struct.LinearChainCRF(x)  # noqa: E731
+    # Its edges run from the column to the row.
+    turned = lambda x: x.transpose(-1, -2)  # noqa: E731
+    return [
+        *rows,
+        row("best", "torch-struct", best, lambda x: turned(theirs(turned(x)).argmax), 10),
+        row(
+            "marginals",
+            "torch-struct",
+            marginals,
+            lambda x: turned(theirs(turned(x)).marginals),
+            10,
+        ),
+    ]
+
+
+ROOMS = {
+    "noise": noise_rows,
+    "topk": topk_rows,
+    "trees": tree_rows,
+    "grids": grid_rows,
+    "chains": chain_rows,
+}
 
 
 def main() -> None:

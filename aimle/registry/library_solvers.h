@@ -5,10 +5,12 @@
 #include <type_traits>
 
 #include "aimle/exact/categorical.h"
+#include "aimle/exact/chain_distribution.h"
 #include "aimle/exact/k_subset.h"
 #include "aimle/exact/knapsack.h"
 #include "aimle/exact/tree_distribution.h"
 #include "aimle/map/argmax.h"
+#include "aimle/map/chain.h"
 #include "aimle/map/grid_path.h"
 #include "aimle/map/knapsack.h"
 #include "aimle/map/spanning_tree.h"
@@ -25,6 +27,6 @@ struct SolverList {
   }
 };
 
-using LibrarySolvers = SolverList<Argmax, TopK, SpanningTree, GridPath, Knapsack>;
+using LibrarySolvers = SolverList<Argmax, TopK, SpanningTree, GridPath, Chain, Knapsack>;
 
 }  // namespace aimle

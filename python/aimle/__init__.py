@@ -4,9 +4,10 @@ Layers      AIMLE, IMLE, DBB, STE, Identity; AdaptiveTarget, FixedTarget
 Estimators  estimator(name, solver, ...), estimators(); Thresholds, SFE, CovarianceAIMLE, DPO,
             ExactMarginals, ReinMax; GumbelSoftmax, SoftSub, SST, L2X, anneal;
             perturbed_fenchel_young_loss
-Solvers     Argmax, TopK, SpanningTree, GridPath, Knapsack; solve, Status, symmetrise; by name, and
-            your own: solver, solver_names, load_library
-Exact       exact.log_partition, .marginals, .covariance, .sample, .structures, .expected,
+Solvers     Argmax, TopK, SpanningTree, GridPath, Chain, Knapsack; solve, Status, symmetrise; by
+            name, and your own: solver, solver_names, load_library
+Chains      chain_scores, chain_labels, chain_mask
+Exact       exact.log_partition, .marginals, .covariance, .entropy, .sample, .structures, .expected,
             .exact_gradient
 Noise       Gumbel, SumOfGamma, Normal, Logistic; sample_noise, draw_key
 Care        diagnose: which estimator suits a batch; log_stats: what a layer sees, in a log
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from aimle import _library, exact
 from aimle._library import cmake_prefix_path
+from aimle.chains import chain_labels, chain_mask, chain_scores
 from aimle.diagnosis import Diagnosis, diagnose
 from aimle.estimate import (
     DPO,
@@ -44,6 +46,7 @@ from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
 from aimle.perturbed_map import PerturbedMap
 from aimle.solvers import (
     Argmax,
+    Chain,
     GridPath,
     Knapsack,
     Solver,
@@ -69,6 +72,7 @@ __all__ = [
     "STE",
     "AdaptiveTarget",
     "Argmax",
+    "Chain",
     "CovarianceAIMLE",
     "Diagnosis",
     "ExactMarginals",
@@ -91,6 +95,9 @@ __all__ = [
     "Thresholds",
     "TopK",
     "anneal",
+    "chain_labels",
+    "chain_mask",
+    "chain_scores",
     "cmake_prefix_path",
     "compat",
     "diagnose",

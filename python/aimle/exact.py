@@ -5,9 +5,10 @@
     g = aimle.exact.exact_gradient(aimle.TopK(5), theta, lambda z: loss(z))
 
 ``Argmax`` is the categorical distribution, ``TopK`` that of subsets of k entries, ``SpanningTree``
-that of trees: closed forms, exact up to the rounding of float64 whatever the dtype of the scores,
-in which the answer is given. ``GridPath`` (p proportional to exp -<costs, z>, paths through the
-same cells being one structure) goes through the list of all paths, up to 4 x 4 cells.
+that of trees, ``Chain`` that of label sequences: closed forms, exact up to the rounding of float64
+whatever the dtype of the scores, in which the answer is given. ``GridPath`` (p proportional to
+exp -<costs, z>, paths through the same cells being one structure) goes through the list of all
+paths, up to 4 x 4 cells.
 
 Masked entries, scores of -inf and costs of +inf have probability 0; the other infinities count as
 NaN. Rows that are refused raise a ValueError as the solvers' do (NaN scores: a row of NaN).
@@ -29,6 +30,7 @@ from aimle.solvers import Solver
 
 __all__ = [
     "covariance",
+    "entropy",
     "exact_gradient",
     "expected",
     "expected_square",
@@ -95,6 +97,23 @@ def covariance(
         return ((p * centred) @ z).view(v.shape).to(scores.dtype)
     settings = _settings("covariance", solver, scores, mask, k, data)
     return _ops.covariance.default(scores, v, *settings)
+
+
+def entropy(
+    solver: Solver,
+    scores: Tensor,
+    *,
+    mask: Tensor | None = None,
+    k: Tensor | int | None = None,
+) -> Tensor:
+    """-sum over z of p(z) log p(z), in nats: [*batch]. Differentiable once."""
+    check_tensor("exact.entropy", "scores", scores)
+    wide = scores.double()
+    mu = marginals(solver, wide, mask=mask, k=k)
+    terms = torch.where(mu > 0, mu * wide.masked_fill(mu == 0, 0), 0)
+    mean = terms.flatten(scores.dim() - solver.instance_dims).sum(-1)
+    log_z = log_partition(solver, wide, mask=mask, k=k)
+    return (log_z - mean if solver.sense == "max" else log_z + mean).to(scores.dtype)
 
 
 def sample(

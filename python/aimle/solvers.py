@@ -409,6 +409,36 @@ class GridPath(Solver):
 @_declared
 @with_known_names
 @dataclass(frozen=True, eq=False)
+class Chain(Solver):
+    """The best label sequence of a chain (Viterbi): [*batch, T - 1, C, C] -> the same shape.
+
+    scores[t, i, j] is the score of label i at position t and label j at position t + 1 (those of
+    torch-struct transposed); z has one edge (i, j) for every step, and consecutive edges agree.
+
+        scores = aimle.chain_scores(emissions, transitions)     # [B, T, C] and [C, C]
+        labels = aimle.chain_labels(aimle.Chain()(scores))      # [B, T]
+
+    length (T) and labels (C) follow from the shape of the scores, and must agree with it if they
+    are given. -inf counts as masked. Positions at the end whose edges are all masked are beyond the
+    chain's end, and z is zero there: ``chain_mask`` makes such a mask from lengths. A chain of
+    length 1 has no edges, and its z is zero or empty.
+    Ties: the lower last label, then, walking back, the lower label before.
+    """
+
+    name: ClassVar[str] = "chain"
+
+    length: int = 0
+    labels: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("length", "labels"):
+            object.__setattr__(self, name, check_int("Chain", name, getattr(self, name), 0))
+        super().__post_init__()
+
+
+@_declared
+@with_known_names
+@dataclass(frozen=True, eq=False)
 class Knapsack(Solver):
     """The best items whose weights fit into a capacity: [*batch, n] -> [*batch, n].
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "aimle/cuda/categorical.h"
+#include "aimle/cuda/chain_distribution.h"
 #include "aimle/cuda/k_subset.h"
 #include "aimle/cuda/tree_distribution.h"
 #include "aimle/cuda/tree_samples.h"
@@ -210,6 +211,66 @@ TEST(ExactInLockstep, KSubset) {
     });
     expect_same(answer, on_cpu(solver, row), seed);
     if (HasFatalFailure()) return;
+  }
+}
+
+Chain any_chain(std::mt19937_64& rng) {
+  return {.length = static_cast<int64_t>(1 + rng() % 8),
+          .labels = static_cast<int64_t>(1 + rng() % 9)};
+}
+
+/// The mask ends the row early, now and then.
+void shorten(const Chain& solver, Row& row, std::mt19937_64& rng) {
+  if (!row.mask || rng() % 2) return;
+  const auto steps = static_cast<int64_t>(rng() % static_cast<uint64_t>(solver.length));
+  for (int64_t e = steps * solver.edges_per_step(); e < solver.size(); ++e) row.mask[e] = false;
+}
+
+TEST(ExactInLockstep, Chains) {
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    std::mt19937_64 rng(seed);
+    const Chain solver = any_chain(rng);
+    const ChainShape chain = chain_shape(solver);
+    Row row(solver.size(), rng);
+    shorten(solver, row, rng);
+    Answer answer(solver.size());
+    std::vector<double> memory(static_cast<size_t>(ChainTables::doubles(
+                                   chain.steps, chain.labels, ChainTables::Wanted::kCovariance)),
+                               kNaN);
+    const ChainTables tables = ChainTables::at(memory.data(), chain.steps, chain.labels);
+    const ChainScores<double> x{row.scores.data(), row.mask.get()};
+    run_in_lockstep(static_cast<int>(1 + rng() % 40), rng(), [&](Lockstep& group) {
+      const ChainRow read = read_chain(group, chain, x, tables);
+      if (group.rank() == 0) answer.status = read.status;
+      if (read.status != Status::kOk) return;
+      if (group.rank() == 0) answer.log_partition = read.log_partition;
+      fill_backward_sums(group, chain, read, x, tables);
+      write_marginals(group, chain, read, x, tables, answer.marginals.data());
+      write_chain_covariance(group, chain, read, x, row.v.data(), tables, answer.covariance.data());
+    });
+    expect_same(answer, on_cpu(solver, row), seed);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(ExactInLockstep, SamplesOfChainsAreTheCpus) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    std::mt19937_64 rng(seed);
+    const Chain solver = any_chain(rng);
+    const ChainShape chain = chain_shape(solver);
+    Row row(solver.size(), rng);
+    shorten(solver, row, rng);
+    std::vector<double> memory(static_cast<size_t>(ChainTables::doubles(
+                                   chain.steps, chain.labels, ChainTables::Wanted::kForward)),
+                               kNaN);
+    const ChainTables tables = ChainTables::at(memory.data(), chain.steps, chain.labels);
+    const ChainScores<double> x{row.scores.data(), row.mask.get()};
+    expect_same_samples(solver, row, rng,
+                        [&](Lockstep& group, Key key, int64_t samples, double* z) {
+                          const ChainRow read = read_chain(group, chain, x, tables);
+                          sample_chain(group, chain, read, x, tables, key, 5, samples, z);
+                        });
+    if (HasFailure()) FAIL() << "seed " << seed;
   }
 }
 

@@ -79,7 +79,7 @@ struct Call {
     dy.resize(static_cast<size_t>(rows * n));
     for (T& x : theta) x = static_cast<T>(grid ? std::abs(random.normal()) + 1 : random.normal());
     for (T& x : dy) x = static_cast<T>(random.normal());
-    if (random.chance(0.4)) make_odd(random, rows);
+    if (n > 0 && random.chance(0.4)) make_odd(random, rows);
     if (random.chance(0.3)) {
       mask.resize(theta.size());
       for (uint8_t& allowed : mask) allowed = !random.chance(0.1);
@@ -106,7 +106,7 @@ struct Call {
 
  private:
   void choose_solver(Random& random) {
-    const int64_t kind = random.from(0, 9);
+    const int64_t kind = random.from(0, 11);
     if (kind <= 4) {
       n = random.chance(0.7) ? random.from(1, 40) : random.from(33, 700);
       if (random.chance(0.4)) n = (n + 3) / 4 * 4;
@@ -117,6 +117,12 @@ struct Call {
       if (random.chance(0.5)) tree.layout = SpanningTree::Layout::kDirected;
       n = tree.size();
       solver = tree;
+    } else if (kind >= 10) {
+      Chain chain{.length = random.from(1, 8),
+                  .labels = random.from(1, random.chance(0.8) ? 6 : 40)};
+      if (chain.labels > 12) chain.length = random.from(2, 3);
+      n = chain.size();
+      solver = chain;
     } else {
       GridPath grid{.height = random.from(1, 8), .width = random.from(1, 8)};
       grid.target = {grid.height - 1, grid.width - 1};

@@ -12,7 +12,11 @@ struct RowInMemory {
 
   template <class Body>
   void for_each(int rank, int threads, const Body& body) const {
-    for (int64_t j = rank; j < n; j += threads) body(j, scores[j]);
+    for_range(0, n, rank, threads, body);
+  }
+  template <class Body>
+  void for_range(int64_t begin, int64_t end, int rank, int threads, const Body& body) const {
+    for (int64_t j = begin + rank; j < end; j += threads) body(j, scores[j]);
   }
 };
 

@@ -1,11 +1,13 @@
 // The device algorithms of the solvers, by threads in lockstep, give what the CPU's solvers give.
 #include <gtest/gtest.h>
 
+#include "aimle/cuda/chain.h"
 #include "aimle/cuda/grid_path.h"
 #include "aimle/cuda/knapsack.h"
 #include "aimle/cuda/spanning_tree.h"
 #include "tests/cuda/lockstep.h"
 #include "tests/cuda/row_in_memory.h"
+#include "tests/map/chain_instances.h"
 #include "tests/map/conformance.h"
 #include "tests/map/grid_path_instances.h"
 #include "tests/map/knapsack_instances.h"
@@ -113,6 +115,31 @@ Solved<T> solve_in_lockstep(const Knapsack& solver, const Batch<T>& batch, Rng& 
   return solved;
 }
 
+/// In tiles of a few rows where Word is wide.
+template <class Word, class T>
+Solved<T> solve_in_lockstep(const Chain& solver, const Batch<T>& batch, Rng& rng) {
+  cuda::ChainShape chain = cuda::chain_shape(solver);
+  if (sizeof(Word) == 8) {
+    chain.tile_rows = static_cast<int32_t>(uniform(rng, 1, std::min<int64_t>(solver.labels, 5)));
+  }
+  Solved<T> solved{.z = std::vector<T>(batch.scores.size()),
+                   .status = std::vector<Status>(static_cast<size_t>(batch.count))};
+  for (int64_t i = 0; i < batch.count; ++i) {
+    const auto threads = static_cast<int>(one_in(rng, 3) ? uniform(rng, 1, 70) : 32);
+    std::vector<T> memory(static_cast<size_t>(cuda::ChainScratch<T>::bytes(chain)) / sizeof(T) + 1,
+                          T(-77));
+    const Instance<T> row = batch.instance(i);
+    solve_row_in_lockstep(threads, rng(), batch.size, solved.z.data() + i * batch.size,
+                          &solved.status[static_cast<size_t>(i)],
+                          [&](Lockstep& group, const auto& chosen) {
+                            return cuda::solve_chain<T>(
+                                group, chain, RowInMemory<T>{row.scores, batch.size}, row.mask,
+                                cuda::ChainScratch<T>::at(memory.data(), chain), chosen);
+                          });
+  }
+  return solved;
+}
+
 template <Conforming S_, class T_, class Word_ = uint32_t>
 struct Case {
   using S = S_;
@@ -124,7 +151,9 @@ using Cases =
     testing::Types<Case<SpanningTree, float>, Case<SpanningTree, double>,
                    Case<SpanningTree, float, uint64_t>, Case<SpanningTree, double, uint64_t>,
                    Case<GridPath, float>, Case<GridPath, double>, Case<GridPath, float, uint64_t>,
-                   Case<GridPath, double, uint64_t>, Case<Knapsack, float>, Case<Knapsack, double>>;
+                   Case<GridPath, double, uint64_t>, Case<Chain, float>, Case<Chain, double>,
+                   Case<Chain, float, uint64_t>, Case<Chain, double, uint64_t>,
+                   Case<Knapsack, float>, Case<Knapsack, double>>;
 
 struct CaseName {
   template <class C>

@@ -22,6 +22,9 @@
 //   int64_t draw_k(const S&, Rng&)   a k for one row, now and then an impossible one
 // or Rows::data, in which case `enumerate` takes the data of the row in place of k:
 //   std::vector<int64_t> draw_data(const S&, Rng&)   the data of one row, now and then bad ones
+// and, only if a mask does more than to remove structures:
+//   std::vector<Structure> enumerate_row(const S&, const bool* mask)
+//                               those of a row with this mask, or without one
 //
 // NaN in an entry that may be chosen outranks every other refusal but kBadK.
 //
@@ -331,6 +334,8 @@ void expect_optimal(const S& solver, const Batch<T>& batch, const Solved<T>& sol
     double reached = 0;
     if constexpr (kTakesData<S>) {
       structures[row.k] = Instances<S>::enumerate(solver, row.data);
+    } else if constexpr (requires { Instances<S>::enumerate_row(solver, row.mask); }) {
+      structures[row.k] = Instances<S>::enumerate_row(solver, row.mask);
     } else if (!structures.contains(row.k)) {
       structures[row.k] = Instances<S>::enumerate(solver, row.k);
     }

@@ -20,22 +20,23 @@ at::Tensor gumbel_noise(const SampleRequest& request, std::optional<int64_t> dra
   static const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow("aimle::gumbel", "").typed<Op>();
   const at::Tensor& scores = request.scores;
-  const c10::SymIntArrayRef batch = scores.sym_sizes().slice(0, scores.dim() - 1);
-  std::vector<c10::SymInt> instance = {scores.sym_size(-1)};
+  const int64_t batch_dims = scores.dim() - request.solver.instance_dims();
+  const c10::SymIntArrayRef batch = scores.sym_sizes().slice(0, batch_dims);
+  std::vector<c10::SymInt> instance = scores.sym_sizes().slice(batch_dims).vec();
   if (draws) instance.insert(instance.begin(), *draws);
-  if (!request.key) {
+  if (!request.row_dataey) {
     std::vector<c10::SymInt> sizes = batch.vec();
     sizes.emplace_back(1);
     sizes.insert(sizes.end(), instance.begin(), instance.end());
     return scores.new_zeros_symint(sizes);
   }
-  return op.call(request.key->to(scores.device()), batch, request.nb_samples, instance)
+  return op.call(request.row_dataey->to(scores.device()), batch, request.nb_samples, instance)
       .to(scores.scalar_type());
 }
 
 at::Tensor perturbed(const SampleRequest& request) {
-  const at::Tensor rows = request.scores.unsqueeze(-2);
-  return request.key ? rows.add(gumbel_noise(request)) : rows;
+  const at::Tensor rows = request.scores.unsqueeze(sample_dim(request));
+  return request.row_dataey ? rows.add(gumbel_noise(request)) : rows;
 }
 
 at::Tensor solved(const SampleRequest& request, const at::Tensor& x) {
@@ -44,16 +45,27 @@ at::Tensor solved(const SampleRequest& request, const at::Tensor& x) {
 
 at::Tensor exact_or_solved(const SampleRequest& request) {
   const at::Tensor fixed = request.scores.detach();
-  if (!request.key) return solved(request, fixed.unsqueeze(-2));
-  return exact_sample(request.solver, fixed, request.key->to(fixed.device()), request.nb_samples,
-                      {.row_data = request.row_data});
+  if (!request.row_dataey) return solved(request, fixed.unsqueeze(sample_dim(request)));
+  return exact_sample(request.solver, fixed, request.row_dataey->to(fixed.device()), request.nb_samples,
+                      per_row(request));
+}
+
+int64_t sample_dim(const SampleRequest& request) { return -1 - request.solver.instance_dims(); }
+
+RowLimits per_row(const SampleRequest& request) {
+  return {.mask = request.mask, .row_data = request.row_data};
 }
 
 RowLimits per_sample(const SampleRequest& request) {
-  if (!request.row_data) return {};
-  const bool shared = request.solver.kind()->takes_data && request.row_data->dim() == 1;
-  const int64_t place = request.solver.kind()->takes_data ? -2 : -1;
-  return {.row_data = shared ? *request.row_data : request.row_data->unsqueeze(place)};
+  RowLimits limits = per_row(request);
+  const int64_t dims = request.solver.kind()->takes_data;
+  if (limits.row_data && (dims == 0 || limits.row_data->dim() > dims)) {
+    limits.row_data = limits.row_data->unsqueeze(-1 - dims);
+  }
+  if (limits.mask && limits.mask->dim() > request.solver.instance_dims()) {
+    limits.mask = limits.mask->unsqueeze(sample_dim(request));
+  }
+  return limits;
 }
 
 at::Tensor hide(const at::Tensor& theta, const std::optional<at::Tensor>& mask) {
@@ -65,9 +77,10 @@ at::Tensor straight_through(const at::Tensor& hard, const at::Tensor& soft) {
   return hard.detach().add(soft.sub(soft.detach()));
 }
 
-at::Tensor shaped(const at::Tensor& z, const std::string& output) {
-  if (output == "mean") return z.mean(-2);
-  return output == "flat" ? z.flatten(0, -2) : z;
+at::Tensor shaped(const at::Tensor& z, const std::string& output, int64_t instance_dims) {
+  const int64_t samples = -1 - instance_dims;
+  if (output == "mean") return z.mean(samples);
+  return output == "flat" ? z.flatten(0, samples) : z;
 }
 
 Sampled::Sampled(const EstimatorInfo& info, SolverSpec solver, const EstimatorOptions& options,
@@ -99,14 +112,15 @@ at::Tensor Sampled::forward(const at::Tensor& theta, const LayerCall& call) cons
   if (call.row_data) ops::check_takes_row_data(name(), *solver_.kind());
   SampleRequest request{.solver = solver_,
                         .scores = hide(theta, call.mask),
+                        .mask = call.mask,
                         .row_data = call.row_data,
                         .nb_samples = nb_samples_,
                         .hard = hard_};
   if (is_training() || noise_in_eval_) {
-    request.key = call.key ? call.key : draw_key(theta, generator_);
+    request.row_dataey = call.key ? call.key : draw_key(theta, generator_);
   }
   if (!state_.empty()) request.temperature = state_.at("temperature");
-  return shaped(formula_(request), output_);
+  return shaped(formula_(request), output_, solver_.instance_dims());
 }
 
 void check_samples(const std::string& name, int64_t nb_samples, int64_t least) {

@@ -11,6 +11,7 @@ import torch
 from exact_gradients import (
     STRUCTURES,
     assert_unbiased,
+    chains,
     cosine,
     curved,
     exact_gradient,
@@ -193,11 +194,17 @@ FAMILIES = {
     "argmax": (aimle.Argmax(), subsets(6, 1)),
     "topk": (aimle.TopK(2), subsets(6, 2)),
     "tree": (aimle.SpanningTree(4), trees(4)),
+    "chain": (aimle.Chain(), chains(2, 2)),
 }
 
 
+def size_of(family: str) -> int:
+    """The number of scores."""
+    return FAMILIES[family][1].shape[1]
+
+
 def family_gradient(family: str, theta: Tensor, loss) -> Tensor:
-    """Of E f(z) under the exponential family over all structures, for six scores."""
+    """Of E f(z) under the exponential family over all structures."""
     structures = FAMILIES[family][1]
     return exact_gradient(theta, structures, lambda at: exponential_family(at, structures), loss)
 
@@ -205,7 +212,7 @@ def family_gradient(family: str, theta: Tensor, loss) -> Tensor:
 @pytest.mark.parametrize("baseline", ["none", "leave_one_out"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_score_function_is_unbiased_for_any_loss(family: str, baseline: str):
-    theta, loss = scores(6), curved(6)
+    theta, loss = scores(size_of(family)), curved(size_of(family))
     layer = aimle.estimator("sfe", FAMILIES[family][0], nb_samples=100, baseline=baseline)
     assert_unbiased(replicate(layer, theta, loss), family_gradient(family, theta, loss))
 
@@ -256,8 +263,8 @@ def test_the_covariance_is_a_part_of_the_whole():
 
 
 def test_the_jacobian_of_exact_marginals_is_exact_for_linear_losses():
-    theta, loss = scores(6), linear(6)
     for family, (solver, _) in FAMILIES.items():
+        theta, loss = scores(size_of(family)), linear(size_of(family))
         layer = aimle.estimator("exact", solver, nb_samples=2)
         got = replicate(layer, theta.double(), loss, replicas=4)
         torch.testing.assert_close(got, family_gradient(family, theta, loss).expand(4, -1))
@@ -404,6 +411,14 @@ def test_perturbed_optimisers_refuse_grid_paths_of_scores():
         ("sst", "tree", {"temperature": 1.0, "hard": True}, 0.9),
         ("l2x", "topk", {"temperature": 0.5}, 0.9),
         ("exact", "topk", {}, 0.9),
+        ("aimle", "chain", {"alpha_range": (0.5, 0.5)}, 0.9),
+        ("aimle_noise", "chain", {}, 0.9),
+        ("imle_central", "chain", {"lambda_": 0.5}, 0.9),
+        ("ste", "chain", {}, 0.5),
+        ("sst", "chain", {"temperature": 0.5}, 0.9),
+        ("exact", "chain", {}, 0.9),
+        ("aimle_covariance", "chain", {"share": 1.0}, 0.9),
+        ("dpo", "chain", {}, 0.9),
     ],
 )
 def test_biased_estimators_point_the_right_way(name, structure, settings, limit):

@@ -51,6 +51,11 @@ def grid(height: int, width: int, **settings) -> tuple:
     return (f"grid{height}x{width}{settings}", (height, width), text)
 
 
+def chain(length: int, labels: int) -> tuple:
+    name = f"chain of {length}, {labels} labels"
+    return (name, (length - 1, labels, labels), "chain")
+
+
 def topk(n: int, k: int) -> tuple:
     return (f"top{k}of{n}", (n,), f"topk:k={k}")
 
@@ -71,6 +76,9 @@ SOLVERS = [
     (100, grid(24, 31, neighbourhood=4, source=(3, 3), target=(20, 30))),
     (2, grid(130, 140)),
     (2, grid(100, 200, neighbourhood=4)),
+    *[(600, chain(*c)) for c in ((1, 3), (2, 2), (5, 1), (4, 3), (9, 2), (12, 5), (50, 20))],
+    *[(60, chain(*c)) for c in ((6, 32), (6, 33), (4, 64), (3, 150))],
+    *[(3, chain(*c)) for c in ((3, 300), (1500, 30), (20000, 3))],
 ]
 
 

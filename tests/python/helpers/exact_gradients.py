@@ -72,6 +72,17 @@ def trees(vertices: int) -> Tensor:
     return torch.tensor(rows, dtype=torch.float64)
 
 
+def chains(steps: int, labels: int) -> Tensor:
+    """All label sequences as edges of every step, [count, steps * labels * labels]."""
+    rows = []
+    for sequence in itertools.product(range(labels), repeat=steps + 1):
+        z = torch.zeros(steps, labels, labels, dtype=torch.float64)
+        for t, (i, j) in enumerate(itertools.pairwise(sequence)):
+            z[t, i, j] = 1
+        rows.append(z.flatten())
+    return torch.stack(rows)
+
+
 def tree_probabilities(theta: Tensor, vertices: int, tau: float = 1.0) -> Tensor:
     """P(maximum spanning tree of theta + tau Gumbel = z) for every z of ``trees``.
 
@@ -138,11 +149,19 @@ def scores(n: int, seed: int = 0) -> Tensor:
     return torch.randn(n, generator=torch.Generator().manual_seed(seed))
 
 
+def instance_of(solver: object, n: int) -> tuple[int, ...]:
+    """The shape of n scores."""
+    return (n // 4, 2, 2) if isinstance(solver, aimle.Chain) else (n,)
+
+
 def replicate(layer: torch.nn.Module, theta: Tensor, loss: Loss, replicas: int = 400) -> Tensor:
     """Gradients of the mean loss over the layer's samples, [replicas, n], by independent noise."""
     rows = theta.detach().expand(replicas, -1).clone().requires_grad_()
-    z = layer(rows, key=torch.tensor([7, 11]))
-    values = layer.surrogate(rows, z, loss(z)) if hasattr(layer, "surrogate") else loss(z)
+    instance = instance_of(layer.solver, len(theta))
+    shaped = rows.reshape(replicas, *instance)
+    z = layer(shaped, key=torch.tensor([7, 11]))
+    losses = loss(z.flatten(-len(instance)))
+    values = layer.surrogate(shaped, z, losses) if hasattr(layer, "surrogate") else losses
     values.reshape(replicas, -1).mean(-1).sum().backward()
     return rows.grad.double()
 
@@ -163,6 +182,7 @@ STRUCTURES = {
     "argmax": (aimle.Argmax(), subsets(5, 1), 5),
     "topk": (aimle.TopK(2), subsets(5, 2), 5),
     "tree": (aimle.SpanningTree(4), trees(4), 6),
+    "chain": (aimle.Chain(), chains(2, 2), 8),
 }
 
 
@@ -172,6 +192,8 @@ def perturbed_gradient(structure: str, theta: Tensor, noise: str, tau: float, lo
     def probabilities(at: Tensor) -> Tensor:
         if structure == "tree":
             return tree_probabilities(at, 4, tau)
+        if structure == "chain":  # the exponential family, which Gumbel noise comes close to
+            return exponential_family(at / tau, vertices_of)
         return subset_probabilities(at, 1 if structure == "argmax" else solver.k, noise, tau)
 
     return exact_gradient(theta, vertices_of, probabilities, loss)

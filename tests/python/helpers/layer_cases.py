@@ -42,6 +42,7 @@ PROBLEMS = {
     "knapsack": Problem(aimle.Knapsack([3, 1, 4, 1, 5, 2, 6], 9), (7,)),
     "grid": Problem(aimle.GridPath(), (4, 5)),
     "grid of 4 neighbours": Problem(aimle.GridPath(4), (3, 4)),
+    "chain": Problem(aimle.Chain(), (3, 3, 3)),
 }
 
 NOISES = {

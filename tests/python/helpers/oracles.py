@@ -1,5 +1,7 @@
 """The same problems solved by NumPy, SciPy and NetworkX, one instance at a time."""
 
+import itertools
+
 import networkx as nx
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
@@ -100,3 +102,19 @@ def knapsack(values: np.ndarray, weights: list[int], capacity: int) -> np.ndarra
         options={"mip_rel_gap": 0.0},
     )
     return found.x.round()
+
+
+def chain(scores: np.ndarray) -> np.ndarray:
+    """The best path through the positions by NetworkX; no two sequences of one score."""
+    steps, labels, _ = scores.shape
+    graph = nx.DiGraph()
+    for (t, i, j), score in np.ndenumerate(scores):
+        graph.add_edge((t, i), (t + 1, j), weight=-score)
+    for i in range(labels):
+        graph.add_edge("source", (0, i), weight=0.0)
+        graph.add_edge((steps, i), "target", weight=0.0)
+    path = nx.bellman_ford_path(graph, "source", "target")[1:-1]
+    z = np.zeros_like(scores)
+    for (t, i), (_, j) in itertools.pairwise(path):
+        z[t, i, j] = 1
+    return z

@@ -49,6 +49,7 @@ CASES = {
         (6, 4),
         lambda x: oracles.grid_path(x, 4, (-1, 0), (0, -2)),
     ),
+    "chain": Case(aimle.Chain(), (4, 3, 3), oracles.chain),
 }
 
 

@@ -23,7 +23,10 @@ solvers: list[aimle.Solver] = [
     aimle.TopK(k=3),
     aimle.SpanningTree(5),
     aimle.GridPath(neighbourhood=4, source=(0, 0), target=(-1, -1), negative="error"),
+    aimle.Chain(length=12, labels=5),
 ]
+edges: Tensor = aimle.chain_scores(torch.randn(4, 12, 5), torch.randn(5, 5))
+labels: Tensor = aimle.chain_labels(aimle.Chain()(edges, mask=aimle.chain_mask(torch.ones(4), 12)))
 chosen: Tensor = aimle.TopK(3)(theta, mask=mask, k=2)
 solved: Tensor = aimle.solve(aimle.TopK(3), theta, mask=mask, check=False)
 with_status: tuple[Tensor, Tensor] = aimle.solve(aimle.Argmax(), theta, return_status=True)

@@ -1,0 +1,277 @@
+// The distribution over label sequences by a group of threads (exact/chain_distribution.h has the
+// equations): by logarithms throughout, a label to a thread.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "aimle/cuda/chain.h"
+#include "aimle/exact/uniform.h"
+
+namespace aimle::cuda {
+
+/// Memory of one row: log F and, as far as they are wanted, log B and the means of <z, v>. The sums
+/// of a position are divided by the largest of them, whose logarithm is its scale.
+struct ChainTables {
+  enum class Wanted { kForward, kMarginals, kCovariance };
+
+  double* forward;         // [steps + 1, labels]
+  double* forward_scale;   // [steps + 1]
+  double* backward;        // [steps + 1, labels]
+  double* backward_scale;  // [steps + 1]
+  double* before;          // [steps + 1, labels], of what lies before a label
+  double* behind;          // [steps + 1, labels]
+  double* mean;            // [steps], of v at a step
+
+  static int64_t doubles(int64_t steps, int64_t labels, Wanted wanted) {
+    const int64_t table = (steps + 1) * labels, line = steps + 1;
+    const int64_t tables = wanted == Wanted::kForward ? 1 : wanted == Wanted::kMarginals ? 2 : 4;
+    const int64_t lines = wanted == Wanted::kForward ? 1 : wanted == Wanted::kMarginals ? 2 : 3;
+    return tables * table + lines * line;
+  }
+  AIMLE_DEVICE static ChainTables at(double* memory, int64_t steps, int64_t labels) {
+    const int64_t table = (steps + 1) * labels, line = steps + 1;
+    double* const second = memory + table + line;
+    double* const third = second + table + line;
+    return {memory, memory + table, second,           second + table,
+            third,  third + table,  third + 2 * table};
+  }
+};
+
+/// The scores of a row; -inf where an edge may not be chosen.
+template <class T>
+struct ChainScores {
+  const T* scores;
+  const bool* mask;
+
+  AIMLE_DEVICE double operator()(int64_t e) const {
+    return mask == nullptr || mask[e] ? static_cast<double>(scores[e]) : -__builtin_huge_val();
+  }
+};
+
+struct ChainRow {
+  Status status;
+  int64_t steps;
+  double log_partition;
+};
+
+/// log of the sum over i < count of exp value(i).
+template <class Value>
+AIMLE_DEVICE double log_sum(int64_t count, const Value& value) {
+  const double never = -__builtin_huge_val();
+  double largest = never;
+  for (int64_t i = 0; i < count; ++i) {
+    const double x = value(i);
+    largest = x > largest ? x : largest;
+  }
+  if (largest == never) return never;
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) sum += exp(value(i) - largest);
+  return largest + log(sum);
+}
+
+/// Fills line t of a table by value(i), divides by the largest, and returns its logarithm.
+template <class Group, class Value>
+AIMLE_DEVICE double fill_line(Group& group, int64_t labels, double* line, const Value& value) {
+  double largest = -__builtin_huge_val();
+  for (int64_t i = group.rank(); i < labels; i += group.size()) {
+    line[i] = value(i);
+    largest = line[i] > largest ? line[i] : largest;
+  }
+  largest = group.reduce(largest, Higher{});
+  if (largest > -__builtin_huge_val()) {
+    for (int64_t i = group.rank(); i < labels; i += group.size()) line[i] -= largest;
+  }
+  group.sync();
+  return largest;
+}
+
+/// Forward sums and the log-partition; the same for all threads.
+template <class T, class Group>
+AIMLE_DEVICE ChainRow read_chain(Group& group, const ChainShape& chain, const ChainScores<T>& x,
+                                 const ChainTables& tables) {
+  const int64_t labels = chain.labels, edges = chain.edges_per_step();
+  const int64_t steps = steps_of_mask(group, chain, x.mask);
+  bool bad = false;
+  for (int64_t e = group.rank(); e < steps * edges; e += group.size()) {
+    bad |= !(x(e) < __builtin_huge_val());
+  }
+  if (group.any(bad)) return {Status::kNaN, steps, 0};
+  for (int64_t i = group.rank(); i < labels; i += group.size()) tables.forward[i] = 0;
+  group.sync();
+  double scale = 0;
+  for (int64_t t = 0; t < steps; ++t) {
+    const double* const from = tables.forward + t * labels;
+    const double largest =
+        fill_line(group, labels, tables.forward + (t + 1) * labels, [&](int64_t j) {
+          return log_sum(labels,
+                         [&](int64_t i) { return from[i] + x(t * edges + i * labels + j); });
+        });
+    if (largest == -__builtin_huge_val()) return {Status::kDisconnected, steps, 0};
+    if (group.rank() == 0) tables.forward_scale[t + 1] = largest;
+    scale += largest;
+  }
+  group.sync();
+  // A chain of length 1 has no edge: one structure, whatever its label.
+  if (steps == 0) return {Status::kOk, 0, 0.0};
+  const double* const last = tables.forward + steps * labels;
+  return {Status::kOk, steps, scale + log_sum(labels, [&](int64_t j) { return last[j]; })};
+}
+
+template <class T, class Group>
+AIMLE_DEVICE void fill_backward_sums(Group& group, const ChainShape& chain, const ChainRow& row,
+                                     const ChainScores<T>& x, const ChainTables& tables) {
+  const int64_t labels = chain.labels, edges = chain.edges_per_step();
+  double* const last = tables.backward + row.steps * labels;
+  for (int64_t i = group.rank(); i < labels; i += group.size()) last[i] = 0;
+  group.sync();
+  for (int64_t t = row.steps - 1; t >= 0; --t) {
+    const double* const to = tables.backward + (t + 1) * labels;
+    const double largest = fill_line(group, labels, tables.backward + t * labels, [&](int64_t i) {
+      return log_sum(labels, [&](int64_t j) { return x(t * edges + i * labels + j) + to[j]; });
+    });
+    if (group.rank() == 0) tables.backward_scale[t] = largest;
+  }
+  group.sync();
+}
+
+/// The logarithm of what F w B of step t is divided by.
+AIMLE_DEVICE double log_total(const ChainShape& chain, const ChainTables& tables, int64_t t) {
+  const int64_t at = t * chain.labels;
+  return tables.backward_scale[t] + log_sum(chain.labels, [&](int64_t i) {
+           return tables.forward[at + i] + tables.backward[at + i];
+         });
+}
+
+/// Calls body(e, mu, i, j) for a thread's share of the edges of step t.
+template <class T, class Group, class Body>
+AIMLE_DEVICE void for_each_edge(Group& group, const ChainShape& chain, const ChainScores<T>& x,
+                                const ChainTables& tables, int64_t t, const Body& body) {
+  const int64_t labels = chain.labels, edges = chain.edges_per_step();
+  const double total = log_total(chain, tables, t);
+  for (int64_t at = group.rank(); at < edges; at += group.size()) {
+    const int64_t e = t * edges + at, i = at / labels, j = at % labels;
+    const double log_mu =
+        tables.forward[t * labels + i] + x(e) + tables.backward[(t + 1) * labels + j] - total;
+    body(e, exp(log_mu), i, j);
+  }
+}
+
+/// Marginals [size], zeros beyond the chain's end.
+template <class T, class Group>
+AIMLE_DEVICE void write_marginals(Group& group, const ChainShape& chain, const ChainRow& row,
+                                  const ChainScores<T>& x, const ChainTables& tables, T* out) {
+  for (int64_t t = 0; t < row.steps; ++t) {
+    for_each_edge(group, chain, x, tables, t,
+                  [&](int64_t e, double mu, int64_t, int64_t) { out[e] = static_cast<T>(mu); });
+  }
+  const int64_t edges = chain.edges_per_step();
+  for (int64_t e = row.steps * edges + group.rank(); e < chain.steps * edges; e += group.size()) {
+    out[e] = T(0);
+  }
+}
+
+/// Cov(z) v [size], zeros beyond the chain's end.
+template <class T, class Group>
+AIMLE_DEVICE void write_chain_covariance(Group& group, const ChainShape& chain, const ChainRow& row,
+                                         const ChainScores<T>& x, const T* v,
+                                         const ChainTables& tables, T* out) {
+  const double never = -__builtin_huge_val();
+  const int64_t labels = chain.labels, edges = chain.edges_per_step();
+  for (int64_t t = 0; t < row.steps; ++t) {
+    double sum = 0, total = 0;
+    for_each_edge(group, chain, x, tables, t, [&](int64_t e, double mu, int64_t, int64_t) {
+      if (mu > 0) sum += mu * static_cast<double>(v[e]);
+      total += mu;
+    });
+    sum = group.reduce(sum, Plus{});
+    total = group.reduce(total, Plus{});
+    if (group.rank() == 0) tables.mean[t] = sum / total;
+  }
+  for (int64_t i = group.rank(); i < labels; i += group.size()) {
+    tables.before[i] = tables.behind[row.steps * labels + i] = 0;
+  }
+  group.sync();
+  // v less its mean at the step, where there is an edge.
+  const auto centred = [&](int64_t t, int64_t e) {
+    return x(e) > never ? static_cast<double>(v[e]) - tables.mean[t] : 0.0;
+  };
+  for (int64_t t = 0; t < row.steps; ++t) {
+    const double* const from = tables.forward + t * labels;
+    for (int64_t j = group.rank(); j < labels; j += group.size()) {
+      const double sum = tables.forward[(t + 1) * labels + j] + tables.forward_scale[t + 1];
+      double mean = 0;
+      for (int64_t i = 0; i < labels && sum > never; ++i) {
+        const int64_t e = t * edges + i * labels + j;
+        mean += exp(from[i] + x(e) - sum) * (tables.before[t * labels + i] + centred(t, e));
+      }
+      tables.before[(t + 1) * labels + j] = mean;
+    }
+    group.sync();
+  }
+  for (int64_t t = row.steps - 1; t >= 0; --t) {
+    const double* const to = tables.backward + (t + 1) * labels;
+    for (int64_t i = group.rank(); i < labels; i += group.size()) {
+      const double sum = tables.backward[t * labels + i] + tables.backward_scale[t];
+      double mean = 0;
+      for (int64_t j = 0; j < labels && sum > never; ++j) {
+        const int64_t e = t * edges + i * labels + j;
+        mean += exp(x(e) + to[j] - sum) * (tables.behind[(t + 1) * labels + j] + centred(t, e));
+      }
+      tables.behind[t * labels + i] = mean;
+    }
+    group.sync();
+  }
+  for (int64_t t = 0; t < row.steps; ++t) {
+    for_each_edge(group, chain, x, tables, t, [&](int64_t e, double mu, int64_t i, int64_t j) {
+      const double along =
+          tables.before[t * labels + i] + centred(t, e) + tables.behind[(t + 1) * labels + j];
+      out[e] = static_cast<T>(mu > 0 ? mu * along : 0.0);
+    });
+  }
+  for (int64_t e = row.steps * edges + group.rank(); e < chain.steps * edges; e += group.size()) {
+    out[e] = T(0);
+  }
+}
+
+/// The first i < count at which the sum of weight(i) exceeds `wanted`; the last of any weight,
+/// should rounding leave the sum short.
+template <class Weight>
+AIMLE_DEVICE int64_t pick_label(int64_t count, double wanted, const Weight& weight) {
+  double before = 0;
+  int64_t chosen = 0;
+  for (int64_t i = 0; i < count && before <= wanted; ++i) {
+    const double w = weight(i);
+    if (w > 0) chosen = i;
+    before += w;
+  }
+  return chosen;
+}
+
+/// Samples of one row, z [samples, size], a sample to a thread; instance b of the key.
+template <class T, class Group>
+AIMLE_DEVICE void sample_chain(Group& group, const ChainShape& chain, const ChainRow& row,
+                               const ChainScores<T>& x, const ChainTables& tables, Key key,
+                               int64_t b, int64_t samples, T* z) {
+  const int64_t labels = chain.labels, edges = chain.edges_per_step(), size = chain.steps * edges;
+  for (int64_t e = group.rank(); e < samples * size; e += group.size()) z[e] = T(0);
+  group.sync();
+  for (int64_t s = group.rank(); s < samples && row.steps > 0; s += group.size()) {
+    const double* const last = tables.forward + row.steps * labels;
+    double sum = 0;
+    for (int64_t j = 0; j < labels; ++j) sum += exp(last[j]);
+    int64_t label = pick_label(labels, uniform(key, b, s, row.steps) * sum,
+                               [&](int64_t j) { return exp(last[j]); });
+    for (int64_t t = row.steps - 1; t >= 0; --t) {
+      const double total = tables.forward[(t + 1) * labels + label] + tables.forward_scale[t + 1];
+      const int64_t from = pick_label(labels, uniform(key, b, s, t), [&](int64_t i) {
+        return exp(tables.forward[t * labels + i] + x(t * edges + i * labels + label) - total);
+      });
+      z[s * size + t * edges + from * labels + label] = T(1);
+      label = from;
+    }
+  }
+  group.sync();
+}
+
+}  // namespace aimle::cuda

@@ -1,0 +1,211 @@
+#include "aimle/exact/chain_distribution.h"
+
+#include <vector>
+
+#include "aimle/exact/chain_sums.h"
+
+namespace aimle {
+namespace {
+
+template <class Number>
+void fill_backward(const Weights& weights, Sums& backward) {
+  const int64_t labels = weights.labels;
+  backward.start<Number>(weights.steps);
+  for (int64_t t = weights.steps - 1; t >= 0; --t) {
+    const double* const after = backward.at(t + 1);
+    double* const before = backward.at(t);
+    if constexpr (std::is_same_v<Number, Linear>) {
+      weights.loops.backward(labels, weights.step(t), after, before);
+    } else {
+      for (int64_t i = 0; i < labels; ++i) {
+        const double* const row = weights.step(t) + i * labels;
+        before[i] = log_sum(labels, [&](int64_t j) { return row[j] + after[j]; });
+      }
+    }
+    backward.normalise<Number>(t);
+  }
+}
+
+template <class Number>
+double log_partition_of(const Weights& weights, const Sums& forward) {
+  double result = weights.log_scale;
+  for (int64_t t = 1; t <= weights.steps; ++t) {
+    result += Number::log(forward.scale[static_cast<size_t>(t)]);
+  }
+  double sum = Number::zero();
+  const double* const last = forward.at(weights.steps);
+  for (int64_t j = 0; j < weights.labels; ++j) sum = Number::add(sum, last[j]);
+  return result + Number::log(sum);
+}
+
+class Evaluator {
+ public:
+  explicit Evaluator(const Chain& solver)
+      : size_(solver.size()), weights_(solver), forward_(solver), backward_(solver) {}
+
+  template <class T>
+  void evaluate(const DistributionRows<T>& rows, int64_t row) {
+    const int64_t at = row * size_;
+    const Status status = weights_.read(rows.scores + at, rows.mask ? rows.mask + at : nullptr);
+    if (status != Status::kOk) return detail::refuse(rows, size_, row, status);
+    rows.status[row] = status;
+    weights_.linear ? evaluate_in<Linear>(rows, row) : evaluate_in<Logarithmic>(rows, row);
+  }
+
+ private:
+  template <class Number, class T>
+  void evaluate_in(const DistributionRows<T>& rows, int64_t row) {
+    weights_.exponentiate<Number>();
+    if (!fill_forward<Number>(weights_, forward_)) {
+      return detail::refuse(rows, size_, row, Status::kDisconnected);
+    }
+    // A chain of length 1 has no edge: one structure, whatever its label.
+    const bool empty = weights_.steps == 0;
+    if (rows.log_partition) {
+      rows.log_partition[row] =
+          empty ? T(0) : static_cast<T>(log_partition_of<Number>(weights_, forward_));
+    }
+    if (!rows.marginals && !rows.covariance) return;
+    fill_backward<Number>(weights_, backward_);
+    mu_.resize(static_cast<size_t>(size_));
+    for (int64_t t = 0; t < weights_.steps; ++t) fill_marginals<Number>(t);
+    if (rows.marginals) {
+      T* const out = rows.marginals + row * size_;
+      const int64_t entries = weights_.steps * weights_.edges;
+      for (int64_t j = 0; j < entries; ++j) out[j] = static_cast<T>(mu_[static_cast<size_t>(j)]);
+      std::fill(out + entries, out + size_, T{0});
+    }
+    if (rows.covariance) {
+      write_covariance<Number>(rows.v + row * size_, rows.covariance + row * size_);
+    }
+  }
+
+  /// Of step t: F w B, divided by their sum.
+  template <class Number>
+  void fill_marginals(int64_t t) {
+    const int64_t labels = weights_.labels;
+    const double* const before = forward_.at(t);
+    const double* const behind = backward_.at(t + 1);
+    // Sum over i of F_t(i) B_t(i), B_t as it was before its division.
+    double sum = Number::zero();
+    for (int64_t i = 0; i < labels; ++i) {
+      sum = Number::add(sum, Number::multiply(before[i], backward_.at(t)[i]));
+    }
+    sum = Number::multiply(sum, backward_.scale[static_cast<size_t>(t)]);
+    for (int64_t i = 0; i < labels; ++i) {
+      const double* const w = weights_.step(t) + i * labels;
+      double* const mu = mu_.data() + t * weights_.edges + i * labels;
+      const double first = Number::divide(before[i], sum);
+      for (int64_t j = 0; j < labels; ++j) {
+        mu[j] =
+            Number::ratio(Number::multiply(Number::multiply(first, w[j]), behind[j]), kOne<Number>);
+      }
+    }
+  }
+
+  /// v less its mean at every step; 0 where there is no edge.
+  template <class Number, class T>
+  void centre(const T* v) {
+    centred_.resize(static_cast<size_t>(size_));
+    for (int64_t t = 0; t < weights_.steps; ++t) {
+      const double* const w = weights_.step(t);
+      const double* const mu = mu_.data() + t * weights_.edges;
+      double* const centred = centred_.data() + t * weights_.edges;
+      double mean = 0, total = 0;
+      for (int64_t e = 0; e < weights_.edges; ++e) {
+        centred[e] = w[e] > Number::zero() ? static_cast<double>(v[t * weights_.edges + e]) : 0.0;
+        mean += mu[e] * centred[e];
+        total += mu[e];
+      }
+      mean /= total;
+      for (int64_t e = 0; e < weights_.edges; ++e) {
+        if (w[e] > Number::zero()) centred[e] -= mean;
+      }
+    }
+  }
+
+  /// f_t+1(j) = sum over i of p(i before j) (f_t(i) + v_tij), [steps + 1, labels].
+  template <class Number>
+  void fill_before() {
+    const int64_t labels = weights_.labels;
+    before_.assign(static_cast<size_t>((weights_.steps + 1) * labels), 0.0);
+    for (int64_t t = 0; t < weights_.steps; ++t) {
+      const double scale = forward_.scale[static_cast<size_t>(t + 1)];
+      for (int64_t j = 0; j < labels; ++j) {
+        const double sum = Number::multiply(forward_.at(t + 1)[j], scale);
+        if (!(sum > Number::zero())) continue;
+        double mean = 0;
+        for (int64_t i = 0; i < labels; ++i) {
+          const int64_t e = i * labels + j;
+          const double p =
+              Number::ratio(Number::multiply(forward_.at(t)[i], weights_.step(t)[e]), sum);
+          mean += p * (before_[static_cast<size_t>(t * labels + i)] +
+                       centred_[static_cast<size_t>(t * weights_.edges + e)]);
+        }
+        before_[static_cast<size_t>((t + 1) * labels + j)] = mean;
+      }
+    }
+  }
+
+  /// b_t(i) = sum over j of p(j behind i) (v_tij + b_t+1(j)), likewise.
+  template <class Number>
+  void fill_behind() {
+    const int64_t labels = weights_.labels;
+    behind_.assign(static_cast<size_t>((weights_.steps + 1) * labels), 0.0);
+    for (int64_t t = weights_.steps - 1; t >= 0; --t) {
+      const double scale = backward_.scale[static_cast<size_t>(t)];
+      for (int64_t i = 0; i < labels; ++i) {
+        const double sum = Number::multiply(backward_.at(t)[i], scale);
+        if (!(sum > Number::zero())) continue;
+        double mean = 0;
+        for (int64_t j = 0; j < labels; ++j) {
+          const int64_t e = i * labels + j;
+          const double p =
+              Number::ratio(Number::multiply(weights_.step(t)[e], backward_.at(t + 1)[j]), sum);
+          mean += p * (behind_[static_cast<size_t>((t + 1) * labels + j)] +
+                       centred_[static_cast<size_t>(t * weights_.edges + e)]);
+        }
+        behind_[static_cast<size_t>(t * labels + i)] = mean;
+      }
+    }
+  }
+
+  template <class Number, class T>
+  void write_covariance(const T* v, T* out) {
+    centre<Number>(v);
+    fill_before<Number>();
+    fill_behind<Number>();
+    const int64_t labels = weights_.labels;
+    std::fill_n(out, size_, T{0});
+    for (int64_t t = 0; t < weights_.steps; ++t) {
+      for (int64_t e = 0; e < weights_.edges; ++e) {
+        const auto at = static_cast<size_t>(t * weights_.edges + e);
+        const double along = before_[static_cast<size_t>(t * labels + e / labels)] + centred_[at] +
+                             behind_[static_cast<size_t>((t + 1) * labels + e % labels)];
+        out[at] = static_cast<T>(mu_[at] * along);
+      }
+    }
+  }
+
+  int64_t size_;
+  Weights weights_;
+  Sums forward_, backward_;
+  std::vector<double> mu_, centred_, before_, behind_;
+};
+
+template <class T>
+void evaluate_all(const Chain& solver, const DistributionRows<T>& rows) {
+  Evaluator evaluator(solver);
+  for (int64_t i = 0; i < rows.count; ++i) evaluator.evaluate(rows, i);
+}
+
+}  // namespace
+
+void evaluate_rows(const Chain& solver, const DistributionRows<float>& rows) {
+  evaluate_all(solver, rows);
+}
+void evaluate_rows(const Chain& solver, const DistributionRows<double>& rows) {
+  evaluate_all(solver, rows);
+}
+
+}  // namespace aimle

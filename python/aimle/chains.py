@@ -1,0 +1,78 @@
+"""Chains: scores of labels and transitions as scores of edges, and labels from edges.
+
+scores = aimle.chain_scores(emissions, transitions)         # [B, T - 1, C, C]
+mask = aimle.chain_mask(lengths, emissions.shape[-2])       # where chains differ in length
+z = layer(scores, mask=mask)                                # aimle.AIMLE(aimle.Chain()), say
+labels = aimle.chain_labels(z)                              # [B, S, T], -1 beyond the end
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from aimle._settings import check_int, check_tensor
+
+
+def chain_scores(emissions: Tensor, transitions: Tensor) -> Tensor:
+    """The scores of edges that ``Chain`` takes: [*batch, T - 1, C, C]. Differentiable in both.
+
+    emissions: [*batch, T, C], what label c of position t adds.
+    transitions: [C, C], what going from label i to label j adds; or [T - 1, C, C], for every step;
+        batch dimensions in front broadcast with those of emissions.
+
+    An edge (i, j) from position t to t + 1 has its transition and the emission of j; the first one
+    has the emission of i as well. A sequence then has the sum of its emissions and transitions. A
+    chain of one position has no edges, hence no scores: its label is ``Argmax`` of the emissions.
+    """
+    owner = "chain_scores"
+    check_tensor(owner, "emissions", emissions)
+    check_tensor(owner, "transitions", transitions)
+    if emissions.dim() < 2 or emissions.shape[-2] < 1 or emissions.shape[-1] < 1:
+        raise ValueError(
+            f"[aimle.{owner}] expected emissions [..., length, labels], neither of them 0, but got "
+            f"shape {list(emissions.shape)}"
+        )
+    steps, labels = emissions.shape[-2] - 1, emissions.shape[-1]
+    square = transitions.shape[-2:] == (labels, labels)
+    if not square or (transitions.dim() > 2 and transitions.shape[-3] not in (1, steps)):
+        raise ValueError(
+            f"[aimle.{owner}] expected transitions [{labels}, {labels}] or [..., {steps}, "
+            f"{labels}, {labels}] for emissions of shape {list(emissions.shape)} but got shape "
+            f"{list(transitions.shape)}"
+        )
+    edges = transitions + emissions[..., 1:, None, :]
+    first = edges[..., :1, :, :] + emissions[..., :-1, :, None][..., :1, :, :]
+    return torch.cat([first, edges[..., 1:, :, :]], -3)
+
+
+def chain_labels(z: Tensor) -> Tensor:
+    """The labels of chains: z [*batch, T - 1, C, C] -> int64 [*batch, T].
+
+    -1 beyond the end of a chain that a mask made shorter; also for the only label of a chain of
+    length 1, which has no edge to tell it.
+    """
+    check_tensor("chain_labels", "z", z)
+    if z.dim() < 3 or z.shape[-1] != z.shape[-2] or z.shape[-1] < 1:
+        raise ValueError(
+            "[aimle.chain_labels] expected z [..., length - 1, labels, labels] but got shape "
+            f"{list(z.shape)}"
+        )
+    into, out_of = z.sum(-2), z[..., :1, :, :].sum(-1)
+    if z.shape[-3] == 0:
+        return z.new_full((*z.shape[:-3], 1), -1, dtype=torch.int64)
+    chosen = torch.cat([out_of, into], -2)
+    return chosen.argmax(-1).masked_fill(~chosen.any(-1), -1)
+
+
+def chain_mask(lengths: Tensor, length: int) -> Tensor:
+    """The mask of chains of these lengths among scores for `length` positions.
+
+    lengths: int64 [*batch], each from 1 to `length`. Returns bool [*batch, length - 1, 1, 1], which
+    broadcasts to scores: a step is within a chain if the position that it leads to is. Positions at
+    the end whose edges are all masked are what ``Chain`` takes as beyond the chain's end.
+    """
+    check_tensor("chain_mask", "lengths", lengths)
+    length = check_int("chain_mask", "length", length, 1)
+    steps = torch.arange(1, length, device=lengths.device)
+    return (steps < lengths.unsqueeze(-1))[..., None, None]
