@@ -110,7 +110,7 @@ Softened soften_by_maximum(const SampleRequest& request, const std::optional<at:
 }  // namespace
 
 at::Tensor shown(const SampleRequest& request, const at::Tensor& x, const at::Tensor& soft) {
-  const bool discrete = request.hard || !request.row_dataey;
+  const bool discrete = request.hard || !request.key;
   return discrete ? straight_through(solved(request, x), soft) : soft;
 }
 

@@ -24,19 +24,19 @@ at::Tensor gumbel_noise(const SampleRequest& request, std::optional<int64_t> dra
   const c10::SymIntArrayRef batch = scores.sym_sizes().slice(0, batch_dims);
   std::vector<c10::SymInt> instance = scores.sym_sizes().slice(batch_dims).vec();
   if (draws) instance.insert(instance.begin(), *draws);
-  if (!request.row_dataey) {
+  if (!request.key) {
     std::vector<c10::SymInt> sizes = batch.vec();
     sizes.emplace_back(1);
     sizes.insert(sizes.end(), instance.begin(), instance.end());
     return scores.new_zeros_symint(sizes);
   }
-  return op.call(request.row_dataey->to(scores.device()), batch, request.nb_samples, instance)
+  return op.call(request.key->to(scores.device()), batch, request.nb_samples, instance)
       .to(scores.scalar_type());
 }
 
 at::Tensor perturbed(const SampleRequest& request) {
   const at::Tensor rows = request.scores.unsqueeze(sample_dim(request));
-  return request.row_dataey ? rows.add(gumbel_noise(request)) : rows;
+  return request.key ? rows.add(gumbel_noise(request)) : rows;
 }
 
 at::Tensor solved(const SampleRequest& request, const at::Tensor& x) {
@@ -45,8 +45,8 @@ at::Tensor solved(const SampleRequest& request, const at::Tensor& x) {
 
 at::Tensor exact_or_solved(const SampleRequest& request) {
   const at::Tensor fixed = request.scores.detach();
-  if (!request.row_dataey) return solved(request, fixed.unsqueeze(sample_dim(request)));
-  return exact_sample(request.solver, fixed, request.row_dataey->to(fixed.device()), request.nb_samples,
+  if (!request.key) return solved(request, fixed.unsqueeze(sample_dim(request)));
+  return exact_sample(request.solver, fixed, request.key->to(fixed.device()), request.nb_samples,
                       per_row(request));
 }
 
@@ -117,7 +117,7 @@ at::Tensor Sampled::forward(const at::Tensor& theta, const LayerCall& call) cons
                         .nb_samples = nb_samples_,
                         .hard = hard_};
   if (is_training() || noise_in_eval_) {
-    request.row_dataey = call.key ? call.key : draw_key(theta, generator_);
+    request.key = call.key ? call.key : draw_key(theta, generator_);
   }
   if (!state_.empty()) request.temperature = state_.at("temperature");
   return shaped(formula_(request), output_, solver_.instance_dims());
