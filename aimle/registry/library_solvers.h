@@ -4,11 +4,13 @@
 
 #include <type_traits>
 
+#include "aimle/exact/bernoulli_distribution.h"
 #include "aimle/exact/categorical.h"
 #include "aimle/exact/chain_distribution.h"
 #include "aimle/exact/k_subset.h"
 #include "aimle/exact/tree_distribution.h"
 #include "aimle/map/argmax.h"
+#include "aimle/map/bernoulli.h"
 #include "aimle/map/chain.h"
 #include "aimle/map/grid_path.h"
 #include "aimle/map/spanning_tree.h"
@@ -25,6 +27,6 @@ struct SolverList {
   }
 };
 
-using LibrarySolvers = SolverList<Argmax, TopK, SpanningTree, GridPath, Chain>;
+using LibrarySolvers = SolverList<Argmax, TopK, SpanningTree, GridPath, Chain, Bernoulli>;
 
 }  // namespace aimle

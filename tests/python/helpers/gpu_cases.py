@@ -8,6 +8,8 @@ SOLVERS = {
     "long topk": (aimle.TopK(50), (2000,)),
     "tree": (aimle.SpanningTree(6), (15,)),
     "grid": (aimle.GridPath(), (5, 6)),
+    "bernoulli": (aimle.Bernoulli(), (30,)),
+    "long bernoulli": (aimle.Bernoulli(), (5000,)),
     "chain": (aimle.Chain(), (6, 4, 4)),
     "short chain": (aimle.Chain(), (2, 3, 3)),
     "chain of many labels": (aimle.Chain(), (3, 70, 70)),
