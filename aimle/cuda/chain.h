@@ -22,18 +22,6 @@ struct ChainShape {
   AIMLE_DEVICE int64_t edges_per_step() const { return int64_t{labels} * labels; }
 };
 
-/// The group of a single thread.
-struct OneThread {
-  AIMLE_DEVICE static int rank() { return 0; }
-  AIMLE_DEVICE static constexpr int size() { return 1; }
-  AIMLE_DEVICE static void sync() {}
-  AIMLE_DEVICE static bool any(bool value) { return value; }
-  template <class Value>
-  AIMLE_DEVICE static Value max(Value value) {
-    return value;
-  }
-};
-
 inline ChainShape chain_shape(const Chain& solver) {
   constexpr int64_t kTileEntries = 4096;
   int64_t rows = kTileEntries / solver.labels;

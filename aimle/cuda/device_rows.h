@@ -15,6 +15,7 @@
 #include "aimle/base/function_ref.h"
 #include "aimle/estimate/perturb.h"
 #include "aimle/map/argmax.h"
+#include "aimle/map/bernoulli.h"
 #include "aimle/map/chain.h"
 #include "aimle/map/grid_path.h"
 #include "aimle/map/knapsack.h"
@@ -105,6 +106,9 @@ void map_rows(const SpanningTree& solver, const RowSource<T>& source, const RowS
               const Context& context);
 template <class T>
 void map_rows(const GridPath& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context);
+template <class T>
+void map_rows(const Bernoulli& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context);
 template <class T>
 void map_rows(const Chain& solver, const RowSource<T>& source, const RowSink<T>& sink,

@@ -21,6 +21,9 @@ void evaluate_rows(const SpanningTree& solver, const DistributionRows<T>& rows,
                    const Context& context);
 
 template <class T>
+void evaluate_rows(const Bernoulli& solver, const DistributionRows<T>& rows,
+                   const Context& context);
+template <class T>
 void evaluate_rows(const Chain& solver, const DistributionRows<T>& rows, const Context& context);
 
 /// `rows.key` is not read; `key` is.
@@ -33,6 +36,9 @@ void sample_rows(const TopK& solver, const SampleRows<T>& rows, const DeviceKey&
 /// Throws std::invalid_argument beyond kMaxTreeVertices.
 template <class T>
 void sample_rows(const SpanningTree& solver, const SampleRows<T>& rows, const DeviceKey& key,
+                 const Context& context);
+template <class T>
+void sample_rows(const Bernoulli& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context);
 template <class T>
 void sample_rows(const Chain& solver, const SampleRows<T>& rows, const DeviceKey& key,

@@ -22,6 +22,18 @@
 
 namespace aimle::cuda {
 
+/// The group of a single thread.
+struct OneThread {
+  AIMLE_DEVICE static int rank() { return 0; }
+  AIMLE_DEVICE static constexpr int size() { return 1; }
+  AIMLE_DEVICE static void sync() {}
+  AIMLE_DEVICE static bool any(bool value) { return value; }
+  template <class Value>
+  AIMLE_DEVICE static Value max(Value value) {
+    return value;
+  }
+};
+
 // What values are combined by.
 struct Plus {
   AIMLE_DEVICE double operator()(double a, double b) const { return a + b; }

@@ -60,6 +60,9 @@ class Declaration {
  public:
   std::string summary;  // one line: what is chosen
   std::string ties = "the lower index wins";
+  /// The noise of layers that are given none, by its name, at temperature 1. Empty: what suits
+  /// solutions of one size (Gumbel), or of several over costs (Normal, at a temperature of costs).
+  std::string noise;
 
   /// A setting that must be given.
   void required(const char* name, int64_t S::*member, Range range, const char* meaning) {

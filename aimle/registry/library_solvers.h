@@ -4,12 +4,14 @@
 
 #include <type_traits>
 
+#include "aimle/exact/bernoulli_distribution.h"
 #include "aimle/exact/categorical.h"
 #include "aimle/exact/chain_distribution.h"
 #include "aimle/exact/k_subset.h"
 #include "aimle/exact/knapsack.h"
 #include "aimle/exact/tree_distribution.h"
 #include "aimle/map/argmax.h"
+#include "aimle/map/bernoulli.h"
 #include "aimle/map/chain.h"
 #include "aimle/map/grid_path.h"
 #include "aimle/map/knapsack.h"
@@ -27,6 +29,13 @@ struct SolverList {
   }
 };
 
-using LibrarySolvers = SolverList<Argmax, TopK, SpanningTree, GridPath, Chain, Knapsack>;
+using LibrarySolvers = SolverList<  //
+    Argmax,                         //
+    TopK,                           //
+    SpanningTree,                   //
+    GridPath,                       //
+    Bernoulli,                      //
+    Chain,                          //
+    Knapsack>;
 
 }  // namespace aimle

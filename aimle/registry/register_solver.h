@@ -96,6 +96,11 @@ class KindOf final : public SolverKind {
     has_costs = solver.has_costs();
     swaps = solver.swaps();
     fixed_size = solver.solution_size().fixed;
+    noise = declared_.noise;
+    if (noise.empty()) {
+      noise = fixed_size ? "gumbel" : "normal";
+      temperature = fixed_size ? 1.0 : kCostTemperature;
+    }
     if constexpr (requires { S::kInstanceDims; }) instance_dims = S::kInstanceDims;
     takes_k = requires(S & s) { s.take_k_per_row(); };
     takes_data = requires(S & s) { s.take_data(int64_t{}, nullptr); };

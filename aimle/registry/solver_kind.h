@@ -58,6 +58,9 @@ class UnsizedSolver {
   std::string text_;
 };
 
+/// Of the noise of costs: their own deviation for costs in [.5, 1.5] (docs/choosing.md).
+inline constexpr double kCostTemperature = 0.3;
+
 /// name=value pairs in the order given.
 using SettingTexts = std::vector<std::pair<std::string, std::string>>;
 
@@ -67,8 +70,10 @@ class SolverKind {
   virtual ~SolverKind() = default;
 
   std::string name;
-  std::string summary;  // one line: what is chosen
-  std::string ties;     // which of several best solutions is the answer
+  std::string summary;       // one line: what is chosen
+  std::string ties;          // which of several best solutions is the answer
+  std::string noise;         // of layers that are given none: "gumbel", "normal", "logistic"
+  double temperature = 1.0;  // of that noise
   Sense sense = Sense::kMax;
   int64_t instance_dims = 1;
   bool fixed_size = false;  // whether all solutions of an instance have the same number of ones

@@ -50,13 +50,18 @@ double subtracted_mean(const LayerOptions& options) {
 
 /// The options with the noise that suits the structure, where none was given.
 LayerOptions with_noise(LayerOptions options) {
-  const bool costs = varies(options);
-  if (!options.noise) {
-    options.noise = NoiseSpec{.kind = costs ? NoiseKind::kNormal : NoiseKind::kGumbel};
+  const SolverKind* kind = options.solver.kind();
+  NoiseKind noise = NoiseKind::kGumbel;
+  double temperature = 1.0;
+  if (kind != nullptr && !is_published(options.target)) {
+    noise = ops::parse_word("Layer", "noise", kind->noise, ops::kNoises);
+    temperature = kind->temperature;
+  } else if (varies(options)) {
+    noise = NoiseKind::kNormal;
+    temperature = kCostTemperature;
   }
-  if (!options.theta_noise_temperature) {
-    options.theta_noise_temperature = costs ? kCostTemperature : 1.0;
-  }
+  if (!options.noise) options.noise = NoiseSpec{.kind = noise};
+  if (!options.theta_noise_temperature) options.theta_noise_temperature = temperature;
   return options;
 }
 

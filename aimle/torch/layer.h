@@ -105,14 +105,12 @@ struct NoiseSpec {
   std::optional<bool> centred = std::nullopt;
 };
 
-/// Of the noise of costs: their own deviation for costs in [.5, 1.5] (docs/choosing.md).
-inline constexpr double kCostTemperature = 0.3;
-
 struct LayerOptions {
   SolverSpec solver;
-  /// None: Gumbel at temperature 1, but Normal at kCostTemperature where solutions vary in size,
-  /// unless the target is the paper's (aimle/estimate/published.h). A Layer's own options have
-  /// both.
+  /// None: what the solver declares, unless the target is the paper's
+  /// (aimle/estimate/published.h). That is Gumbel at temperature 1, but Normal at kCostTemperature
+  /// for paths and for functions whose solutions vary in size, and Logistic for bernoulli. A
+  /// Layer's own options have both.
   std::optional<NoiseSpec> noise = std::nullopt;
   int64_t nb_samples = 1;
   std::optional<double> theta_noise_temperature = std::nullopt;

@@ -4,8 +4,8 @@ Layers      AIMLE, IMLE, DBB, STE, Identity; AdaptiveTarget, FixedTarget
 Estimators  estimator(name, solver, ...), estimators(); Thresholds, SFE, CovarianceAIMLE, DPO,
             ExactMarginals, ReinMax; GumbelSoftmax, SoftSub, SST, L2X, anneal;
             perturbed_fenchel_young_loss
-Solvers     Argmax, TopK, SpanningTree, GridPath, Chain, Knapsack; solve, Status, symmetrise; by
-            name, and your own: solver, solver_names, load_library
+Solvers     Argmax, Bernoulli, Chain, GridPath, Knapsack, SpanningTree, TopK; by name, and your own:
+            solver, solver_names, load_library; solve, Status, symmetrise
 Chains      chain_scores, chain_labels, chain_mask
 Exact       exact.log_partition, .marginals, .covariance, .entropy, .sample, .structures, .expected,
             .exact_gradient
@@ -46,6 +46,7 @@ from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
 from aimle.perturbed_map import PerturbedMap
 from aimle.solvers import (
     Argmax,
+    Bernoulli,
     Chain,
     GridPath,
     Knapsack,
@@ -72,6 +73,7 @@ __all__ = [
     "STE",
     "AdaptiveTarget",
     "Argmax",
+    "Bernoulli",
     "Chain",
     "CovarianceAIMLE",
     "Diagnosis",

@@ -1,10 +1,12 @@
 """The noise of a layer that was given none: what suits its structure.
 
-Where all solutions have the same number of entries (``fixed_size``), a constant that noise adds to
-every entry cancels, and scores have no scale of their own: Gumbel at temperature 1. Solutions that
-vary in size, such as paths over costs, get longer or shorter with the mean of the noise, and costs
-below zero cannot be: Normal, whose mean is zero, at a temperature that suits costs of order one;
-and other noises are centred.
+Native solvers declare it (``default_noise``, aimle/map/declaration.h). Where all solutions have the
+same number of entries (``fixed_size``), a constant that noise adds to every entry cancels, and
+scores have no scale of their own: Gumbel at temperature 1. Paths over costs get longer or shorter
+with the mean of the noise, and costs below zero cannot be: Normal, whose mean is zero, at a
+temperature that suits costs of order one. Entries that are on or off by themselves
+(``Bernoulli``): logistic at temperature 1, which is their exact distribution. Where solutions vary
+in size other noises are centred. A callable has the noise of its ``fixed_size``.
 
 The paper's rule and its authors' see the noise as their code adds it: Gumbel at temperature 1, not
 centred. See ``aimle/estimate/published.h``.
@@ -12,22 +14,30 @@ centred. See ``aimle/estimate/published.h``.
 
 from __future__ import annotations
 
-from aimle.noise import Gumbel, Noise, Normal, as_noise
+from aimle.noise import Gumbel, Noise, as_noise
 
 #: Of the noise of costs. Their own deviation for costs in [.5, 1.5]: docs/choosing.md.
 COST_TEMPERATURE = 0.3
 
 
+def is_published(target: object) -> bool:
+    """Whether a target is the paper's rule or its authors'."""
+    return bool(getattr(target, "_is_published", False))
+
+
 def varies(solver: object, target: object) -> bool:
     """Whether the noise has to suit solutions that vary in size."""
-    return not getattr(solver, "fixed_size", True) and not getattr(target, "_is_published", False)
+    return not getattr(solver, "fixed_size", True) and not is_published(target)
 
 
 def noise_for(solver: object, target: object, noise: Noise | str | None) -> Noise | None:
     """The noise as given, or the structure's own for "auto"."""
-    if noise == "auto":
-        return Normal() if varies(solver, target) else Gumbel()
-    return as_noise(noise)
+    if noise != "auto":
+        return as_noise(noise)
+    if is_published(target):
+        return Gumbel()
+    of_size = "normal" if varies(solver, target) else "gumbel"
+    return as_noise(getattr(solver, "default_noise", of_size))
 
 
 def subtracted_mean(solver: object, target: object, noise: Noise | None) -> float:
@@ -39,4 +49,7 @@ def temperature_for(solver: object, target: object, temperature: float | None) -
     """The temperature as given, or the structure's own for None."""
     if temperature is not None:
         return temperature
-    return COST_TEMPERATURE if varies(solver, target) else 1.0
+    if is_published(target):
+        return 1.0
+    of_size = COST_TEMPERATURE if varies(solver, target) else 1.0
+    return float(getattr(solver, "default_temperature", of_size))

@@ -35,9 +35,10 @@ class Model:
     noise: Noise | None = None
     temperature: float = 1.0
 
-    @property
-    def is_exponential(self) -> bool:
+    def is_exponential(self, solver: object) -> bool:
         """Whether p(z) ~ exp<theta / temperature, z> stands for it."""
+        if getattr(solver, "default_noise", None) == "logistic":
+            return isinstance(self.noise, Logistic | None)
         return isinstance(self.noise, Gumbel | SumOfGamma | None)
 
     def with_density(self) -> tuple[Noise, float]:
@@ -83,7 +84,7 @@ def _count(solver: object, theta: Tensor) -> float:
 
 def find_truth(solver, model: Model, theta: Tensor, loss: Loss, samples: int):
     """(gradient in float64, how it was found, its relative standard error)."""
-    count = _count(solver, theta) if model.is_exponential else math.inf
+    count = _count(solver, theta) if model.is_exponential(solver) else math.inf
     tau = model.temperature
     if count * theta.numel() <= _FEW * 100 and count <= _FEW:
         dims = solver.instance_dims
@@ -115,7 +116,7 @@ def _one_thread(wanted: bool) -> Iterator[None]:
 def _long_run(solver, model: Model, theta: Tensor, loss: Loss, share: int):
     """What find_truth returns, from _BLOCKS blocks of this many samples."""
     tau = model.temperature
-    if model.is_exponential and getattr(solver, "has_exact", False):
+    if model.is_exponential(solver) and getattr(solver, "has_exact", False):
         layer = aimle.estimator("sfe", solver, baseline="leave_one_out", nb_samples=share)
         blocks = [
             estimate_gradient(layer, theta / tau, loss)[0].double() / tau for _ in range(_BLOCKS)

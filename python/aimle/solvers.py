@@ -55,6 +55,9 @@ class Solver:
     has_thresholds: ClassVar[bool]
     #: Whether it has an exact distribution in closed form (aimle.exact).
     has_exact: ClassVar[bool]
+    #: The noise of layers that are given none, by its name, and its temperature.
+    default_noise: ClassVar[str]
+    default_temperature: ClassVar[float]
     #: The difference that AIMLE takes by default: central or forward.
     symmetric_perturbation: ClassVar[bool]
 
@@ -192,6 +195,8 @@ def _declared(cls: _AnySolver) -> _AnySolver:
     cls.lists = declared["lists"]
     cls.has_thresholds = declared["thresholds"]
     cls.has_exact = declared["exact"]
+    cls.default_noise = declared["noise"]
+    cls.default_temperature = declared["temperature"]
     cls.symmetric_perturbation = not cls.has_costs
     _CLASSES[cls.name] = cls
     return cls
@@ -434,6 +439,22 @@ class Chain(Solver):
         for name in ("length", "labels"):
             object.__setattr__(self, name, check_int("Chain", name, getattr(self, name), 0))
         super().__post_init__()
+
+
+@_declared
+@with_known_names
+@dataclass(frozen=True, eq=False)
+class Bernoulli(Solver):
+    """Every entry on or off by itself: [*batch, n] -> [*batch, n], 1 where a score is above zero.
+
+        mask = aimle.AIMLE(aimle.Bernoulli())(logits)           # a hard mask, with a gradient
+
+    Layers add logistic noise unless they are told otherwise: entry j is then on with probability
+    sigmoid(logits[j]), which is also the exact distribution. Solutions vary in size. Masked entries
+    and -inf are off. Ties: a score of zero is off.
+    """
+
+    name: ClassVar[str] = "bernoulli"
 
 
 @_declared

@@ -106,7 +106,7 @@ struct Call {
 
  private:
   void choose_solver(Random& random) {
-    const int64_t kind = random.from(0, 11);
+    const int64_t kind = random.from(0, 12);
     if (kind <= 4) {
       n = random.chance(0.7) ? random.from(1, 40) : random.from(33, 700);
       if (random.chance(0.4)) n = (n + 3) / 4 * 4;
@@ -117,6 +117,9 @@ struct Call {
       if (random.chance(0.5)) tree.layout = SpanningTree::Layout::kDirected;
       n = tree.size();
       solver = tree;
+    } else if (kind == 12) {
+      n = random.chance(0.7) ? random.from(0, 40) : random.from(33, 5000);
+      solver = Bernoulli{.n = n};
     } else if (kind >= 10) {
       Chain chain{.length = random.from(1, 8),
                   .labels = random.from(1, random.chance(0.8) ? 6 : 40)};
@@ -135,7 +138,7 @@ struct Call {
     static const std::vector<float> table = *quantile_table({.k = 10, .iterations = 10});
     settings.noise = {.kind = static_cast<NoiseKind>(random.from(0, 4)), .table = table.data()};
     settings.noise_stddev = 1.3;
-    if (solver.is<GridPath>() && random.chance(0.5)) settings.noise_mean = 0.6;
+    if (!solver.solution_size().fixed && random.chance(0.5)) settings.noise_mean = 0.6;
     settings.samples = random.chance(0.3) ? 1 : random.from(1, 12);
     if (random.chance(0.02)) settings.samples = random.from(250, 600);
     if (random.chance(0.3)) settings.theta_temperature = 0.7;

@@ -1,12 +1,14 @@
 // The device algorithms of the solvers, by threads in lockstep, give what the CPU's solvers give.
 #include <gtest/gtest.h>
 
+#include "aimle/cuda/bernoulli.h"
 #include "aimle/cuda/chain.h"
 #include "aimle/cuda/grid_path.h"
 #include "aimle/cuda/knapsack.h"
 #include "aimle/cuda/spanning_tree.h"
 #include "tests/cuda/lockstep.h"
 #include "tests/cuda/row_in_memory.h"
+#include "tests/map/bernoulli_instances.h"
 #include "tests/map/chain_instances.h"
 #include "tests/map/conformance.h"
 #include "tests/map/grid_path_instances.h"
@@ -140,6 +142,26 @@ Solved<T> solve_in_lockstep(const Chain& solver, const Batch<T>& batch, Rng& rng
   return solved;
 }
 
+template <class Word, class T>
+Solved<T> solve_in_lockstep(const Bernoulli& solver, const Batch<T>& batch, Rng& rng) {
+  Solved<T> solved{.z = std::vector<T>(batch.scores.size()),
+                   .status = std::vector<Status>(static_cast<size_t>(batch.count))};
+  for (int64_t i = 0; i < batch.count; ++i) {
+    const Instance<T> row = batch.instance(i);
+    solve_row_in_lockstep(
+        static_cast<int>(uniform(rng, 1, 40)), rng(), batch.size, solved.z.data() + i * batch.size,
+        &solved.status[static_cast<size_t>(i)], [&](Lockstep& group, const auto& chosen) {
+          return cuda::solve_signs<T>(group, solver.n, RowInMemory<T>{row.scores, batch.size},
+                                      row.mask, [&](int64_t word, uint32_t bits) {
+                                        for (int64_t j = 0; j < 32; ++j) {
+                                          if (bits >> j & 1) chosen(32 * word + j);
+                                        }
+                                      });
+        });
+  }
+  return solved;
+}
+
 template <Conforming S_, class T_, class Word_ = uint32_t>
 struct Case {
   using S = S_;
@@ -147,13 +169,12 @@ struct Case {
   using Word = Word_;
 };
 
-using Cases =
-    testing::Types<Case<SpanningTree, float>, Case<SpanningTree, double>,
-                   Case<SpanningTree, float, uint64_t>, Case<SpanningTree, double, uint64_t>,
-                   Case<GridPath, float>, Case<GridPath, double>, Case<GridPath, float, uint64_t>,
-                   Case<GridPath, double, uint64_t>, Case<Chain, float>, Case<Chain, double>,
-                   Case<Chain, float, uint64_t>, Case<Chain, double, uint64_t>,
-                   Case<Knapsack, float>, Case<Knapsack, double>>;
+using Cases = testing::Types<
+    Case<SpanningTree, float>, Case<SpanningTree, double>, Case<SpanningTree, float, uint64_t>,
+    Case<SpanningTree, double, uint64_t>, Case<GridPath, float>, Case<GridPath, double>,
+    Case<GridPath, float, uint64_t>, Case<GridPath, double, uint64_t>, Case<Chain, float>,
+    Case<Chain, double>, Case<Chain, float, uint64_t>, Case<Chain, double, uint64_t>,
+    Case<Bernoulli, float>, Case<Bernoulli, double>, Case<Knapsack, float>, Case<Knapsack, double>>;
 
 struct CaseName {
   template <class C>

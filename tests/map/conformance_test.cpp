@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/map/argmax_instances.h"
+#include "tests/map/bernoulli_instances.h"
 #include "tests/map/chain_instances.h"
 #include "tests/map/grid_path_instances.h"
 #include "tests/map/knapsack_instances.h"
@@ -22,8 +23,8 @@ struct Case {
 using Cases = testing::Types<  //
     Case<Argmax, float>, Case<Argmax, double>, Case<TopK, float>, Case<TopK, double>,
     Case<SpanningTree, float>, Case<SpanningTree, double>, Case<GridPath, float>,
-    Case<GridPath, double>, Case<Chain, float>, Case<Chain, double>, Case<Knapsack, float>,
-    Case<Knapsack, double>>;
+    Case<GridPath, double>, Case<Bernoulli, float>, Case<Bernoulli, double>, Case<Chain, float>,
+    Case<Chain, double>, Case<Knapsack, float>, Case<Knapsack, double>>;
 
 struct CaseName {
   template <class C>

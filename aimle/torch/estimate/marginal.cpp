@@ -5,7 +5,7 @@
 //          Niepert, Van den Broeck, "SIMPLE: A Gradient Estimator for k-Subset Sampling", ICLR
 //          2023, do. Exact for linear f, whatever z was drawn; biased otherwise.
 //   sst    stochastic softmax tricks (Paulus, Choi, Tarlow, Krause, Maddison, NeurIPS 2020): the
-//          soft sample mu((theta + G) / t), G Gumbel noise; with `hard` the solution of theta + G
+//          soft sample mu((theta + G) / t), G Gumbel noise (bernoulli: logistic); with `hard` the solution of theta + G
 //          is shown instead, straight-through. For one of n this is Gumbel-Softmax.
 #include "aimle/torch/estimate/directions.h"
 #include "aimle/torch/estimate/sampled.h"

@@ -98,7 +98,7 @@ Softened soften_by_subtraction(const SampleRequest& request, const std::optional
 Softened soften_by_maximum(const SampleRequest& request, const std::optional<at::Tensor>& k) {
   const int64_t draws = rounds_of(request);
   const at::Tensor rows = request.scores.unsqueeze(-2);
-  const at::Tensor x = rows.unsqueeze(-2).add(gumbel_noise(request, draws));
+  const at::Tensor x = rows.unsqueeze(-2).add(own_noise(request, draws));
   at::Tensor concrete = at::softmax(x.div(request.temperature), -1);
   if (k) {
     const at::Tensor used = k->unsqueeze(-1).gt(at::arange(draws, k->options()));

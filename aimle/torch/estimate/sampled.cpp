@@ -15,10 +15,14 @@
 
 namespace aimle {
 
-at::Tensor gumbel_noise(const SampleRequest& request, std::optional<int64_t> draws) {
+at::Tensor own_noise(const SampleRequest& request, std::optional<int64_t> draws) {
   using Op = at::Tensor(const at::Tensor&, c10::SymIntArrayRef, c10::SymInt, c10::SymIntArrayRef);
-  static const auto op =
-      c10::Dispatcher::singleton().findSchemaOrThrow("aimle::gumbel", "").typed<Op>();
+  const auto find = [](const char* name) {
+    return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Op>();
+  };
+  static const auto gumbel = find("aimle::gumbel"), logistic = find("aimle::logistic");
+  const SolverKind* kind = request.solver.kind();
+  const auto& op = kind != nullptr && kind->noise == "logistic" ? logistic : gumbel;
   const at::Tensor& scores = request.scores;
   const int64_t batch_dims = scores.dim() - request.solver.instance_dims();
   const c10::SymIntArrayRef batch = scores.sym_sizes().slice(0, batch_dims);
@@ -36,7 +40,7 @@ at::Tensor gumbel_noise(const SampleRequest& request, std::optional<int64_t> dra
 
 at::Tensor perturbed(const SampleRequest& request) {
   const at::Tensor rows = request.scores.unsqueeze(sample_dim(request));
-  return request.key ? rows.add(gumbel_noise(request)) : rows;
+  return request.key ? rows.add(own_noise(request)) : rows;
 }
 
 at::Tensor solved(const SampleRequest& request, const at::Tensor& x) {

@@ -37,9 +37,11 @@ SampleFormula sfe_samples;                                           // score.cp
 
 // ---- What the formulas share ----
 
-/// Gumbel noise [*batch, S, n], or [*batch, S, draws, n], of the type of scores; zeros without key.
-at::Tensor gumbel_noise(const SampleRequest& request, std::optional<int64_t> draws = std::nullopt);
-/// x [*batch, S, n]: the scores with Gumbel noise.
+/// Noise [*batch, S, n], or [*batch, S, draws, n], of the type of scores; zeros without key. It is
+/// Gumbel, but logistic for solvers that declare it: their solutions then have the exact
+/// distribution, or come close to it.
+at::Tensor own_noise(const SampleRequest& request, std::optional<int64_t> draws = std::nullopt);
+/// x [*batch, S, n]: the scores with that noise.
 at::Tensor perturbed(const SampleRequest& request);
 /// The hard solution of x [*batch, S, n].
 at::Tensor solved(const SampleRequest& request, const at::Tensor& x);

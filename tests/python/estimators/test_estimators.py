@@ -16,6 +16,7 @@ from exact_gradients import (
     curved,
     exact_gradient,
     exponential_family,
+    flips,
     linear,
     perturbed_gradient,
     quadratic,
@@ -195,6 +196,7 @@ FAMILIES = {
     "topk": (aimle.TopK(2), subsets(6, 2)),
     "tree": (aimle.SpanningTree(4), trees(4)),
     "chain": (aimle.Chain(), chains(2, 2)),
+    "bernoulli": (aimle.Bernoulli(), flips(6)),
 }
 
 
@@ -239,6 +241,19 @@ def test_the_covariance_is_unbiased_for_argmax_under_gumbel_noise():
     theta, loss = scores(6), curved(6)
     layer = aimle.estimator("aimle_covariance", aimle.Argmax(), nb_samples=100, share=1.0)
     assert_unbiased(replicate(layer, theta, loss), family_gradient("argmax", theta, loss))
+
+
+def test_the_covariance_is_unbiased_for_entries_on_or_off_under_logistic_noise():
+    theta, loss = scores(6), curved(6)
+    layer = aimle.estimator("aimle_covariance", aimle.Bernoulli(), nb_samples=100, share=1.0)
+    assert layer.noise == aimle.Logistic()
+    assert_unbiased(replicate(layer, theta, loss), family_gradient("bernoulli", theta, loss))
+
+
+def test_perturbed_optimisers_of_entries_on_or_off_are_unbiased_under_logistic_noise():
+    theta, loss = scores(6), linear(6)
+    layer = aimle.estimator("dpo", aimle.Bernoulli(), noise="logistic", nb_samples=100)
+    assert_unbiased(replicate(layer, theta, loss), family_gradient("bernoulli", theta, loss))
 
 
 def test_the_covariance_is_a_part_of_the_whole():
@@ -419,6 +434,14 @@ def test_perturbed_optimisers_refuse_grid_paths_of_scores():
         ("exact", "chain", {}, 0.9),
         ("aimle_covariance", "chain", {"share": 1.0}, 0.9),
         ("dpo", "chain", {}, 0.9),
+        ("aimle", "bernoulli", {"alpha_range": (0.5, 0.5)}, 0.9),
+        ("aimle_noise", "bernoulli", {}, 0.9),
+        ("imle_central", "bernoulli", {"lambda_": 0.5}, 0.9),
+        ("ste", "bernoulli", {}, 0.9),
+        ("sst", "bernoulli", {"temperature": 0.5}, 0.9),
+        ("sst", "bernoulli", {"temperature": 1.0, "hard": True}, 0.9),
+        ("exact", "bernoulli", {}, 0.9),
+        ("dpo", "bernoulli", {"noise": "logistic"}, 0.9),
     ],
 )
 def test_biased_estimators_point_the_right_way(name, structure, settings, limit):

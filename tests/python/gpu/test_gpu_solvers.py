@@ -76,6 +76,8 @@ SOLVERS = [
     (100, grid(24, 31, neighbourhood=4, source=(3, 3), target=(20, 30))),
     (2, grid(130, 140)),
     (2, grid(100, 200, neighbourhood=4)),
+    *[(600, ("bernoulli" + str(n), (n,), "bernoulli")) for n in (1, 31, 32, 33, 1000, 5000)],
+    (2, ("bernoulli2000001", (2000001,), "bernoulli")),
     *[(600, chain(*c)) for c in ((1, 3), (2, 2), (5, 1), (4, 3), (9, 2), (12, 5), (50, 20))],
     *[(60, chain(*c)) for c in ((6, 32), (6, 33), (4, 64), (3, 150))],
     *[(3, chain(*c)) for c in ((3, 300), (1500, 30), (20000, 3))],

@@ -38,6 +38,10 @@ def trees(n: int) -> Tensor:
     return torch.stack(found)
 
 
+def flips(n: int) -> Tensor:
+    return torch.tensor(list(itertools.product((0.0, 1.0), repeat=n)), dtype=torch.float64)
+
+
 def directed(z: Tensor, n: int) -> Tensor:
     position = {edge: index for index, edge in enumerate(oracles.edges(n))}
     return z[:, [position[min(arc), max(arc)] for arc in oracles.arcs(n)]]
@@ -66,6 +70,7 @@ STRUCTURES = {
     "knapsack": Structure(aimle.Knapsack(WEIGHTS, 9), 7, lambda: sets(WEIGHTS, 9)),
     "tree": Structure(aimle.SpanningTree(5), 10, lambda: trees(5)),
     "directed_tree": Structure(aimle.SpanningTree(4), 12, lambda: directed(trees(4), 4)),
+    "bernoulli": Structure(aimle.Bernoulli(), 6, lambda: flips(6)),
 }
 
 each_structure = pytest.mark.parametrize("structure", STRUCTURES.values(), ids=STRUCTURES)

@@ -72,6 +72,11 @@ def trees(vertices: int) -> Tensor:
     return torch.tensor(rows, dtype=torch.float64)
 
 
+def flips(n: int) -> Tensor:
+    """All 0/1 vectors, [2^n, n]."""
+    return torch.tensor(list(itertools.product((0.0, 1.0), repeat=n)), dtype=torch.float64)
+
+
 def chains(steps: int, labels: int) -> Tensor:
     """All label sequences as edges of every step, [count, steps * labels * labels]."""
     rows = []
@@ -183,6 +188,7 @@ STRUCTURES = {
     "topk": (aimle.TopK(2), subsets(5, 2), 5),
     "tree": (aimle.SpanningTree(4), trees(4), 6),
     "chain": (aimle.Chain(), chains(2, 2), 8),
+    "bernoulli": (aimle.Bernoulli(), flips(5), 5),
 }
 
 
@@ -192,7 +198,9 @@ def perturbed_gradient(structure: str, theta: Tensor, noise: str, tau: float, lo
     def probabilities(at: Tensor) -> Tensor:
         if structure == "tree":
             return tree_probabilities(at, 4, tau)
-        if structure == "chain":  # the exponential family, which Gumbel noise comes close to
+        # The exponential family: Gumbel noise comes close to that of chains, and logistic noise,
+        # which layers over Bernoulli add, has it.
+        if structure in ("chain", "bernoulli"):
             return exponential_family(at / tau, vertices_of)
         return subset_probabilities(at, 1 if structure == "argmax" else solver.k, noise, tau)
 

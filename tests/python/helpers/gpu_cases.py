@@ -10,6 +10,8 @@ SOLVERS = {
     "knapsack": (aimle.Knapsack([3, 1, 4, 1, 5, 9, 2, 6, 5, 3], 17), (10,)),
     "large knapsack": (aimle.Knapsack(range(100, 300), 9000), (200,)),
     "grid": (aimle.GridPath(), (5, 6)),
+    "bernoulli": (aimle.Bernoulli(), (30,)),
+    "long bernoulli": (aimle.Bernoulli(), (5000,)),
     "chain": (aimle.Chain(), (6, 4, 4)),
     "short chain": (aimle.Chain(), (2, 3, 3)),
     "chain of many labels": (aimle.Chain(), (3, 70, 70)),

@@ -43,6 +43,7 @@ PROBLEMS = {
     "grid": Problem(aimle.GridPath(), (4, 5)),
     "grid of 4 neighbours": Problem(aimle.GridPath(4), (3, 4)),
     "chain": Problem(aimle.Chain(), (3, 3, 3)),
+    "bernoulli": Problem(aimle.Bernoulli(), (7,)),
 }
 
 NOISES = {
@@ -61,6 +62,8 @@ class Disguised:
         self.solver, self.settings = solver, settings
         self.sense, self.instance_dims = solver.sense, solver.instance_dims
         self.fixed_size = solver.fixed_size
+        self.default_noise = solver.default_noise
+        self.default_temperature = solver.default_temperature
         self.symmetric_perturbation = solver.symmetric_perturbation
         self.rowwise = not settings  # k has an entry per row
         self.seen: list[Tensor] = []

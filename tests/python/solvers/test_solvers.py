@@ -50,6 +50,7 @@ CASES = {
         lambda x: oracles.grid_path(x, 4, (-1, 0), (0, -2)),
     ),
     "chain": Case(aimle.Chain(), (4, 3, 3), oracles.chain),
+    "bernoulli": Case(aimle.Bernoulli(), (9,), lambda x: (x > 0).astype(x.dtype)),
 }
 
 
