@@ -14,9 +14,7 @@ import aimle
 
 ITEMS, FEATURES, DAYS = 16, 5, 400
 torch.manual_seed(1)
-weights = torch.randint(3, 9, (ITEMS,))
-solver = aimle.Knapsack(weights, capacity=20)
-
+solver = aimle.Knapsack(torch.randint(3, 9, (ITEMS,)), capacity=20)
 mixing = torch.bernoulli(torch.full((FEATURES, ITEMS), 0.5))
 features = torch.randn(2 * DAYS, FEATURES)
 values = ((features @ mixing / FEATURES**0.5 + 3).clamp(min=0) ** 6 / 3.5**5 + 1).ceil()
@@ -24,41 +22,38 @@ values = ((features @ mixing / FEATURES**0.5 + 3).clamp(min=0) ** 6 / 3.5**5 + 1
 
 @torch.no_grad()
 def regret(model: torch.nn.Module) -> float:
-    """The share that is lost on new days against packing by the true values."""
-    true = values[DAYS:]
-    return float(1 - (true * solver(model(features[DAYS:]))).sum() / (true * solver(true)).sum())
+    """What is lost on new days against packing by the true values, in percent."""
+    true, packed = values[DAYS:], solver(model(features[DAYS:]))
+    return float(100 - 100 * (true * packed).sum() / (true * solver(true)).sum())
 
 
-def learn(loss_of_day) -> list[float]:
-    """The regret after every epoch."""
+def learn(loss) -> list[float]:
     torch.manual_seed(2)
-    model = torch.nn.Linear(FEATURES, ITEMS)
-    optimiser, curve = torch.optim.Adam(model.parameters(), lr=0.05), []
+    model, curve = torch.nn.Linear(FEATURES, ITEMS), []
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
     for _ in range(60):
         for batch in torch.randperm(DAYS).split(50):
             optimiser.zero_grad()
-            loss_of_day(model(features[batch]), values[batch]).backward()
+            loss(model(features[batch]), values[batch]).backward()
             optimiser.step()
         curve.append(regret(model))
     return curve
 
 
 pack = aimle.AIMLE(solver, nb_samples=4)
-by_squares = learn(torch.nn.functional.mse_loss)
-by_decision = learn(lambda theta, true: -(true.unsqueeze(1) * pack(theta)).sum(-1).mean())
-print(
-    f"regret on new days: squared error {by_squares[-1]:.1%}, through AIMLE {by_decision[-1]:.1%}"
-)
-assert by_decision[-1] < by_squares[-1]
+squares = learn(torch.nn.functional.mse_loss)
+decisions = learn(lambda theta, true: -(true.unsqueeze(1) * pack(theta)).sum(-1).mean())
+print(f"regret on new days: squared error {squares[-1]:.1f} %, through AIMLE {decisions[-1]:.1f} %")
+assert decisions[-1] < squares[-1] / 2
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--picture")
 if picture := parser.parse_args().picture:
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(5, 3), layout="constrained")
-    axes.plot([100 * r for r in by_squares], label="squared error of the values")
-    axes.plot([100 * r for r in by_decision], label="value of what is packed (AIMLE)")
+    figure, axes = plt.subplots(figsize=(5, 2.8), layout="constrained")
+    axes.plot(squares, label="squared error of the values")
+    axes.plot(decisions, label="value of what is packed, through AIMLE")
     axes.set(xlabel="epoch", ylabel="regret on new days, %", ylim=(0, None))
     axes.legend()
     figure.savefig(picture, dpi=100)
