@@ -21,6 +21,10 @@
 // and, only if the solver reads Rows::k:
 //   int64_t draw_k(const S&, Rng&)   a k for one row, now and then an impossible one
 //
+// and, only if a mask does more than remove structures:
+//   std::vector<Structure> enumerate_under(const S&, const bool* mask)
+//                               every feasible structure with that mask
+//
 // NaN in an entry that may be chosen outranks every other refusal but kBadK.
 //
 // Scores are drawn so that sums are exact in float (multiples of 2^-10 up to 8), hence optimality
@@ -306,7 +310,9 @@ void expect_optimal(const S& solver, const Batch<T>& batch, const Solved<T>& sol
     bool feasible = false;
     double best = 0;
     double reached = 0;
-    if (!structures.contains(row.k)) {
+    if constexpr (requires { Instances<S>::enumerate_under(solver, row.mask); }) {
+      structures[row.k] = Instances<S>::enumerate_under(solver, row.mask);
+    } else if (!structures.contains(row.k)) {
       structures[row.k] = Instances<S>::enumerate(solver, row.k);
     }
     for (const Structure& z : structures[row.k]) {
