@@ -16,6 +16,7 @@
 #include "aimle/estimate/perturb.h"
 #include "aimle/map/argmax.h"
 #include "aimle/map/grid_path.h"
+#include "aimle/map/lattice_path.h"
 #include "aimle/map/solver.h"
 #include "aimle/map/spanning_tree.h"
 #include "aimle/map/topk.h"
@@ -66,7 +67,7 @@ struct RowSource {
   int64_t samples = 1;
   NoiseSource noise;  // its table on the device
   double tau = 1.0;   // temperature of the noise
-  double mean = 0.0;  // subtracted from the noise by GridPath and write_scores
+  double mean = 0.0;  // subtracted from the noise by grids, lattices and write_scores
   Signs sign;
 
   /// A step of `side_scale[side] * lambda` along dy; null: no step.
@@ -102,6 +103,13 @@ void map_rows(const SpanningTree& solver, const RowSource<T>& source, const RowS
               const Context& context);
 template <class T>
 void map_rows(const GridPath& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context);
+
+template <class T>
+void map_rows(const LatticePath& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context);
+template <class T>
+void map_rows(const LatticeMoves& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context);
 
 /// aimle::symmetrise: both directions of every edge replaced by their mean.

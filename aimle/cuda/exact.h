@@ -20,6 +20,13 @@ template <class T>
 void evaluate_rows(const SpanningTree& solver, const DistributionRows<T>& rows,
                    const Context& context);
 
+template <class T>
+void evaluate_rows(const LatticePath& solver, const DistributionRows<T>& rows,
+                   const Context& context);
+template <class T>
+void evaluate_rows(const LatticeMoves& solver, const DistributionRows<T>& rows,
+                   const Context& context);
+
 /// `rows.key` is not read; `key` is.
 template <class T>
 void sample_rows(const Argmax& solver, const SampleRows<T>& rows, const DeviceKey& key,
@@ -30,6 +37,12 @@ void sample_rows(const TopK& solver, const SampleRows<T>& rows, const DeviceKey&
 /// Throws std::invalid_argument beyond kMaxTreeVertices.
 template <class T>
 void sample_rows(const SpanningTree& solver, const SampleRows<T>& rows, const DeviceKey& key,
+                 const Context& context);
+template <class T>
+void sample_rows(const LatticePath& solver, const SampleRows<T>& rows, const DeviceKey& key,
+                 const Context& context);
+template <class T>
+void sample_rows(const LatticeMoves& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context);
 
 }  // namespace aimle::cuda

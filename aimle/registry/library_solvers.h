@@ -6,9 +6,11 @@
 
 #include "aimle/exact/categorical.h"
 #include "aimle/exact/k_subset.h"
+#include "aimle/exact/lattice_distribution.h"
 #include "aimle/exact/tree_distribution.h"
 #include "aimle/map/argmax.h"
 #include "aimle/map/grid_path.h"
+#include "aimle/map/lattice_path.h"
 #include "aimle/map/spanning_tree.h"
 #include "aimle/map/topk.h"
 
@@ -23,6 +25,6 @@ struct SolverList {
   }
 };
 
-using LibrarySolvers = SolverList<Argmax, TopK, SpanningTree, GridPath>;
+using LibrarySolvers = SolverList<Argmax, TopK, SpanningTree, GridPath, LatticePath, LatticeMoves>;
 
 }  // namespace aimle

@@ -4,8 +4,8 @@ Layers      AIMLE, IMLE, DBB, STE, Identity; AdaptiveTarget, FixedTarget
 Estimators  estimator(name, solver, ...), estimators(); Thresholds, SFE, CovarianceAIMLE, DPO,
             ExactMarginals, ReinMax; GumbelSoftmax, SoftSub, SST, L2X, anneal;
             perturbed_fenchel_young_loss
-Solvers     Argmax, TopK, SpanningTree, GridPath; solve, Status, symmetrise; by name, and your own:
-            solver, solver_names, load_library
+Solvers     Argmax, TopK, SpanningTree, GridPath, LatticePath, LatticeMoves; solve, Status,
+            symmetrise; by name, and your own: solver, solver_names, load_library
 Exact       exact.log_partition, .marginals, .covariance, .sample, .structures, .expected,
             .exact_gradient
 Noise       Gumbel, SumOfGamma, Normal, Logistic; sample_noise, draw_key
@@ -45,6 +45,8 @@ from aimle.perturbed_map import PerturbedMap
 from aimle.solvers import (
     Argmax,
     GridPath,
+    LatticeMoves,
+    LatticePath,
     Solver,
     SpanningTree,
     TopK,
@@ -76,6 +78,8 @@ __all__ = [
     "Gumbel",
     "GumbelSoftmax",
     "Identity",
+    "LatticeMoves",
+    "LatticePath",
     "Logistic",
     "Noise",
     "Normal",

@@ -106,7 +106,7 @@ struct Call {
 
  private:
   void choose_solver(Random& random) {
-    const int64_t kind = random.from(0, 9);
+    const int64_t kind = random.from(0, 11);
     if (kind <= 4) {
       n = random.chance(0.7) ? random.from(1, 40) : random.from(33, 700);
       if (random.chance(0.4)) n = (n + 3) / 4 * 4;
@@ -117,6 +117,8 @@ struct Call {
       if (random.chance(0.5)) tree.layout = SpanningTree::Layout::kDirected;
       n = tree.size();
       solver = tree;
+    } else if (kind >= 10) {
+      choose_lattice(random);
     } else {
       GridPath grid{.height = random.from(1, 8), .width = random.from(1, 8)};
       grid.target = {grid.height - 1, grid.width - 1};
@@ -125,11 +127,21 @@ struct Call {
     }
   }
 
+  void choose_lattice(Random& random) {
+    const int64_t longest = random.chance(0.8) ? 9 : 40;
+    const LatticePath path{.height = random.from(1, longest), .width = random.from(1, longest)};
+    LatticeMoves moves{.height = path.height, .width = path.width};
+    if (random.chance(0.5)) moves.moves = LatticeMoves::Moves::kDiagonal;
+    solver = path;
+    if (random.chance(0.5)) solver = moves;
+    n = solver.size();
+  }
+
   void choose_settings(Random& random) {
     static const std::vector<float> table = *quantile_table({.k = 10, .iterations = 10});
     settings.noise = {.kind = static_cast<NoiseKind>(random.from(0, 4)), .table = table.data()};
     settings.noise_stddev = 1.3;
-    if (solver.is<GridPath>() && random.chance(0.5)) settings.noise_mean = 0.6;
+    if (!solver.solution_size().fixed && random.chance(0.5)) settings.noise_mean = 0.6;
     settings.samples = random.chance(0.3) ? 1 : random.from(1, 12);
     if (random.chance(0.02)) settings.samples = random.from(250, 600);
     if (random.chance(0.3)) settings.theta_temperature = 0.7;

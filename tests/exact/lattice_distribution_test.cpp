@@ -46,7 +46,7 @@ void check_against_the_list(double spread, double rounding) {
                  << listed::text(x) << "\n  mask  " << listed::text(mask));
     const std::vector<char> bytes(mask.begin(), mask.end());
     const auto paths =
-        Instances<S>::enumerate_under(solver, reinterpret_cast<const bool*>(bytes.data()));
+        Instances<S>::enumerate_row(solver, reinterpret_cast<const bool*>(bytes.data()));
     const auto row = listed::evaluate_row(solver, x, v, mask);
     if (paths.empty()) {
       ++refused;
@@ -144,7 +144,7 @@ void check_frequencies(const S& solver, uint64_t seed, const Structure& mask) {
   listed::Rng rng(seed);
   const auto x = listed::reals<double>(rng, solver.size(), 1.5);
   const std::vector<char> bytes(mask.begin(), mask.end());
-  const auto paths = Instances<S>::enumerate_under(
+  const auto paths = Instances<S>::enumerate_row(
       solver, mask.empty() ? nullptr : reinterpret_cast<const bool*>(bytes.data()));
   listed::expect_frequencies(solver, paths, x, {.seed = seed}, 20'000, mask);
 }

@@ -20,10 +20,9 @@
 //                               different method that shares no code with the solver
 // and, only if the solver reads Rows::k:
 //   int64_t draw_k(const S&, Rng&)   a k for one row, now and then an impossible one
-//
-// and, only if a mask does more than remove structures:
-//   std::vector<Structure> enumerate_under(const S&, const bool* mask)
-//                               every feasible structure with that mask
+// and, only if a mask does more than to remove structures:
+//   std::vector<Structure> enumerate_row(const S&, const bool* mask)
+//                               those of a row with this mask, or without one
 //
 // NaN in an entry that may be chosen outranks every other refusal but kBadK.
 //
@@ -310,8 +309,8 @@ void expect_optimal(const S& solver, const Batch<T>& batch, const Solved<T>& sol
     bool feasible = false;
     double best = 0;
     double reached = 0;
-    if constexpr (requires { Instances<S>::enumerate_under(solver, row.mask); }) {
-      structures[row.k] = Instances<S>::enumerate_under(solver, row.mask);
+    if constexpr (requires { Instances<S>::enumerate_row(solver, row.mask); }) {
+      structures[row.k] = Instances<S>::enumerate_row(solver, row.mask);
     } else if (!structures.contains(row.k)) {
       structures[row.k] = Instances<S>::enumerate(solver, row.k);
     }

@@ -43,10 +43,10 @@ struct Instances<Lattice<kScores>> {
   }
 
   static std::vector<Structure> enumerate(const S& solver, std::optional<int64_t>) {
-    return enumerate_under(solver, nullptr);
+    return enumerate_row(solver, nullptr);
   }
   /// Every path to the corner of what is unmasked, from its end to its beginning.
-  static std::vector<Structure> enumerate_under(const S& solver, const bool* mask) {
+  static std::vector<Structure> enumerate_row(const S& solver, const bool* mask) {
     std::vector<Structure> all;
     Structure z(static_cast<size_t>(solver.size()));
     const auto [t, u] = last_corner(solver, mask);

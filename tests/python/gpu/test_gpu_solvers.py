@@ -51,6 +51,15 @@ def grid(height: int, width: int, **settings) -> tuple:
     return (f"grid{height}x{width}{settings}", (height, width), text)
 
 
+def lattice(height: int, width: int, moves: str = "all") -> tuple:
+    return (f"lattice{height}x{width}{moves}", (height, width), f"lattice_path:moves={moves}")
+
+
+def lattice_moves(height: int, width: int, moves: str = "all") -> tuple:
+    name, shape, _ = lattice(height, width, moves)
+    return (f"{name}_moves", (*shape, 3), f"lattice_moves:moves={moves}")
+
+
 def topk(n: int, k: int) -> tuple:
     return (f"top{k}of{n}", (n,), f"topk:k={k}")
 
@@ -71,6 +80,19 @@ SOLVERS = [
     (100, grid(24, 31, neighbourhood=4, source=(3, 3), target=(20, 30))),
     (2, grid(130, 140)),
     (2, grid(100, 200, neighbourhood=4)),
+    *[
+        (600, make(*size, moves))
+        for make in (lattice, lattice_moves)
+        for moves in ("all", "straight", "diagonal")
+        for size in ((1, 1), (1, 5), (5, 1), (7, 4), (20, 30))
+    ],
+    *[
+        (60, make(*size, moves))
+        for make in (lattice, lattice_moves)
+        for moves in ("all", "diagonal")
+        for size in ((60, 40), (100, 90))
+    ],
+    *[(3, make(*size)) for make in (lattice, lattice_moves) for size in ((150, 140), (600, 700))],
 ]
 
 

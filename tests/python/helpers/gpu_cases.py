@@ -8,4 +8,6 @@ SOLVERS = {
     "long topk": (aimle.TopK(50), (2000,)),
     "tree": (aimle.SpanningTree(6), (15,)),
     "grid": (aimle.GridPath(), (5, 6)),
+    "lattice": (aimle.LatticePath(), (6, 5)),
+    "lattice moves": (aimle.LatticeMoves(), (4, 5, 3)),
 }

@@ -41,6 +41,8 @@ PROBLEMS = {
     "directed tree": Problem(aimle.SpanningTree(4), (12,)),
     "grid": Problem(aimle.GridPath(), (4, 5)),
     "grid of 4 neighbours": Problem(aimle.GridPath(4), (3, 4)),
+    "lattice": Problem(aimle.LatticePath(), (4, 3)),
+    "lattice of moves": Problem(aimle.LatticeMoves("diagonal"), (3, 2, 3)),
 }
 
 NOISES = {

@@ -44,6 +44,13 @@ CASES = {
         (6, 4),
         lambda x: oracles.grid_path(x, 4, (-1, 0), (0, -2)),
     ),
+    "lattice": Case(aimle.LatticePath(), (5, 4), oracles.lattice),
+    "diagonal_lattice": Case(
+        aimle.LatticePath("diagonal"), (6, 3), lambda x: oracles.lattice(x, "diagonal")
+    ),
+    "lattice_moves": Case(
+        aimle.LatticeMoves("straight"), (3, 4, 3), lambda x: oracles.lattice(x, "straight")
+    ),
 }
 
 
