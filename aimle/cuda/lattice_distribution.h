@@ -36,6 +36,9 @@ struct LatticeRow {
 
 namespace detail {
 
+/// Roundings may lift a probability above one.
+AIMLE_DEVICE double at_most_one(double p) { return p < 1 ? p : 1.0; }
+
 /// What can be said of a cell once its shares are known.
 template <bool kPerMove>
 struct LatticeChain {
@@ -148,10 +151,12 @@ AIMLE_DEVICE void write_marginals(Group& group, const LatticeShape& lattice, con
     if constexpr (kPerMove) {
       for (int m = 0; m < 3; ++m) {
         out[3 * cell + m] =
-            within ? static_cast<T>(tables.mu[cell] * tables.share[3 * cell + m]) : T(0);
+            within
+                ? static_cast<T>(detail::at_most_one(tables.mu[cell] * tables.share[3 * cell + m]))
+                : T(0);
       }
     } else {
-      out[cell] = within ? static_cast<T>(tables.mu[cell]) : T(0);
+      out[cell] = within ? static_cast<T>(detail::at_most_one(tables.mu[cell])) : T(0);
     }
   });
 }

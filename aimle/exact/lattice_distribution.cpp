@@ -68,10 +68,10 @@ class LatticeChain {
     each([&](int64_t cell) {
       if constexpr (kPerMove) {
         for (int m = 0; m < 3; ++m) {
-          out[3 * cell + m] = static_cast<T>(mu_[at(cell)] * share(cell, m));
+          out[3 * cell + m] = static_cast<T>(std::min(mu_[at(cell)] * share(cell, m), 1.0));
         }
       } else {
-        out[cell] = static_cast<T>(mu_[at(cell)]);
+        out[cell] = static_cast<T>(std::min(mu_[at(cell)], 1.0));
       }
     });
   }
