@@ -42,7 +42,7 @@ PROBLEMS = {
     "grid": Problem(aimle.GridPath(), (4, 5)),
     "grid of 4 neighbours": Problem(aimle.GridPath(4), (3, 4)),
     "lattice": Problem(aimle.LatticePath(), (4, 3)),
-    "lattice of moves": Problem(aimle.LatticeMoves("diagonal"), (3, 2, 3)),
+    "lattice of moves": Problem(aimle.LatticeMoves(), (3, 3, 3)),
 }
 
 NOISES = {

@@ -23,6 +23,8 @@ solvers: list[aimle.Solver] = [
     aimle.TopK(k=3),
     aimle.SpanningTree(5),
     aimle.GridPath(neighbourhood=4, source=(0, 0), target=(-1, -1), negative="error"),
+    aimle.LatticePath(moves="diagonal"),
+    aimle.LatticeMoves("straight"),
 ]
 chosen: Tensor = aimle.TopK(3)(theta, mask=mask, k=2)
 solved: Tensor = aimle.solve(aimle.TopK(3), theta, mask=mask, check=False)
