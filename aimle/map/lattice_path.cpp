@@ -5,8 +5,11 @@
 #include <type_traits>
 #include <vector>
 
+#include "aimle/base/aligned.h"
 #include "aimle/base/check.h"
+#include "aimle/base/isa.h"
 #include "aimle/map/declaration.h"
+#include "aimle/map/lattice_path_avx2.h"
 
 namespace aimle {
 namespace detail {
@@ -168,6 +171,39 @@ void solve_each(const Lattice<kScores>& solver, const Rows<T>& rows) {
   }
 }
 
+/// Fewer lattices are solved one by one.
+constexpr int64_t kSideBySide = 3;
+
+/// Sixteen lattices at a time, eight where that leaves fewer lanes idle.
+template <LatticeScores kScores>
+void solve_groups(const Lattice<kScores>& solver, const Rows<float>& rows) {
+  const int64_t most = rows.count <= 8 ? 8 : 16;
+  const avx2::LatticeSize size{.height = solver.height,
+                               .width = solver.width,
+                               .moves = static_cast<unsigned>(solver.moves),
+                               .per_move = Lattice<kScores>::kPerMove};
+  AlignedVector<float> scores(static_cast<size_t>((3 * solver.width + 8) * most));
+  AlignedVector<float> sums(static_cast<size_t>(2 * (solver.width + 1) * most));
+  std::vector<avx2::LatticeStep> steps(static_cast<size_t>(solver.cells()));
+  const avx2::LatticeScratch scratch{scores.data(), sums.data(), steps.data()};
+  for (int64_t row = 0; row < rows.count; row += most) {
+    const auto group = slice(rows, solver.size(), row, std::min(row + most, rows.count));
+    if (group.count < kSideBySide) {
+      solve_each(solver, group);
+    } else {
+      avx2::solve_side_by_side(size, group.count <= 8 ? 8 : 16, group, scratch);
+    }
+  }
+}
+
+template <LatticeScores kScores>
+void solve_float(const Lattice<kScores>& solver, const Rows<float>& rows) {
+  if constexpr (kBuiltWithAvx2) {
+    if (isa() >= Isa::kAvx2 && rows.count >= kSideBySide) return solve_groups(solver, rows);
+  }
+  solve_each(solver, rows);
+}
+
 }  // namespace
 
 template <LatticeScores kScores>
@@ -207,9 +243,9 @@ void Lattice<kScores>::fit(Shape instance) {
 template struct Lattice<LatticeScores::kCells>;
 template struct Lattice<LatticeScores::kMoves>;
 
-void solve_rows(const LatticePath& solver, const Rows<float>& rows) { solve_each(solver, rows); }
+void solve_rows(const LatticePath& solver, const Rows<float>& rows) { solve_float(solver, rows); }
 void solve_rows(const LatticePath& solver, const Rows<double>& rows) { solve_each(solver, rows); }
-void solve_rows(const LatticeMoves& solver, const Rows<float>& rows) { solve_each(solver, rows); }
+void solve_rows(const LatticeMoves& solver, const Rows<float>& rows) { solve_float(solver, rows); }
 void solve_rows(const LatticeMoves& solver, const Rows<double>& rows) { solve_each(solver, rows); }
 
 }  // namespace aimle

@@ -29,7 +29,7 @@
 // wall, a sum that overflows to -inf) the row is kDisconnected. NaN in any unmasked entry is kNaN,
 // and that comes first.
 //
-// O(height width). float32 with AVX2: eight lattices side by side across the lanes.
+// O(height width). float32 with AVX2: up to sixteen lattices side by side across the lanes.
 //
 //   aimle::solve(aimle::LatticePath{.height = 40, .width = 12}, rows);
 #pragma once
@@ -68,7 +68,8 @@ struct Lattice {
   static void declare(Declaration<Lattice>& solver);
   void fit(Shape instance);
   std::vector<int64_t> shape_for(int64_t n) const {
-    return kPerMove ? std::vector<int64_t>{n, n, 3} : std::vector<int64_t>{n, n};
+    const int64_t tall = moves == Moves::kDiagonal ? 2 * n : n;  // a square has one path there
+    return kPerMove ? std::vector<int64_t>{tall, n, 3} : std::vector<int64_t>{tall, n};
   }
 };
 

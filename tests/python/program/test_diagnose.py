@@ -275,6 +275,8 @@ def test_every_solver_has_a_truth(solver: library.Solver, shape: tuple[int, ...]
     truths = {
         library.SpanningTree(9): "score function, long run",
         library.GridPath(): "perturbation model, long run",  # of Normal noise
+        library.LatticePath(): "perturbation model, long run",
+        library.LatticeMoves("diagonal"): "perturbation model, long run",
     }
     assert found.truth == truths.get(solver, "exact")
 
