@@ -18,7 +18,7 @@ struct EvaluateLattice {
         read_lattice<kPerMove>(group, lattice, rows.scores + begin, at(rows.mask, begin), tables);
     if (!accept(group, rows, size, row, read.status)) return;
     if (rows.log_partition != nullptr && group.rank() == 0) {
-      rows.log_partition[row] = static_cast<T>(tables.log_partition[read.part.last_cell()]);
+      rows.log_partition[row] = static_cast<T>(log_partition(read, tables));
     }
     if (rows.marginals == nullptr && rows.covariance == nullptr) return;
     fill_marginals<kPerMove>(group, read, tables);
@@ -55,9 +55,7 @@ template <LatticeScores kScores, class T>
 void evaluate(const Lattice<kScores>& solver, const DistributionRows<T>& rows,
               const Context& context) {
   using Wanted = LatticeTables::Wanted;
-  const Wanted wanted = rows.covariance  ? Wanted::kCovariance
-                        : rows.marginals ? Wanted::kMarginals
-                                         : Wanted::kShares;
+  const Wanted wanted = rows.marginals || rows.covariance ? Wanted::kMarginals : Wanted::kShares;
   for_each_row("exact", rows.count, LatticeTables::doubles(solver.cells(), wanted),
                EvaluateLattice<Lattice<kScores>::kPerMove, T>{lattice_shape(solver), rows},
                context);

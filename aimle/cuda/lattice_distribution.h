@@ -13,19 +13,21 @@ namespace aimle::cuda {
 
 /// Memory of one row. What is wanted later lies later.
 struct LatticeTables {
-  enum class Wanted { kShares, kMarginals, kCovariance };
+  enum class Wanted { kShares, kMarginals };
 
-  double* log_partition;  // [cells], of the paths up to a cell
-  double* share;          // [cells, 3]
-  double* mu;             // [cells]
-  double* up_to;          // [cells]
-  double* beyond;         // [cells]
+  aimle::detail::Scaled* sum;  // [cells], over the paths up to a cell
+  double* share;               // [cells, 3]
+  double* mu;                  // [cells]
+  double* up_to;               // [cells], in place of half the sums
+  double* beyond;              // [cells], in place of the other half
 
   static int64_t doubles(int64_t cells, Wanted wanted) {
-    return cells * (wanted == Wanted::kShares ? 4 : wanted == Wanted::kMarginals ? 5 : 7);
+    return cells * (wanted == Wanted::kShares ? 5 : 6);
   }
   AIMLE_DEVICE static LatticeTables at(double* memory, int64_t cells) {
-    return {memory, memory + cells, memory + 4 * cells, memory + 5 * cells, memory + 6 * cells};
+    static_assert(sizeof(aimle::detail::Scaled) == 2 * sizeof(double));
+    return {reinterpret_cast<aimle::detail::Scaled*>(memory), memory + 2 * cells,
+            memory + 5 * cells, memory, memory + cells};
   }
 };
 
@@ -90,7 +92,7 @@ struct LatticeChain {
 
 }  // namespace detail
 
-/// Reads a row, and fills the shares and log-partitions. Ends with a sync.
+/// Reads a row, and fills the sums and shares. Ends with a sync.
 template <bool kPerMove, class T, class Group>
 AIMLE_DEVICE LatticeRow read_lattice(Group& group, const LatticeShape& lattice, const T* scores,
                                      const bool* mask, const LatticeTables& tables) {
@@ -109,20 +111,26 @@ AIMLE_DEVICE LatticeRow read_lattice(Group& group, const LatticeShape& lattice, 
   };
   part.forward(group, [&](int32_t t, int32_t u) {
     const int32_t cell = t * part.pitch + u;
-    double way[3];
+    aimle::detail::Scaled way[3];
     for (int m = 0; m < 3; ++m) {
-      const bool none = (lattice.moves >> m & 1) == 0 || (t == 0 && m != 2) || (u == 0 && m != 1);
-      way[m] = none ? -inf : tables.log_partition[part.before(cell, m)];
-      if (kPerMove && !none) way[m] += score(3 * cell + m);
+      if ((lattice.moves >> m & 1) == 0 || (t == 0 && m != 2) || (u == 0 && m != 1)) continue;
+      way[m] = tables.sum[part.before(cell, m)];
+      if (kPerMove) way[m] = aimle::detail::times_exp(way[m], score(3 * cell + m));
     }
-    double sum = aimle::detail::to_shares(way);
-    if (cell == 0) sum = 0;
-    if (!kPerMove) sum += score(cell);
-    for (int m = 0; m < 3; ++m) tables.share[3 * cell + m] = sum == -inf ? 0.0 : way[m];
-    tables.log_partition[cell] = sum;
+    double shares[3];
+    aimle::detail::Scaled sum = aimle::detail::add_up(way, shares);
+    if (cell == 0) sum = {1, 0};
+    if (!kPerMove) sum = aimle::detail::times_exp(sum, score(cell));
+    for (int m = 0; m < 3; ++m) tables.share[3 * cell + m] = sum.is_zero() ? 0.0 : shares[m];
+    tables.sum[cell] = sum;
   });
-  const bool none = tables.log_partition[part.last_cell()] == -inf;
+  const bool none = tables.sum[part.last_cell()].is_zero();
   return {none ? Status::kDisconnected : Status::kOk, part};
+}
+
+/// After read_lattice, before write_covariance.
+AIMLE_DEVICE double log_partition(const LatticeRow& row, const LatticeTables& tables) {
+  return aimle::detail::log(tables.sum[row.part.last_cell()]);
 }
 
 /// Fills tables.mu, after read_lattice. Ends with a sync.

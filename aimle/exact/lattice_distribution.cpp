@@ -9,6 +9,7 @@ namespace aimle {
 namespace {
 
 using detail::LatticeExtent;
+using detail::Scaled;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
@@ -29,8 +30,8 @@ class LatticeChain {
   Status read(const T* scores, const bool* mask) {
     extent_ = detail::lattice_extent(solver_.height, width_, kPerCell, mask);
     if (extent_.height == 0) return Status::kDisconnected;
-    above_.assign(static_cast<size_t>(width_) + 1, -kInf);
-    here_.assign(static_cast<size_t>(width_) + 1, -kInf);
+    above_.assign(static_cast<size_t>(width_) + 1, Scaled{});
+    here_.assign(static_cast<size_t>(width_) + 1, Scaled{});
     bool bad = false;
     const auto score = [&](int64_t j) {
       if (mask != nullptr && !mask[j]) return -kInf;
@@ -45,11 +46,11 @@ class LatticeChain {
       if (bad) return Status::kNaN;
       std::swap(above_, here_);
     }
-    log_partition_ = above_[static_cast<size_t>(extent_.width)];
-    return log_partition_ == -kInf ? Status::kDisconnected : Status::kOk;
+    partition_ = above_[static_cast<size_t>(extent_.width)];
+    return partition_.is_zero() ? Status::kDisconnected : Status::kOk;
   }
 
-  double log_partition() const { return log_partition_; }
+  double log_partition() const { return detail::log(partition_); }
 
   /// mu of every cell.
   void walk_marginals() {
@@ -116,21 +117,22 @@ class LatticeChain {
   }
   int64_t last_cell() const { return (extent_.height - 1) * width_ + extent_.width - 1; }
 
-  /// Writes the shares of cell (t, u), and returns its log-partition.
+  /// Writes the shares of cell (t, u), and returns the sum over the paths up to it.
   template <class Score>
-  double enter(int64_t t, int64_t u, const Score& score) {
+  Scaled enter(int64_t t, int64_t u, const Score& score) {
     const auto bits = static_cast<unsigned>(solver_.moves);
     const int64_t cell = t * width_ + u;
-    double way[3] = {above_[at(u)], above_[at(u + 1)], here_[at(u)]};
+    Scaled way[3] = {above_[at(u)], above_[at(u + 1)], here_[at(u)]};
     for (int m = 0; m < 3; ++m) {
-      if constexpr (kPerMove) way[m] += score(3 * cell + m);
-      if ((bits >> m & 1) == 0) way[m] = -kInf;
+      if constexpr (kPerMove) way[m] = detail::times_exp(way[m], score(3 * cell + m));
+      if ((bits >> m & 1) == 0) way[m] = {};
     }
-    double sum = detail::to_shares(way);
-    if (cell == 0) sum = 0;
-    if constexpr (!kPerMove) sum += score(cell);
-    if (sum == -kInf) std::fill_n(way, 3, 0.0);  // no path meets it
-    std::copy_n(way, 3, &share_[at(3 * cell)]);
+    double shares[3];
+    Scaled sum = detail::add_up(way, shares);
+    if (cell == 0) sum = {1, 0};
+    if constexpr (!kPerMove) sum = detail::times_exp(sum, score(cell));
+    if (sum.is_zero()) std::fill_n(shares, 3, 0.0);  // no path meets it
+    std::copy_n(shares, 3, &share_[at(3 * cell)]);
     return sum;
   }
 
@@ -177,9 +179,9 @@ class LatticeChain {
   const Solver& solver_;
   int64_t width_;
   LatticeExtent extent_;
-  double log_partition_ = 0;
+  Scaled partition_;
   std::vector<double> share_;         // [cells, 3]
-  std::vector<double> above_, here_;  // -inf before the first column
+  std::vector<Scaled> above_, here_;  // zero before the first column
   std::vector<double> mu_, up_to_, beyond_;
 };
 

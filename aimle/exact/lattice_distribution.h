@@ -2,11 +2,11 @@
 //
 //   p(z) = exp<x, z> / Z,   z over the paths from corner to corner.
 //
-// With A(t, u) the log-partition of the paths from (0, 0) to (t, u), added up like the sums of the
-// solver with log-sum-exp in place of the maximum, every cell keeps the probabilities of the move by
-// which a path that meets it came there:
+// With Z(t, u) the sum over the paths from (0, 0) to (t, u), which grows like the sums of the solver
+// with + in place of the maximum and a product in place of +, every cell keeps the probabilities of
+// the move by which a path that meets it came there:
 //
-//   w_m(t, u) = exp(A(before m) + x_m - A(t, u)),   sum_m w_m = 1.
+//   w_m(t, u) = Z(before m) exp(x_m) / Z(t, u),   sum_m w_m = 1.
 //
 // A path is then a Markov chain walked from its end, and all the rest follows without logarithms
 // and without subtraction, but for the centring of v:
@@ -17,25 +17,25 @@
 //   Cov v = mu (a - E<v, z>) + c,  for a move mu w_m (a(before m) + v_m - E<v, z>) + w_m c
 //   samples: walk back from the end, at (t, u) by number t width + u of the sample's.
 //
-// Errors are those of A in float64: some (height + width) roundings of it.
+// Every Z has an exponent of its own (scaled.h): it neither overflows nor loses digits, and errors
+// are some (height + width) roundings of float64 wherever the scores lie.
 //
 // O(height width) time and memory; a sample more costs O(height + width) and the writing of z.
 // Masks, the last corner and refusals are those of the solver, but that +inf counts as NaN.
 #pragma once
 
-#include <cmath>
-
 #include "aimle/base/host_device.h"
 #include "aimle/exact/distribution.h"
+#include "aimle/exact/scaled.h"
 #include "aimle/map/lattice_path.h"
 
 namespace aimle {
 
 inline double evaluate_work_ns(const LatticePath& solver) {
-  return 100.0 + 60.0 * static_cast<double>(solver.cells());
+  return 100.0 + 25.0 * static_cast<double>(solver.cells());
 }
 inline double evaluate_work_ns(const LatticeMoves& solver) {
-  return 100.0 + 70.0 * static_cast<double>(solver.cells());
+  return 100.0 + 45.0 * static_cast<double>(solver.cells());
 }
 inline double sample_work_ns(const LatticePath& solver) {
   return 20.0 + 0.2 * static_cast<double>(solver.size()) +
@@ -56,19 +56,6 @@ void sample_rows(const LatticeMoves& solver, const SampleRows<float>& rows);
 void sample_rows(const LatticeMoves& solver, const SampleRows<double>& rows);
 
 namespace detail {
-
-/// log sum exp of three logarithms, which become the shares of the sum; zeros if all are -inf.
-AIMLE_HD double to_shares(double (&a)[3]) {
-  const double high = a[0] > a[1] ? (a[0] > a[2] ? a[0] : a[2]) : (a[1] > a[2] ? a[1] : a[2]);
-  if (high == -HUGE_VAL) {
-    a[0] = a[1] = a[2] = 0;
-    return high;
-  }
-  double sum = 0;
-  for (double& value : a) sum += value = std::exp(value - high);
-  for (double& value : a) value /= sum;
-  return high + std::log(sum);
-}
 
 /// The move into a cell for a uniform number, given the shares of the moves.
 AIMLE_HD int move_of(double uniform, const double* shares) {

@@ -227,7 +227,7 @@ void check_lattices(uint64_t seed) {
   const Row row(solver.size(), rng);
   Answer answer(solver.size());
   std::vector<double> memory(static_cast<size_t>(LatticeTables::doubles(
-                                 solver.cells(), LatticeTables::Wanted::kCovariance)),
+                                 solver.cells(), LatticeTables::Wanted::kMarginals)),
                              kNaN);
   const LatticeTables tables = LatticeTables::at(memory.data(), solver.cells());
   run_in_lockstep(static_cast<int>(1 + rng() % 40), rng(), [&](Lockstep& group) {
@@ -235,7 +235,7 @@ void check_lattices(uint64_t seed) {
         read_lattice<kPerMove>(group, lattice, row.scores.data(), row.mask.get(), tables);
     if (group.rank() == 0) answer.status = read.status;
     if (read.status != Status::kOk) return;
-    if (group.rank() == 0) answer.log_partition = tables.log_partition[read.part.last_cell()];
+    if (group.rank() == 0) answer.log_partition = log_partition(read, tables);
     fill_marginals<kPerMove>(group, read, tables);
     write_marginals<kPerMove>(group, lattice, read, tables, answer.marginals.data());
     write_covariance<kPerMove>(group, lattice, read, tables, row.v.data(),

@@ -68,9 +68,9 @@ TEST(LatticeDistribution, IsWhatTheListOfPathsSays) {
 }
 
 TEST(LatticeDistribution, HoldsWhereScoresAreFarApart) {
-  check_against_the_list<LatticePath, double>(30, 1e-12);
-  check_against_the_list<LatticeMoves, double>(30, 1e-12);
-  check_against_the_list<LatticePath, double>(60, 1e-12);
+  check_against_the_list<LatticePath, double>(30, 1e-13);
+  check_against_the_list<LatticeMoves, double>(30, 1e-13);
+  check_against_the_list<LatticePath, double>(60, 1e-13);
 }
 
 TEST(LatticeDistribution, OfEqualScoresCountsPaths) {
