@@ -3,6 +3,8 @@
 #include <cmath>
 #include <vector>
 
+#include "aimle/base/isa.h"
+#include "aimle/exact/lattice_groups.h"
 #include "aimle/exact/uniform.h"
 
 namespace aimle {
@@ -186,22 +188,31 @@ class LatticeChain {
 };
 
 template <LatticeScores kScores, class T>
+void evaluate_one(LatticeChain<kScores>& chain, int64_t n, const DistributionRows<T>& rows,
+                  int64_t i) {
+  const int64_t begin = i * n;
+  const Status status = chain.read(rows.scores + begin, rows.mask ? rows.mask + begin : nullptr);
+  if (status != Status::kOk) return detail::refuse(rows, n, i, status);
+  rows.status[i] = status;
+  if (rows.log_partition) rows.log_partition[i] = static_cast<T>(chain.log_partition());
+  if (!rows.marginals && !rows.covariance) return;
+  chain.walk_marginals();
+  if (rows.marginals) chain.write_marginals(rows.marginals + begin);
+  if (rows.covariance) chain.write_covariance(rows.v + begin, rows.covariance + begin);
+}
+
+template <LatticeScores kScores, class T>
 void evaluate_all(const Lattice<kScores>& solver, const DistributionRows<T>& rows) {
   LatticeChain<kScores> chain(solver);
   const int64_t n = solver.size();
-  for (int64_t i = 0; i < rows.count; ++i) {
-    const int64_t begin = i * n;
-    const Status status = chain.read(rows.scores + begin, rows.mask ? rows.mask + begin : nullptr);
-    if (status != Status::kOk) {
-      detail::refuse(rows, n, i, status);
-      continue;
-    }
-    rows.status[i] = status;
-    if (rows.log_partition) rows.log_partition[i] = static_cast<T>(chain.log_partition());
-    if (!rows.marginals && !rows.covariance) continue;
-    chain.walk_marginals();
-    if (rows.marginals) chain.write_marginals(rows.marginals + begin);
-    if (rows.covariance) chain.write_covariance(rows.v + begin, rows.covariance + begin);
+  if (solver.cells() > detail::kMostCellsSideBySide) {
+    for (int64_t i = 0; i < rows.count; ++i) evaluate_one(chain, n, rows, i);
+    return;
+  }
+  detail::LatticeGroup<kScores> side_by_side(solver);
+  for (int64_t i = 0; i < rows.count; i += kLatticeLanes) {
+    const auto group = slice(rows, n, i, std::min(i + kLatticeLanes, rows.count));
+    side_by_side.evaluate(group, [&](int64_t row) { evaluate_one(chain, n, group, row); });
   }
 }
 
@@ -224,6 +235,13 @@ void sample_all(const Lattice<kScores>& solver, const SampleRows<T>& rows) {
 }
 
 }  // namespace
+
+LatticeLoops detail::lattice_loops() {
+  if constexpr (kBuiltWithAvx2) {
+    if (isa() >= Isa::kAvx2) return avx2::lattice_loops();
+  }
+  return kLatticeLoops;
+}
 
 #define AIMLE_INSTANTIATE(Solver, T)                                          \
   void evaluate_rows(const Solver& solver, const DistributionRows<T>& rows) { \

@@ -127,6 +127,23 @@ TEST(LatticeDistribution, SaysWhyARowHasNone) {
   EXPECT_EQ(status({0, 1, 2, 3}, {0, 0, 0, 0}), Status::kDisconnected);
 }
 
+TEST(LatticeDistribution, WallsHideNoPathThatIsFarBelow) {
+  // The only path left scores some thousand less than the ones that a wall cuts off.
+  const auto path = listed::evaluate_row(LatticePath{.height = 2, .width = 2},
+                                         std::vector<double>{0, 3000, -3000, 0}, {1, 1, 1, 1},
+                                         Structure{1, 0, 1, 1});
+  EXPECT_EQ(path.marginals, (std::vector<double>{1, 0, 0, 1})) << "the diagonal";
+  const LatticeMoves straight{.height = 2, .width = 2, .moves = LatticeMoves::Moves::kStraight};
+  std::vector<double> x(12);
+  x[3 * 1 + 2] = 3000;   // right, then
+  x[3 * 3 + 1] = -kInf;  // down is a wall
+  x[3 * 2 + 1] = -3000;  // down, then right
+  const auto moves = listed::evaluate_row(straight, x, std::vector<double>(12));
+  ASSERT_EQ(moves.status, Status::kOk);
+  EXPECT_DOUBLE_EQ(moves.log_partition, -3000);
+  EXPECT_DOUBLE_EQ(moves.marginals[3 * 2 + 1], 1);
+}
+
 TEST(LatticeDistribution, OfOneCellIsCertain) {
   const auto path = listed::evaluate_row(LatticePath{.height = 1, .width = 1},
                                          std::vector<double>{3.0}, std::vector<double>{1.0});
@@ -137,6 +154,65 @@ TEST(LatticeDistribution, OfOneCellIsCertain) {
                                           std::vector<double>(3), std::vector<double>(3));
   EXPECT_EQ(moves.log_partition, 0.0);
   EXPECT_EQ(moves.marginals, std::vector<double>(3));
+}
+
+/// All quantities of a batch, evaluated in parts of `at_once` rows.
+template <class S>
+std::vector<float> evaluate_in_parts(const S& solver, const std::vector<float>& x,
+                                     const std::vector<float>& v, int64_t at_once) {
+  const auto rows = static_cast<int64_t>(x.size()) / solver.size();
+  const auto entries = static_cast<int64_t>(x.size());
+  std::vector<float> out(static_cast<size_t>(rows + 2 * entries));
+  std::vector<Status> status(static_cast<size_t>(rows));
+  const DistributionRows<float> all{.count = rows,
+                                    .scores = x.data(),
+                                    .v = v.data(),
+                                    .status = status.data(),
+                                    .log_partition = out.data(),
+                                    .marginals = out.data() + rows,
+                                    .covariance = out.data() + rows + entries};
+  for (int64_t i = 0; i < rows; i += at_once) {
+    evaluate_rows(solver, slice(all, solver.size(), i, std::min(i + at_once, rows)));
+  }
+  for (const Status one : status) EXPECT_EQ(one, Status::kOk);
+  return out;
+}
+
+TEST(LatticeDistribution, DoesNotDependOnItsNeighboursOrTheInstructionSet) {
+  listed::Rng rng(4);
+  const LatticeMoves solver{.height = 9, .width = 7};
+  const auto x = listed::reals<float>(rng, 21 * solver.size(), 20);
+  const auto v = listed::reals<float>(rng, 21 * solver.size(), 1);
+  const auto expected = evaluate_in_parts(solver, x, v, 21);
+  for (const Isa isa : conformance::instruction_sets()) {
+    const conformance::WithIsa with(isa);
+    for (const int64_t at_once : {1, 3, 8, 20, 21}) {
+      EXPECT_EQ(evaluate_in_parts(solver, x, v, at_once), expected) << name(isa) << at_once;
+    }
+  }
+}
+
+TEST(LatticeDistribution, TakesScoresOfAnySize) {
+  const LatticePath solver{.height = 2, .width = 2};
+  for (const double size : {1e3, 1e8, 1e12, 1e30, 1e300}) {
+    const auto row = listed::evaluate_row(solver, std::vector<double>{-size, size, size, size / 4},
+                                          std::vector<double>{1, 2, 3, 4});
+    ASSERT_EQ(row.status, Status::kOk);
+    EXPECT_NEAR(row.log_partition / size, 0.25 + std::log(2) / size, 1e-15) << size;
+    const double marginals[] = {1, 0.5, 0.5, 1}, covariance[] = {0, -0.25, 0.25, 0};
+    for (size_t j = 0; j < 4; ++j) {
+      EXPECT_NEAR(row.marginals[j], marginals[j], 1e-15) << size;
+      EXPECT_NEAR(row.covariance[j], covariance[j], 1e-15) << size;
+    }
+  }
+  // Beside rows of ordinary scores, and of a lattice too large to be evaluated beside others.
+  std::vector<float> x(3 * 4, 1.0f), v(x);
+  x[5] = x[6] = 3e30f;
+  const auto both = evaluate_in_parts(solver, x, v, 3);
+  EXPECT_FLOAT_EQ(both[0], 2 + std::log(1 + 2 * std::exp(1.0f)));
+  EXPECT_FLOAT_EQ(both[1], 3e30f);
+  EXPECT_EQ(both[0], both[2]);
+  check_large(LatticePath{.height = 180, .width = 100}, 1.0);
 }
 
 template <class S>
