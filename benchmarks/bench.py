@@ -288,12 +288,132 @@ def chain_rows() -> list[Row]:
     ]
 
 
+# ---- lattices ------------------------------------------------------------------------------------
+
+
+def _warp(scores: list[list[float]]) -> list[tuple[int, int]]:
+    """Dynamic time warping as one writes it down: the cells of the best path."""
+    best: dict[tuple[int, int], tuple[float, tuple[int, int] | None]] = {
+        (0, 0): (scores[0][0], None)
+    }
+    for t, row in enumerate(scores):
+        for u, score in enumerate(row):
+            ways = [c for c in ((t - 1, u - 1), (t - 1, u), (t, u - 1)) if c in best]
+            if ways:
+                before = max(ways, key=lambda cell: best[cell][0])
+                best[t, u] = (best[before][0] + score, before)
+    path, cell = [], (len(scores) - 1, len(scores[0]) - 1)
+    while cell is not None:
+        path.append(cell)
+        cell = best[cell][1]
+    return path
+
+
+def _by_diagonals(x: torch.Tensor, add_up: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    """The same over a batch, an anti-diagonal at a time: the best paths, or the marginals, are the
+    gradient of the last sum."""
+    count, height, width = x.shape
+    x = x.detach().requires_grad_()
+    wall = torch.full((count, height), -1e30)
+    rows = torch.arange(height)
+    columns = torch.arange(height + width - 1).unsqueeze(1) - rows
+    inside = (columns >= 0) & (columns < width)
+    skewed = torch.where(inside, x[:, rows, columns.clamp(0, width - 1)], -1e30)
+    two_before, before = wall, torch.cat([skewed[:, 0, :1], wall[:, 1:]], 1)
+    shifted = lambda sums: torch.cat([wall[:, :1], sums[:, :-1]], 1)  # noqa: E731
+    for scores in skewed.unbind(1)[1:]:
+        ways = torch.stack([shifted(two_before), shifted(before), before])
+        two_before, before = before, add_up(ways) + scores
+    return torch.autograd.grad(before[:, -1].sum(), x)[0]
+
+
+def _best_by_diagonals(x: torch.Tensor) -> torch.Tensor:
+    return _by_diagonals(x, lambda ways: ways.max(0).values)
+
+
+def _lattice_map_rows(scores: torch.Tensor) -> list[Row]:
+    few = scores[:16]
+    plain = few.tolist()
+    solver = aimle.LatticePath()
+
+    def check_warping() -> None:
+        for z, path in zip(solver(few), map(_warp, plain), strict=True):
+            assert sorted(path) == [tuple(cell) for cell in z.nonzero().tolist()]
+
+    size = f"{scores.shape[1]} x {scores.shape[2]}"
+    return [
+        Row(
+            f"16 alignments of {size}",
+            "Python loops",
+            lambda: solver(few),
+            lambda: [_warp(rows) for rows in plain],
+            check_warping,
+            1000,
+        ),
+        Row(
+            f"{len(scores)} alignments of {size}",
+            "torch by diagonals",
+            lambda: solver(scores),
+            lambda: _best_by_diagonals(scores),
+            lambda: torch.testing.assert_close(solver(scores), _best_by_diagonals(scores)),
+            20,
+        ),
+    ]
+
+
+def _lattice_layer_row(scores: torch.Tensor) -> Row:
+    target = aimle.AdaptiveTarget.constant(1.0, scale="noise")
+    key = torch.tensor([3, 4])
+
+    class ByDiagonals:
+        instance_dims, fixed_size = 2, False
+
+        def __call__(self, x: torch.Tensor) -> torch.Tensor:
+            with torch.enable_grad():
+                return _best_by_diagonals(x)
+
+    layers = [aimle.AIMLE(s, target=target) for s in (aimle.LatticePath(), ByDiagonals())]
+    dy = torch.randn(len(scores), 1, *scores.shape[1:])
+
+    def step(layer: torch.nn.Module) -> torch.Tensor:
+        theta = scores.detach().requires_grad_()
+        layer(theta, key=key).backward(dy)
+        assert theta.grad is not None
+        return theta.grad
+
+    return Row(
+        f"layer over {len(scores)} of {scores.shape[1]} x {scores.shape[2]}",
+        "torch by diagonals",
+        lambda: step(layers[0]),
+        lambda: step(layers[1]),
+        lambda: torch.testing.assert_close(step(layers[0]), step(layers[1])),
+        10,
+    )
+
+
+def lattice_rows() -> list[Row]:
+    scores = torch.randn(128, 50, 50, generator=torch.Generator().manual_seed(3))
+
+    def ours() -> torch.Tensor:
+        return aimle.exact.marginals(aimle.LatticePath(), scores)
+
+    def theirs() -> torch.Tensor:
+        return _by_diagonals(scores, lambda ways: ways.logsumexp(0))
+
+    def check() -> None:
+        torch.testing.assert_close(ours(), theirs(), rtol=1e-3, atol=1e-4)
+
+    marginals = Row("their marginals", "torch by diagonals", ours, theirs, check, 10)
+    return [*_lattice_map_rows(scores), marginals, _lattice_layer_row(scores)]
+
+
 ROOMS = {
     "noise": noise_rows,
     "topk": topk_rows,
     "trees": tree_rows,
     "grids": grid_rows,
     "chains": chain_rows,
+    "lattices": lattice_rows,
 }
 
 

@@ -19,6 +19,7 @@
 #include "aimle/map/chain.h"
 #include "aimle/map/grid_path.h"
 #include "aimle/map/knapsack.h"
+#include "aimle/map/lattice_path.h"
 #include "aimle/map/solver.h"
 #include "aimle/map/spanning_tree.h"
 #include "aimle/map/topk.h"
@@ -70,7 +71,7 @@ struct RowSource {
   int64_t samples = 1;
   NoiseSource noise;  // its table on the device
   double tau = 1.0;   // temperature of the noise
-  double mean = 0.0;  // subtracted from the noise by GridPath and write_scores
+  double mean = 0.0;  // subtracted from the noise by grids, lattices and write_scores
   Signs sign;
 
   /// A step of `side_scale[side] * lambda` along dy; null: no step.
@@ -116,6 +117,13 @@ void map_rows(const Chain& solver, const RowSource<T>& source, const RowSink<T>&
 
 template <class T>
 void map_rows(const Knapsack& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context);
+
+template <class T>
+void map_rows(const LatticePath& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context);
+template <class T>
+void map_rows(const LatticeMoves& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context);
 
 /// aimle::symmetrise: both directions of every edge replaced by their mean.

@@ -25,6 +25,12 @@ void evaluate_rows(const Bernoulli& solver, const DistributionRows<T>& rows,
                    const Context& context);
 template <class T>
 void evaluate_rows(const Chain& solver, const DistributionRows<T>& rows, const Context& context);
+template <class T>
+void evaluate_rows(const LatticePath& solver, const DistributionRows<T>& rows,
+                   const Context& context);
+template <class T>
+void evaluate_rows(const LatticeMoves& solver, const DistributionRows<T>& rows,
+                   const Context& context);
 
 /// `rows.key` is not read; `key` is.
 template <class T>
@@ -42,6 +48,12 @@ void sample_rows(const Bernoulli& solver, const SampleRows<T>& rows, const Devic
                  const Context& context);
 template <class T>
 void sample_rows(const Chain& solver, const SampleRows<T>& rows, const DeviceKey& key,
+                 const Context& context);
+template <class T>
+void sample_rows(const LatticePath& solver, const SampleRows<T>& rows, const DeviceKey& key,
+                 const Context& context);
+template <class T>
+void sample_rows(const LatticeMoves& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context);
 
 }  // namespace aimle::cuda

@@ -10,6 +10,7 @@
 #include "aimle/map/argmax.h"
 #include "aimle/map/grid_path.h"
 #include "aimle/map/knapsack.h"
+#include "aimle/map/lattice_path.h"
 #include "aimle/map/spanning_tree.h"
 #include "aimle/map/topk.h"
 
@@ -79,6 +80,42 @@ class Walker {
   const GridPath& grid_;
   std::vector<uint32_t> ways_;
   std::vector<uint32_t> found_;
+};
+
+/// Every path through a lattice, the moves of the first step counting most.
+template <LatticeScores kScores>
+class LatticeWalker {
+ public:
+  explicit LatticeWalker(const Lattice<kScores>& lattice)
+      : lattice_(lattice), z_(static_cast<size_t>(lattice.size())) {}
+
+  std::vector<uint8_t> paths() {
+    walk(0, 0);
+    return std::move(found_);
+  }
+
+ private:
+  void walk(int64_t t, int64_t u) {
+    if constexpr (kScores == LatticeScores::kCells) mark(t * lattice_.width + u, 1);
+    if (t == lattice_.height - 1 && u == lattice_.width - 1) {
+      found_.insert(found_.end(), z_.begin(), z_.end());
+    }
+    for (int64_t move = 0; move < 3; ++move) {
+      const int64_t down = t + (move != 2), across = u + (move != 1);
+      if ((static_cast<int64_t>(lattice_.moves) >> move & 1) == 0) continue;
+      if (down == lattice_.height || across == lattice_.width) continue;
+      const int64_t entry = 3 * (down * lattice_.width + across) + move;
+      if constexpr (kScores == LatticeScores::kMoves) mark(entry, 1);
+      walk(down, across);
+      if constexpr (kScores == LatticeScores::kMoves) mark(entry, 0);
+    }
+    if constexpr (kScores == LatticeScores::kCells) mark(t * lattice_.width + u, 0);
+  }
+
+  void mark(int64_t entry, uint8_t value) { z_[static_cast<size_t>(entry)] = value; }
+
+  const Lattice<kScores>& lattice_;
+  std::vector<uint8_t> z_, found_;
 };
 
 double sign(const Solver& solver) { return solver.sense() == Sense::kMax ? 1.0 : -1.0; }
@@ -186,6 +223,40 @@ std::vector<uint8_t> Knapsack::structures() const {
   }
   return all;
 }
+
+template <LatticeScores kScores>
+double Lattice<kScores>::structure_count() const {
+  const auto columns = static_cast<size_t>(width) + 1;
+  std::vector<double> above(columns), here(columns);
+  above[0] = 1;  // before the first cell
+  for (int64_t t = 0; t < height; ++t) {
+    here[0] = 0;
+    for (size_t u = 1; u < columns; ++u) {
+      const bool diagonal = moves != Moves::kStraight || (t == 0 && u == 1);
+      here[u] =
+          (diagonal ? above[u - 1] : 0) + above[u] + (moves != Moves::kDiagonal ? here[u - 1] : 0);
+    }
+    std::swap(above, here);
+  }
+  return above.back();
+}
+
+template <LatticeScores kScores>
+std::vector<uint8_t> Lattice<kScores>::structures() const {
+  validate();
+  const double count = structure_count();
+  AIMLE_CHECK(count > 0, "[aimle::enumerate] expected a lattice with a path, of at least as many ",
+              "rows as columns for moves=diagonal, but got height=", height, ", width=", width);
+  AIMLE_CHECK(count <= static_cast<double>(kMaxStructures), "[aimle::enumerate] expected at most ",
+              kMaxStructures, " structures but there are more for height=", height,
+              ", width=", width);
+  return LatticeWalker(*this).paths();
+}
+
+template std::vector<uint8_t> LatticePath::structures() const;
+template std::vector<uint8_t> LatticeMoves::structures() const;
+template double LatticePath::structure_count() const;
+template double LatticeMoves::structure_count() const;
 
 void Solver::throw_no_structures(std::string_view name) {
   AIMLE_CHECK(false, "[aimle::enumerate] there is no list of the structures of ", name);

@@ -4,8 +4,9 @@ Layers      AIMLE, IMLE, DBB, STE, Identity; AdaptiveTarget, FixedTarget
 Estimators  estimator(name, solver, ...), estimators(); Thresholds, SFE, CovarianceAIMLE, DPO,
             ExactMarginals, ReinMax; GumbelSoftmax, SoftSub, SST, L2X, anneal;
             perturbed_fenchel_young_loss
-Solvers     Argmax, Bernoulli, Chain, GridPath, Knapsack, SpanningTree, TopK; by name, and your own:
-            solver, solver_names, load_library; solve, Status, symmetrise
+Solvers     Argmax, Bernoulli, Chain, GridPath, Knapsack, LatticeMoves, LatticePath, SpanningTree,
+            TopK; by name, and your own: solver, solver_names, load_library; solve, Status,
+            symmetrise
 Chains      chain_scores, chain_labels, chain_mask
 Exact       exact.log_partition, .marginals, .covariance, .entropy, .sample, .structures, .expected,
             .exact_gradient
@@ -50,6 +51,8 @@ from aimle.solvers import (
     Chain,
     GridPath,
     Knapsack,
+    LatticeMoves,
+    LatticePath,
     Solver,
     SpanningTree,
     TopK,
@@ -84,6 +87,8 @@ __all__ = [
     "GumbelSoftmax",
     "Identity",
     "Knapsack",
+    "LatticeMoves",
+    "LatticePath",
     "Logistic",
     "Noise",
     "Normal",

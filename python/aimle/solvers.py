@@ -543,3 +543,59 @@ def _integers(name: str, value: Any, scale: int) -> Tensor:
     if not given.is_cuda and bool((result < 0).any()):
         raise ValueError(f"[aimle.Knapsack] expected {name} >= 0 but got {int(result.min())}")
     return result
+
+
+@_declared
+@with_known_names
+@dataclass(frozen=True, eq=False)
+class LatticePath(Solver):
+    """The best monotone path through a lattice of cells: [*batch, T, U] -> [*batch, T, U].
+
+    It aligns two sequences of T and U items: z marks the cells of the path from (0, 0) to
+    (T - 1, U - 1), both ends included, that maximises the sum of their scores.
+
+        scores = -torch.cdist(frames, tokens)                    # [B, T, U]
+        z = aimle.LatticePath()(scores)                          # dynamic time warping
+        layer = aimle.AIMLE(aimle.LatticePath(moves="diagonal"))
+
+    moves: "all", a path goes diagonally, down (the next t) or right (the next u); "straight", down
+        or right; "diagonal", diagonally or down, so that every t has exactly one u, as in monotonic
+        alignment search. The last has no path where T < U.
+    A mask that leaves the first t rows and u columns makes a t x u lattice, for ragged batches: the
+    path ends in the corner of the smallest rectangle that has all unmasked cells. Masked cells
+    within it and scores of -inf are walls. Scores may have any sign, and layers take sense="min".
+    Ties: walking back from the end, diagonal before down before right.
+    """
+
+    name: ClassVar[str] = "lattice_path"
+
+    moves: Literal["all", "straight", "diagonal"] = "all"
+
+    def __post_init__(self) -> None:
+        check_choice("LatticePath", "moves", self.moves, ("all", "straight", "diagonal"))
+        super().__post_init__()
+
+
+@_declared
+@with_known_names
+@dataclass(frozen=True, eq=False)
+class LatticeMoves(Solver):
+    """The best monotone path through a lattice of moves: [*batch, T, U, 3] -> [*batch, T, U, 3].
+
+    As ``LatticePath``, with a score for every move: scores[t, u, m] is that of entering (t, u)
+    diagonally (m = 0), from above (1) or from the left (2), and z marks the moves of the path, one
+    for every cell that it enters. Nothing enters (0, 0).
+
+        scores = torch.stack([match, delete, insert], dim=-1)    # [B, T, U, 3]: an edit distance
+        z = aimle.LatticeMoves()(scores)
+
+    moves, masks and ties as for LatticePath; a cell counts as unmasked if one of its moves is.
+    """
+
+    name: ClassVar[str] = "lattice_moves"
+
+    moves: Literal["all", "straight", "diagonal"] = "all"
+
+    def __post_init__(self) -> None:
+        check_choice("LatticeMoves", "moves", self.moves, ("all", "straight", "diagonal"))
+        super().__post_init__()

@@ -13,6 +13,7 @@
 #include "aimle/cuda/categorical.h"
 #include "aimle/cuda/chain_distribution.h"
 #include "aimle/cuda/k_subset.h"
+#include "aimle/cuda/lattice_distribution.h"
 #include "aimle/cuda/tree_distribution.h"
 #include "aimle/cuda/tree_samples.h"
 #include "tests/cuda/lockstep.h"
@@ -270,6 +271,50 @@ TEST(ExactInLockstep, SamplesOfChainsAreTheCpus) {
                           const ChainRow read = read_chain(group, chain, x, tables);
                           sample_chain(group, chain, read, x, tables, key, 5, samples, z);
                         });
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
+}
+
+template <LatticeScores kScores>
+void check_lattices(uint64_t seed) {
+  constexpr bool kPerMove = Lattice<kScores>::kPerMove;
+  std::mt19937_64 rng(seed);
+  using Moves = typename Lattice<kScores>::Moves;
+  const Moves moves[] = {Moves::kAll, Moves::kStraight, Moves::kDiagonal};
+  const Lattice<kScores> solver{.height = static_cast<int64_t>(1 + rng() % 12),
+                                .width = static_cast<int64_t>(1 + rng() % 9),
+                                .moves = moves[rng() % 3]};
+  const LatticeShape lattice = lattice_shape(solver);
+  const Row row(solver.size(), rng);
+  Answer answer(solver.size());
+  std::vector<double> memory(static_cast<size_t>(LatticeTables::doubles(
+                                 solver.cells(), LatticeTables::Wanted::kMarginals)),
+                             kNaN);
+  const LatticeTables tables = LatticeTables::at(memory.data(), solver.cells());
+  run_in_lockstep(static_cast<int>(1 + rng() % 40), rng(), [&](Lockstep& group) {
+    const LatticeRow read =
+        read_lattice<kPerMove>(group, lattice, row.scores.data(), row.mask.get(), tables);
+    if (group.rank() == 0) answer.status = read.status;
+    if (read.status != Status::kOk) return;
+    if (group.rank() == 0) answer.log_partition = log_partition(read, tables);
+    fill_marginals<kPerMove>(group, read, tables);
+    write_marginals<kPerMove>(group, lattice, read, tables, answer.marginals.data());
+    write_covariance<kPerMove>(group, lattice, read, tables, row.v.data(),
+                               answer.covariance.data());
+  });
+  expect_same(answer, on_cpu(solver, row), seed);
+  if (testing::Test::HasFailure()) return;
+  expect_same_samples(solver, row, rng, [&](Lockstep& group, Key key, int64_t count, double* z) {
+    const LatticeRow read =
+        read_lattice<kPerMove>(group, lattice, row.scores.data(), row.mask.get(), tables);
+    sample_lattice<kPerMove>(group, lattice, read, tables, key, 5, count, z);
+  });
+}
+
+TEST(ExactInLockstep, Lattices) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    check_lattices<LatticeScores::kCells>(seed);
+    check_lattices<LatticeScores::kMoves>(seed);
     if (HasFailure()) FAIL() << "seed " << seed;
   }
 }

@@ -106,7 +106,7 @@ struct Call {
 
  private:
   void choose_solver(Random& random) {
-    const int64_t kind = random.from(0, 12);
+    const int64_t kind = random.from(0, 14);
     if (kind <= 4) {
       n = random.chance(0.7) ? random.from(1, 40) : random.from(33, 700);
       if (random.chance(0.4)) n = (n + 3) / 4 * 4;
@@ -117,6 +117,8 @@ struct Call {
       if (random.chance(0.5)) tree.layout = SpanningTree::Layout::kDirected;
       n = tree.size();
       solver = tree;
+    } else if (kind >= 13) {
+      choose_lattice(random);
     } else if (kind == 12) {
       n = random.chance(0.7) ? random.from(0, 40) : random.from(33, 5000);
       solver = Bernoulli{.n = n};
@@ -132,6 +134,16 @@ struct Call {
       n = grid.height * grid.width;
       solver = grid;
     }
+  }
+
+  void choose_lattice(Random& random) {
+    const int64_t longest = random.chance(0.8) ? 9 : 40;
+    const LatticePath path{.height = random.from(1, longest), .width = random.from(1, longest)};
+    LatticeMoves moves{.height = path.height, .width = path.width};
+    if (random.chance(0.5)) moves.moves = LatticeMoves::Moves::kDiagonal;
+    solver = path;
+    if (random.chance(0.5)) solver = moves;
+    n = solver.size();
   }
 
   void choose_settings(Random& random) {

@@ -5,6 +5,7 @@
 #include "aimle/cuda/chain.h"
 #include "aimle/cuda/grid_path.h"
 #include "aimle/cuda/knapsack.h"
+#include "aimle/cuda/lattice_path.h"
 #include "aimle/cuda/spanning_tree.h"
 #include "tests/cuda/lockstep.h"
 #include "tests/cuda/row_in_memory.h"
@@ -13,6 +14,7 @@
 #include "tests/map/conformance.h"
 #include "tests/map/grid_path_instances.h"
 #include "tests/map/knapsack_instances.h"
+#include "tests/map/lattice_path_instances.h"
 #include "tests/map/spanning_tree_instances.h"
 
 namespace aimle::conformance {
@@ -162,6 +164,25 @@ Solved<T> solve_in_lockstep(const Bernoulli& solver, const Batch<T>& batch, Rng&
   return solved;
 }
 
+template <class Word, LatticeScores kScores, class T>
+Solved<T> solve_in_lockstep(const Lattice<kScores>& solver, const Batch<T>& batch, Rng& rng) {
+  Solved<T> solved{.z = std::vector<T>(batch.scores.size()),
+                   .status = std::vector<Status>(static_cast<size_t>(batch.count))};
+  for (int64_t i = 0; i < batch.count; ++i) {
+    const auto threads = static_cast<int>(one_in(rng, 3) ? uniform(rng, 1, 40) : 32);
+    std::vector<T> table(static_cast<size_t>(batch.size), T(-77));
+    const Instance<T> row = batch.instance(i);
+    solve_row_in_lockstep(
+        threads, rng(), batch.size, solved.z.data() + i * batch.size,
+        &solved.status[static_cast<size_t>(i)], [&](Lockstep& group, const auto& chosen) {
+          return cuda::solve_lattice<Lattice<kScores>::kPerMove>(
+              group, cuda::lattice_shape(solver), RowInMemory<T>{row.scores, batch.size}, row.mask,
+              table.data(), chosen);
+        });
+  }
+  return solved;
+}
+
 template <Conforming S_, class T_, class Word_ = uint32_t>
 struct Case {
   using S = S_;
@@ -169,12 +190,15 @@ struct Case {
   using Word = Word_;
 };
 
-using Cases = testing::Types<
-    Case<SpanningTree, float>, Case<SpanningTree, double>, Case<SpanningTree, float, uint64_t>,
-    Case<SpanningTree, double, uint64_t>, Case<GridPath, float>, Case<GridPath, double>,
-    Case<GridPath, float, uint64_t>, Case<GridPath, double, uint64_t>, Case<Chain, float>,
-    Case<Chain, double>, Case<Chain, float, uint64_t>, Case<Chain, double, uint64_t>,
-    Case<Bernoulli, float>, Case<Bernoulli, double>, Case<Knapsack, float>, Case<Knapsack, double>>;
+using Cases =
+    testing::Types<Case<SpanningTree, float>, Case<SpanningTree, double>,
+                   Case<SpanningTree, float, uint64_t>, Case<SpanningTree, double, uint64_t>,
+                   Case<GridPath, float>, Case<GridPath, double>, Case<GridPath, float, uint64_t>,
+                   Case<GridPath, double, uint64_t>, Case<Chain, float>, Case<Chain, double>,
+                   Case<Chain, float, uint64_t>, Case<Chain, double, uint64_t>,
+                   Case<Bernoulli, float>, Case<Bernoulli, double>, Case<LatticePath, float>,
+                   Case<LatticePath, double>, Case<LatticeMoves, float>, Case<LatticeMoves, double>,
+                   Case<Knapsack, float>, Case<Knapsack, double>>;
 
 struct CaseName {
   template <class C>

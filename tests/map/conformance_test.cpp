@@ -8,6 +8,7 @@
 #include "tests/map/chain_instances.h"
 #include "tests/map/grid_path_instances.h"
 #include "tests/map/knapsack_instances.h"
+#include "tests/map/lattice_path_instances.h"
 #include "tests/map/spanning_tree_instances.h"
 #include "tests/map/topk_instances.h"
 
@@ -24,7 +25,9 @@ using Cases = testing::Types<  //
     Case<Argmax, float>, Case<Argmax, double>, Case<TopK, float>, Case<TopK, double>,
     Case<SpanningTree, float>, Case<SpanningTree, double>, Case<GridPath, float>,
     Case<GridPath, double>, Case<Bernoulli, float>, Case<Bernoulli, double>, Case<Chain, float>,
-    Case<Chain, double>, Case<Knapsack, float>, Case<Knapsack, double>>;
+    Case<Chain, double>, Case<LatticePath, float>, Case<LatticePath, double>,
+    Case<LatticeMoves, float>, Case<LatticeMoves, double>, Case<Knapsack, float>,
+    Case<Knapsack, double>>;
 
 struct CaseName {
   template <class C>

@@ -56,6 +56,15 @@ def chain(length: int, labels: int) -> tuple:
     return (name, (length - 1, labels, labels), "chain")
 
 
+def lattice(height: int, width: int, moves: str = "all") -> tuple:
+    return (f"lattice{height}x{width}{moves}", (height, width), f"lattice_path:moves={moves}")
+
+
+def lattice_moves(height: int, width: int, moves: str = "all") -> tuple:
+    name, shape, _ = lattice(height, width, moves)
+    return (f"{name}_moves", (*shape, 3), f"lattice_moves:moves={moves}")
+
+
 def topk(n: int, k: int) -> tuple:
     return (f"top{k}of{n}", (n,), f"topk:k={k}")
 
@@ -81,6 +90,19 @@ SOLVERS = [
     *[(600, chain(*c)) for c in ((1, 3), (2, 2), (5, 1), (4, 3), (9, 2), (12, 5), (50, 20))],
     *[(60, chain(*c)) for c in ((6, 32), (6, 33), (4, 64), (3, 150))],
     *[(3, chain(*c)) for c in ((3, 300), (1500, 30), (20000, 3))],
+    *[
+        (600, make(*size, moves))
+        for make in (lattice, lattice_moves)
+        for moves in ("all", "straight", "diagonal")
+        for size in ((1, 1), (1, 5), (5, 1), (7, 4), (20, 30))
+    ],
+    *[
+        (60, make(*size, moves))
+        for make in (lattice, lattice_moves)
+        for moves in ("all", "diagonal")
+        for size in ((60, 40), (100, 90))
+    ],
+    *[(3, make(*size)) for make in (lattice, lattice_moves) for size in ((150, 140), (600, 700))],
 ]
 
 

@@ -15,4 +15,6 @@ SOLVERS = {
     "chain": (aimle.Chain(), (6, 4, 4)),
     "short chain": (aimle.Chain(), (2, 3, 3)),
     "chain of many labels": (aimle.Chain(), (3, 70, 70)),
+    "lattice": (aimle.LatticePath(), (6, 5)),
+    "lattice moves": (aimle.LatticeMoves(), (4, 5, 3)),
 }

@@ -44,6 +44,8 @@ PROBLEMS = {
     "grid of 4 neighbours": Problem(aimle.GridPath(4), (3, 4)),
     "chain": Problem(aimle.Chain(), (3, 3, 3)),
     "bernoulli": Problem(aimle.Bernoulli(), (7,)),
+    "lattice": Problem(aimle.LatticePath(), (4, 3)),
+    "lattice of moves": Problem(aimle.LatticeMoves(), (3, 3, 3)),
 }
 
 NOISES = {

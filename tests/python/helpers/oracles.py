@@ -88,6 +88,34 @@ def grid_path(
     return z.reshape(costs.shape)
 
 
+MOVES = ((1, 1), (1, 0), (0, 1))  # diagonal, down, right
+ALLOWED_MOVES = {"all": (0, 1, 2), "straight": (1, 2), "diagonal": (0, 1)}
+
+
+def lattice(
+    scores: np.ndarray, moves: str = "all", size: tuple[int, int] | None = None
+) -> np.ndarray:
+    """Scores of cells [T, U] or of moves [T, U, 3], no two paths having the same. size: of the part
+    that is unmasked."""
+    height, width = size or scores.shape[:2]
+    graph = nx.DiGraph()
+    graph.add_node((0, 0))
+    for t, u in np.ndindex(height, width):
+        for move in ALLOWED_MOVES[moves]:
+            before = (t - MOVES[move][0], u - MOVES[move][1])
+            if min(before) >= 0:
+                score = scores[t, u, move] if scores.ndim == 3 else scores[t, u]
+                graph.add_edge(before, (t, u), weight=-score, move=move)
+    path = nx.bellman_ford_path(graph, (0, 0), (height - 1, width - 1))
+    z = np.zeros_like(scores)
+    if scores.ndim == 2:
+        z[tuple(zip(*path, strict=True))] = 1
+    else:
+        for before, cell in itertools.pairwise(path):
+            z[(*cell, graph.edges[before, cell]["move"])] = 1
+    return z
+
+
 def path_cost(costs: np.ndarray, z: np.ndarray) -> float:
     return float((costs.astype(np.float64) * z).sum())
 

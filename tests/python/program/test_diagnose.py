@@ -67,9 +67,11 @@ def test_files_are_read_and_unbiased_estimators_found_so(tmp_path: Path):
     assert {r["lambda"] for r in found["results"] if r["estimator"] == "imle"} == {0.1, 1}
 
 
-@pytest.mark.parametrize("structure", ["argmax", "topk", "spanning_tree", "grid_path"])
+@pytest.mark.parametrize(
+    "structure", ["argmax", "topk", "spanning_tree", "grid_path", "lattice_path"]
+)
 def test_every_structure_and_all_that_apply(structure: str, tmp_path: Path):
-    n = {"spanning_tree": 5, "grid_path": 3}.get(structure, 8)
+    n = {"spanning_tree": 5, "grid_path": 3, "lattice_path": 3}.get(structure, 8)
     found = run(tmp_path / "out", "--structure", structure, "--n", n, "--samples", "10")
     assert found["truth"] == "exact"
     solver = {
@@ -77,6 +79,7 @@ def test_every_structure_and_all_that_apply(structure: str, tmp_path: Path):
         "topk": library.TopK(3),
         "spanning_tree": library.SpanningTree(5),
         "grid_path": library.GridPath(),
+        "lattice_path": library.LatticePath(),
     }[structure]
     expected = set()
     for name in library.estimators():
@@ -252,6 +255,8 @@ def test_a_short_truth_uses_one_thread_and_leaves_the_number_as_it_was():
         (library.SpanningTree(4), (2, 12)),
         (library.SpanningTree(9), (1, 36)),
         (library.GridPath(), (2, 3, 3)),
+        (library.LatticePath(), (2, 3, 4)),
+        (library.LatticeMoves("diagonal"), (2, 4, 2, 3)),
     ],
     ids=str,
 )
@@ -270,6 +275,8 @@ def test_every_solver_has_a_truth(solver: library.Solver, shape: tuple[int, ...]
     truths = {
         library.SpanningTree(9): "score function, long run",
         library.GridPath(): "perturbation model, long run",  # of Normal noise
+        library.LatticePath(): "perturbation model, long run",
+        library.LatticeMoves("diagonal"): "perturbation model, long run",
     }
     assert found.truth == truths.get(solver, "exact")
 

@@ -17,6 +17,11 @@ BAD_INPUT: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...
     "k not an int": (lambda: aimle.TopK(2.5), TypeError, ("TopK", "k", "int", "float")),
     "k a bool": (lambda: aimle.TopK(True), TypeError, ("TopK", "k", "int", "bool")),
     "no vertices": (lambda: aimle.SpanningTree(0), ValueError, ("SpanningTree", "n >= 1", "n=0")),
+    "unknown moves": (
+        lambda: aimle.LatticePath(moves="up"),
+        ValueError,
+        ("LatticePath", "moves", "'all' or 'straight' or 'diagonal'", "'up'"),
+    ),
     "neighbourhood": (
         lambda: aimle.GridPath(neighbourhood=6),
         ValueError,
@@ -78,6 +83,16 @@ BAD_INPUT: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...
         lambda: aimle.Argmax()(torch.tensor(1.0)),
         ValueError,
         ("argmax", "scores", "at least 1 dimension", "[]"),
+    ),
+    "moves of one lattice score": (
+        lambda: aimle.LatticeMoves()(scores(2, 4, 5)),
+        ValueError,
+        ("lattice_moves", "scores", "last dimension of 5", "lattice_path"),
+    ),
+    "lattice without cells": (
+        lambda: aimle.LatticePath()(scores(2, 3, 0)),
+        ValueError,
+        ("lattice_path", "scores", "1 x 1", "3 x 0"),
     ),
     "grid of one dimension": (
         lambda: aimle.GridPath()(scores(9)),
@@ -200,6 +215,16 @@ BAD_INPUT: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...
         lambda: aimle.SpanningTree(3)(scores(2, 3), mask=bools("111", "100")),
         ValueError,
         ("spanning_tree", "row 1", "connected", "mask"),
+    ),
+    "mask leaves no lattice": (
+        lambda: aimle.LatticePath()(scores(2, 2), mask=bools("00", "00")),
+        ValueError,
+        ("lattice_path", "connected", "mask"),
+    ),
+    "lattice wider than high": (
+        lambda: aimle.LatticePath(moves="diagonal")(scores(2, 2, 3)),
+        ValueError,
+        ("lattice_path", "row 0", "no connected solution"),
     ),
     "mask parts a grid": (
         lambda: aimle.GridPath()(scores(3, 3), mask=bools("111", "000", "111")),

@@ -51,6 +51,13 @@ CASES = {
     ),
     "chain": Case(aimle.Chain(), (4, 3, 3), oracles.chain),
     "bernoulli": Case(aimle.Bernoulli(), (9,), lambda x: (x > 0).astype(x.dtype)),
+    "lattice": Case(aimle.LatticePath(), (5, 4), oracles.lattice),
+    "diagonal_lattice": Case(
+        aimle.LatticePath("diagonal"), (6, 3), lambda x: oracles.lattice(x, "diagonal")
+    ),
+    "lattice_moves": Case(
+        aimle.LatticeMoves("straight"), (3, 4, 3), lambda x: oracles.lattice(x, "straight")
+    ),
 }
 
 
