@@ -8,6 +8,7 @@
 #include "aimle/exact/k_subset.h"
 #include "aimle/exact/tree_distribution.h"
 #include "aimle/map/argmax.h"
+#include "aimle/map/assignment.h"
 #include "aimle/map/grid_path.h"
 #include "aimle/map/spanning_tree.h"
 #include "aimle/map/topk.h"
@@ -23,6 +24,6 @@ struct SolverList {
   }
 };
 
-using LibrarySolvers = SolverList<Argmax, TopK, SpanningTree, GridPath>;
+using LibrarySolvers = SolverList<Argmax, TopK, SpanningTree, GridPath, Assignment>;
 
 }  // namespace aimle

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/map/argmax_instances.h"
+#include "tests/map/assignment_instances.h"
 #include "tests/map/grid_path_instances.h"
 #include "tests/map/spanning_tree_instances.h"
 #include "tests/map/topk_instances.h"
@@ -20,7 +21,7 @@ struct Case {
 using Cases = testing::Types<  //
     Case<Argmax, float>, Case<Argmax, double>, Case<TopK, float>, Case<TopK, double>,
     Case<SpanningTree, float>, Case<SpanningTree, double>, Case<GridPath, float>,
-    Case<GridPath, double>>;
+    Case<GridPath, double>, Case<Assignment, float>, Case<Assignment, double>>;
 
 struct CaseName {
   template <class C>
