@@ -15,6 +15,7 @@
 #include "aimle/base/function_ref.h"
 #include "aimle/estimate/perturb.h"
 #include "aimle/map/argmax.h"
+#include "aimle/map/assignment.h"
 #include "aimle/map/grid_path.h"
 #include "aimle/map/solver.h"
 #include "aimle/map/spanning_tree.h"
@@ -102,6 +103,9 @@ void map_rows(const SpanningTree& solver, const RowSource<T>& source, const RowS
               const Context& context);
 template <class T>
 void map_rows(const GridPath& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context);
+template <class T>
+void map_rows(const Assignment& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context);
 
 /// aimle::symmetrise: both directions of every edge replaced by their mean.

@@ -361,3 +361,26 @@ class GridPath(Solver):
                 )
             object.__setattr__(self, name, tuple(int(i) for i in value))
         super().__post_init__()
+
+
+@_declared
+@with_known_names
+@dataclass(frozen=True, eq=False)
+class Assignment(Solver):
+    """The best one-to-one matching of rows and columns: [*batch, n, m] -> [*batch, n, m].
+
+        theta = torch.tensor([[9.0, 8.0, 1.0], [8.0, 1.0, 2.0], [1.0, 3.0, 2.0]])
+        aimle.Assignment()(theta).argmax(-1)               # tensor([1, 0, 2])
+        layer = aimle.AIMLE(aimle.Assignment())
+
+    z has min(n, m) ones, no two of them in a row or a column. Masked entries and -inf are never
+    chosen; where they leave no such z the status is TOO_FEW_ENTRIES. As many scores of +inf are
+    chosen as possible. Scores are rounded once, to 2^-46 of the largest for 16 x 16 (2^-b, b = 50 -
+    ceil(log2(min(n, m)))), and all sums of them are exact. Ties: row 0 has the lowest column that
+    it has in any best matching, then row 1, and so on.
+
+    There is no exact distribution: its normaliser is a permanent. ``aimle.exact.structures`` lists
+    small instances, and ``aimle.sinkhorn`` is the usual relaxation.
+    """
+
+    name: ClassVar[str] = "assignment"

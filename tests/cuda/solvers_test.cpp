@@ -3,8 +3,10 @@
 
 #include "aimle/cuda/grid_path.h"
 #include "aimle/cuda/spanning_tree.h"
+#include "aimle/map/assignment_search.h"
 #include "tests/cuda/lockstep.h"
 #include "tests/cuda/row_in_memory.h"
+#include "tests/map/assignment_instances.h"
 #include "tests/map/conformance.h"
 #include "tests/map/grid_path_instances.h"
 #include "tests/map/spanning_tree_instances.h"
@@ -88,6 +90,27 @@ Solved<T> solve_in_lockstep(const GridPath& solver, const Batch<T>& batch, Rng& 
   return solved;
 }
 
+template <class Word, class T>
+Solved<T> solve_in_lockstep(const Assignment& solver, const Batch<T>& batch, Rng& rng) {
+  using detail::AssignmentWork;
+  Solved<T> solved{.z = std::vector<T>(batch.scores.size()),
+                   .status = std::vector<Status>(static_cast<size_t>(batch.count))};
+  const int64_t jobs = std::max(solver.rows, solver.columns);
+  for (int64_t i = 0; i < batch.count; ++i) {
+    const auto threads = static_cast<int>(one_in(rng, 3) ? uniform(rng, 1, 40) : 32);
+    std::vector<double> memory(
+        static_cast<size_t>(AssignmentWork::bytes(solver.ones(), jobs, jobs)) / 8 + 1, -77.0);
+    const Instance<T> row = batch.instance(i);
+    solve_row_in_lockstep(
+        threads, rng(), batch.size, solved.z.data() + i * batch.size,
+        &solved.status[static_cast<size_t>(i)], [&](Lockstep& group, const auto& chosen) {
+          return detail::solve_assignment(group, AssignmentWork::at(memory.data(), solver, jobs),
+                                          RowInMemory<T>{row.scores, batch.size}, row.mask, chosen);
+        });
+  }
+  return solved;
+}
+
 template <Conforming S_, class T_, class Word_ = uint32_t>
 struct Case {
   using S = S_;
@@ -99,7 +122,8 @@ using Cases =
     testing::Types<Case<SpanningTree, float>, Case<SpanningTree, double>,
                    Case<SpanningTree, float, uint64_t>, Case<SpanningTree, double, uint64_t>,
                    Case<GridPath, float>, Case<GridPath, double>, Case<GridPath, float, uint64_t>,
-                   Case<GridPath, double, uint64_t>>;
+                   Case<GridPath, double, uint64_t>, Case<Assignment, float>,
+                   Case<Assignment, double>>;
 
 struct CaseName {
   template <class C>

@@ -8,4 +8,7 @@ SOLVERS = {
     "long topk": (aimle.TopK(50), (2000,)),
     "tree": (aimle.SpanningTree(6), (15,)),
     "grid": (aimle.GridPath(), (5, 6)),
+    "assignment": (aimle.Assignment(), (5, 6)),
+    "tall assignment": (aimle.Assignment(), (50, 40)),
+    "large assignment": (aimle.Assignment(), (170, 200)),
 }

@@ -2,6 +2,7 @@
 
 import networkx as nx
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
@@ -87,3 +88,11 @@ def grid_path(
 
 def path_cost(costs: np.ndarray, z: np.ndarray) -> float:
     return float((costs.astype(np.float64) * z).sum())
+
+
+def assignment(scores: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+    """ValueError where there is none; no two of the best may be equal."""
+    allowed = scores if mask is None else np.where(mask, scores, -np.inf)
+    z = np.zeros_like(scores)
+    z[linear_sum_assignment(allowed, maximize=True)] = 1
+    return z

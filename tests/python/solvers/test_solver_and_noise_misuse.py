@@ -211,6 +211,21 @@ BAD_INPUT: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...
         ValueError,
         ("grid_path", "connected", "infinite costs"),
     ),
+    "mask leaves no assignment": (
+        lambda: aimle.Assignment()(scores(2, 2, 2), mask=bools("11", "00")),
+        ValueError,
+        ("assignment", "row 0", "too few entries", "leave 2 of 4"),
+    ),
+    "assignment of a vector": (
+        lambda: aimle.Assignment()(scores(9)),
+        ValueError,
+        ("assignment", "scores", "at least 2 dimensions", "[9]"),
+    ),
+    "assignment without columns": (
+        lambda: aimle.Assignment()(scores(2, 3, 0)),
+        ValueError,
+        ("assignment", "1 to 16384", "[3, 0]"),
+    ),
     # Values.
     "negative cost": (
         lambda: aimle.GridPath(negative="error")(with_value(-0.5, 1, 2, 0, shape=(2, 3, 3))),

@@ -18,6 +18,13 @@ VALUES_THAT_ONLY_DATA_SHOW = [
         {},
         "NEGATIVE_COST",
     ),
+    (
+        aimle.Assignment(),
+        scores(3, 2, 2),
+        {"mask": torch.tensor([[[True, True]] * 2, [[True, False]] * 2, [[True, True]] * 2])},
+        "TOO_FEW_ENTRIES",
+    ),
+    (aimle.Assignment(), with_value(nan, 1, 0, 1, shape=(3, 2, 3)), {}, "NAN"),
     (aimle.Argmax(), with_value(nan, 1, 0, shape=(3, 2)), {}, "NAN"),
 ]
 
@@ -68,6 +75,7 @@ def test_whatever_comes_it_is_solved_or_refused():
             aimle.TopK(pick(0, 1, 3)),
             aimle.SpanningTree(pick(1, 2, 3, 4)),
             aimle.GridPath(pick(4, 8), source=pick((0, 0), (1, 2)), negative=pick("clip", "error")),
+            aimle.Assignment(),
         )
         masked = torch.rand(pick(x.shape, x.shape[1:], shape(4)), generator=generator) < 0.7
         k = torch.randint(-1, 5, pick(x.shape[:-1], x.shape[:1], shape(2)), generator=generator)

@@ -44,6 +44,9 @@ CASES = {
         (6, 4),
         lambda x: oracles.grid_path(x, 4, (-1, 0), (0, -2)),
     ),
+    "assignment": Case(aimle.Assignment(), (5, 5), oracles.assignment),
+    "wide_assignment": Case(aimle.Assignment(), (3, 7), oracles.assignment),
+    "tall_assignment": Case(aimle.Assignment(), (18, 16), oracles.assignment),
 }
 
 
