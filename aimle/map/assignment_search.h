@@ -2,8 +2,8 @@
 //
 // The shorter side of the matrix is that of the agents, the longer one that of the jobs; costs are
 // negated whole scores. Agents are added one by one, each along a shortest path of reduced costs
-// (Dijkstra, the jobs shared out among the threads). The job prices v that come out of it, never
-// above zero, prove the matching best: agent a and job j are tight if
+// (Dijkstra, the jobs shared out among the threads). The job prices v that come out of it (never
+// above zero where there are more jobs than agents) prove the matching best: agent a and job j are tight if
 //
 //   cost(a, j) - v(j) = cost(a, job of a) - v(job of a),
 //
