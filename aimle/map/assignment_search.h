@@ -19,6 +19,7 @@
 
 #include "aimle/base/host_device.h"
 #include "aimle/map/assignment.h"
+#include "aimle/map/one_thread.h"
 #include "aimle/map/whole_scores.h"
 
 namespace aimle::detail {
@@ -385,18 +386,5 @@ AIMLE_EITHER Status solve_assignment(Group& group, const AssignmentWork& work, c
   group.sync();
   return Status::kOk;
 }
-
-/// A group of one thread, on the host.
-struct OneThread {
-  static constexpr int rank() { return 0; }
-  static constexpr int size() { return 1; }
-  static void sync() {}
-  static bool any(bool mine) { return mine; }
-  static uint32_t max(uint32_t mine) { return mine; }
-  template <class Value, class Combine>
-  static Value reduce(Value mine, const Combine&) {
-    return mine;
-  }
-};
 
 }  // namespace aimle::detail

@@ -7,6 +7,7 @@
 #include "aimle/exact/categorical.h"
 #include "aimle/exact/k_subset.h"
 #include "aimle/exact/tree_distribution.h"
+#include "aimle/map/arborescence.h"
 #include "aimle/map/argmax.h"
 #include "aimle/map/assignment.h"
 #include "aimle/map/grid_path.h"
@@ -24,6 +25,6 @@ struct SolverList {
   }
 };
 
-using LibrarySolvers = SolverList<Argmax, TopK, SpanningTree, GridPath, Assignment>;
+using LibrarySolvers = SolverList<Argmax, TopK, SpanningTree, GridPath, Assignment, Arborescence>;
 
 }  // namespace aimle

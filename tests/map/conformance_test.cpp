@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/map/arborescence_instances.h"
 #include "tests/map/argmax_instances.h"
 #include "tests/map/assignment_instances.h"
 #include "tests/map/grid_path_instances.h"
@@ -21,7 +22,8 @@ struct Case {
 using Cases = testing::Types<  //
     Case<Argmax, float>, Case<Argmax, double>, Case<TopK, float>, Case<TopK, double>,
     Case<SpanningTree, float>, Case<SpanningTree, double>, Case<GridPath, float>,
-    Case<GridPath, double>, Case<Assignment, float>, Case<Assignment, double>>;
+    Case<GridPath, double>, Case<Assignment, float>, Case<Assignment, double>,
+    Case<Arborescence, float>, Case<Arborescence, double>>;
 
 struct CaseName {
   template <class C>
