@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "aimle/exact/arborescence_distribution.h"
 #include "aimle/exact/categorical.h"
 #include "aimle/exact/k_subset.h"
 #include "aimle/exact/tree_distribution.h"
