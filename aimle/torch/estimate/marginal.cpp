@@ -1,4 +1,4 @@
-// Estimators that differentiate exact marginals, for argmax, topk and spanning_tree:
+// Estimators that differentiate exact marginals, for solvers that have an exact distribution:
 //
 //   exact  hard samples z ~ p(z) = exp(<theta, z> - A(theta)) with the Jacobian of the marginals
 //          mu(theta) = E z, which is Cov(z): g = Cov(z) d. For k of n that is what Ahmed, Zeng,
@@ -13,16 +13,16 @@
 namespace aimle {
 
 at::Tensor exact_marginal_samples(const SampleRequest& request) {
-  const at::Tensor soft = marginals(request.solver, request.scores, {.k = request.k}).unsqueeze(-2);
-  return straight_through(exact_or_solved(request), soft);
+  const at::Tensor mu = marginals(request.solver, request.scores, per_row(request));
+  return straight_through(exact_or_solved(request), mu.unsqueeze(sample_dim(request)));
 }
 
 at::Tensor sst_samples(const SampleRequest& request) {
   SampleRequest folded = request;
   folded.scores = undirected(request.scores, request.solver);
+  if (!folded.scores.is_same(request.scores)) folded.mask.reset();  // -inf stands for it
   const at::Tensor x = perturbed(folded);
-  const at::Tensor soft =
-      marginals(request.solver, x.div(request.temperature), per_sample(request));
+  const at::Tensor soft = marginals(request.solver, x.div(request.temperature), per_sample(folded));
   return directed(shown(folded, x, soft), request.scores, request.solver);
 }
 

@@ -31,6 +31,7 @@ at::Tensor sampled(const at::Tensor& theta, const MaybeTensor& mask, const Maybe
                     "] expected a temperature but got none");
   const SampleRequest request{.solver = aimle::solver(solver),
                               .scores = hide(theta, mask),
+                              .mask = mask,
                               .k = k,
                               .key = key,
                               .nb_samples = nb_samples,
@@ -38,7 +39,7 @@ at::Tensor sampled(const at::Tensor& theta, const MaybeTensor& mask, const Maybe
                               .hard = hard};
   TORCH_CHECK_TYPE(info.applies_to(request.solver), "[aimle::", info.name,
                    "] does not apply to solver \"", solver, "\"");
-  return shaped(formula(request), output);
+  return shaped(formula(request), output, request.solver.instance_dims());
 }
 
 /// Defines an op with its kernel.

@@ -20,8 +20,9 @@ at::Tensor gumbel_noise(const SampleRequest& request, std::optional<int64_t> dra
   static const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow("aimle::gumbel", "").typed<Op>();
   const at::Tensor& scores = request.scores;
-  const c10::SymIntArrayRef batch = scores.sym_sizes().slice(0, scores.dim() - 1);
-  std::vector<c10::SymInt> instance = {scores.sym_size(-1)};
+  const int64_t batch_dims = scores.dim() - request.solver.instance_dims();
+  const c10::SymIntArrayRef batch = scores.sym_sizes().slice(0, batch_dims);
+  std::vector<c10::SymInt> instance = scores.sym_sizes().slice(batch_dims).vec();
   if (draws) instance.insert(instance.begin(), *draws);
   if (!request.key) {
     std::vector<c10::SymInt> sizes = batch.vec();
@@ -34,7 +35,7 @@ at::Tensor gumbel_noise(const SampleRequest& request, std::optional<int64_t> dra
 }
 
 at::Tensor perturbed(const SampleRequest& request) {
-  const at::Tensor rows = request.scores.unsqueeze(-2);
+  const at::Tensor rows = request.scores.unsqueeze(sample_dim(request));
   return request.key ? rows.add(gumbel_noise(request)) : rows;
 }
 
@@ -44,13 +45,22 @@ at::Tensor solved(const SampleRequest& request, const at::Tensor& x) {
 
 at::Tensor exact_or_solved(const SampleRequest& request) {
   const at::Tensor fixed = request.scores.detach();
-  if (!request.key) return solved(request, fixed.unsqueeze(-2));
+  if (!request.key) return solved(request, fixed.unsqueeze(sample_dim(request)));
   return exact_sample(request.solver, fixed, request.key->to(fixed.device()), request.nb_samples,
-                      {.k = request.k});
+                      per_row(request));
 }
 
+int64_t sample_dim(const SampleRequest& request) { return -1 - request.solver.instance_dims(); }
+
+RowLimits per_row(const SampleRequest& request) { return {.mask = request.mask, .k = request.k}; }
+
 RowLimits per_sample(const SampleRequest& request) {
-  return {.k = request.k ? std::optional(request.k->unsqueeze(-1)) : std::nullopt};
+  RowLimits limits = per_row(request);
+  if (limits.k) limits.k = limits.k->unsqueeze(-1);
+  if (limits.mask && limits.mask->dim() > request.solver.instance_dims()) {
+    limits.mask = limits.mask->unsqueeze(sample_dim(request));
+  }
+  return limits;
 }
 
 at::Tensor hide(const at::Tensor& theta, const std::optional<at::Tensor>& mask) {
@@ -62,9 +72,10 @@ at::Tensor straight_through(const at::Tensor& hard, const at::Tensor& soft) {
   return hard.detach().add(soft.sub(soft.detach()));
 }
 
-at::Tensor shaped(const at::Tensor& z, const std::string& output) {
-  if (output == "mean") return z.mean(-2);
-  return output == "flat" ? z.flatten(0, -2) : z;
+at::Tensor shaped(const at::Tensor& z, const std::string& output, int64_t instance_dims) {
+  const int64_t samples = -1 - instance_dims;
+  if (output == "mean") return z.mean(samples);
+  return output == "flat" ? z.flatten(0, samples) : z;
 }
 
 Sampled::Sampled(const EstimatorInfo& info, SolverSpec solver, const EstimatorOptions& options,
@@ -96,6 +107,7 @@ at::Tensor Sampled::forward(const at::Tensor& theta, const LayerCall& call) cons
   if (call.k) ops::check_takes_k(name(), *solver_.kind());
   SampleRequest request{.solver = solver_,
                         .scores = hide(theta, call.mask),
+                        .mask = call.mask,
                         .k = call.k,
                         .nb_samples = nb_samples_,
                         .hard = hard_};
@@ -103,7 +115,7 @@ at::Tensor Sampled::forward(const at::Tensor& theta, const LayerCall& call) cons
     request.key = call.key ? call.key : draw_key(theta, generator_);
   }
   if (!state_.empty()) request.temperature = state_.at("temperature");
-  return shaped(formula_(request), output_);
+  return shaped(formula_(request), output_, solver_.instance_dims());
 }
 
 void check_samples(const std::string& name, int64_t nb_samples, int64_t least) {

@@ -1,4 +1,5 @@
-// The estimators that draw samples for theta [*batch, n]. Each is one function, composed of ops
+// The estimators that draw samples for theta [*batch, *instance], n standing for *instance below.
+// Each is one function, composed of ops
 // with gradients; `torch.ops.aimle` (ops.cpp) and `estimator` (the class Sampled) call it, so that
 // Python and LibTorch programs run the same formula. Sizes may be symbolic: PyTorch traces through
 // the ops.
@@ -17,12 +18,13 @@ namespace aimle {
 /// What one call of such an estimator is given.
 struct SampleRequest {
   SolverSpec solver;
-  at::Tensor scores;                             // [*batch, n], theta with masked entries -inf
-  std::optional<at::Tensor> k = std::nullopt;    // per row, broadcastable to *batch
-  std::optional<at::Tensor> key = std::nullopt;  // none: no noise, and one sample
-  int64_t nb_samples = 1;                        // S
-  at::Tensor temperature = {};                   // relaxations: of their softmax
-  bool hard = false;                             // relaxations: straight-through
+  at::Tensor scores;                              // [*batch, n], theta with masked entries -inf
+  std::optional<at::Tensor> mask = std::nullopt;  // as given: it may say more (map/chain.h)
+  std::optional<at::Tensor> k = std::nullopt;     // per row, broadcastable to *batch
+  std::optional<at::Tensor> key = std::nullopt;   // none: no noise, and one sample
+  int64_t nb_samples = 1;                         // S
+  at::Tensor temperature = {};                    // relaxations: of their softmax
+  bool hard = false;                              // relaxations: straight-through
 };
 
 /// z [*batch, S, n], S = 1 without a key.
@@ -46,7 +48,10 @@ at::Tensor solved(const SampleRequest& request, const at::Tensor& x);
 at::Tensor shown(const SampleRequest& request, const at::Tensor& x, const at::Tensor& soft);
 /// Independent draws from the exact distribution; without a key the hard solution.
 at::Tensor exact_or_solved(const SampleRequest& request);
-/// k per row of the batch as k per sample.
+/// The place of the samples before the dimensions of an instance: -2, -3, ...
+int64_t sample_dim(const SampleRequest& request);
+/// The limits of the batch's rows, and those of every sample.
+RowLimits per_row(const SampleRequest& request);
 RowLimits per_sample(const SampleRequest& request);
 
 /// theta with masked entries -inf.
@@ -54,7 +59,7 @@ at::Tensor hide(const at::Tensor& theta, const std::optional<at::Tensor>& mask);
 /// The value of hard with the gradient of soft.
 at::Tensor straight_through(const at::Tensor& hard, const at::Tensor& soft);
 /// z [*batch, S, n] in the shape that `output` names: "samples", "flat" or "mean".
-at::Tensor shaped(const at::Tensor& z, const std::string& output);
+at::Tensor shaped(const at::Tensor& z, const std::string& output, int64_t instance_dims);
 
 // ---- The estimators as objects ----
 

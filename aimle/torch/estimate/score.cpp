@@ -28,9 +28,11 @@ at::Tensor inner_product(const at::Tensor& theta, const at::Tensor& z) {
 }
 
 /// z of any output but the mean as [*batch, S, n], for theta [*batch, n].
-at::Tensor by_example(const at::Tensor& theta, const at::Tensor& z) {
+at::Tensor by_example(const at::Tensor& theta, const at::Tensor& z, int64_t instance_dims) {
   std::vector<c10::SymInt> sizes = theta.sym_sizes().vec();
-  sizes.insert(sizes.end() - 1, -1);
+  // S cannot be told by the number of entries where there are none.
+  const bool has_samples = z.dim() == theta.dim() + instance_dims;
+  sizes.insert(sizes.end() - 1, has_samples ? z.sym_size(-1 - instance_dims) : c10::SymInt(-1));
   return z.detach().reshape_symint(sizes);
 }
 
@@ -77,20 +79,22 @@ at::Tensor sfe_samples(const SampleRequest& request) { return exact_or_solved(re
 at::Tensor sfe_surrogate(const at::Tensor& theta, const at::Tensor& z, const at::Tensor& losses,
                          const MaybeTensor& mask, const MaybeTensor& k, const std::string& solver,
                          bool leave_one_out) {
+  const SolverSpec spec = aimle::solver(solver);
   const at::Tensor scores = hide(theta, mask);
-  const at::Tensor solutions = by_example(theta, z);
-  const at::Tensor log_z = log_partition(aimle::solver(solver), scores, {.k = k}).unsqueeze(-1);
+  const at::Tensor rows = scores.flatten(-spec.instance_dims());
+  const at::Tensor solutions = by_example(rows, z, spec.instance_dims());
+  const at::Tensor log_z = log_partition(spec, scores, {.mask = mask, .k = k}).unsqueeze(-1);
   at::Tensor f = by_sample("sfe", losses, solutions);
   const double count = samples_of(solutions);
   if (leave_one_out && count > 1) f = centred(f, count / (count - 1));
-  return with_gradient_of(losses, f.mul(inner_product(scores, solutions).sub(log_z)));
+  return with_gradient_of(losses, f.mul(inner_product(rows, solutions).sub(log_z)));
 }
 
 at::Tensor covariance_surrogate(const at::Tensor& theta, const at::Tensor& z,
                                 const at::Tensor& losses, double share, double tau,
                                 int64_t instance_dims) {
   const at::Tensor rows = theta.flatten(-instance_dims);
-  const at::Tensor solutions = by_example(rows, z);
+  const at::Tensor solutions = by_example(rows, z, instance_dims);
   const double count = samples_of(solutions);
   if (count < 2) return losses.clone();
   const at::Tensor f = by_sample("aimle_covariance", losses, solutions);
