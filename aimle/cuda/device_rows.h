@@ -14,6 +14,7 @@
 
 #include "aimle/base/function_ref.h"
 #include "aimle/estimate/perturb.h"
+#include "aimle/map/arborescence.h"
 #include "aimle/map/argmax.h"
 #include "aimle/map/assignment.h"
 #include "aimle/map/grid_path.h"
@@ -103,6 +104,9 @@ void map_rows(const SpanningTree& solver, const RowSource<T>& source, const RowS
               const Context& context);
 template <class T>
 void map_rows(const GridPath& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context);
+template <class T>
+void map_rows(const Arborescence& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context);
 template <class T>
 void map_rows(const Assignment& solver, const RowSource<T>& source, const RowSink<T>& sink,

@@ -4,8 +4,8 @@ Layers      AIMLE, IMLE, DBB, STE, Identity; AdaptiveTarget, FixedTarget
 Estimators  estimator(name, solver, ...), estimators(); Thresholds, SFE, CovarianceAIMLE, DPO,
             ExactMarginals, ReinMax; GumbelSoftmax, SoftSub, SST, L2X, anneal;
             perturbed_fenchel_young_loss
-Solvers     Argmax, TopK, SpanningTree, GridPath, Assignment; solve, Status, symmetrise; sinkhorn;
-            by name, and your own: solver, solver_names, load_library
+Solvers     Argmax, TopK, SpanningTree, GridPath, Assignment, Arborescence; solve, Status,
+            symmetrise, sinkhorn; by name, and your own: solver, solver_names, load_library
 Exact       exact.log_partition, .marginals, .covariance, .sample, .structures, .expected,
             .exact_gradient
 Noise       Gumbel, SumOfGamma, Normal, Logistic; sample_noise, draw_key
@@ -44,6 +44,7 @@ from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
 from aimle.perturbed_map import PerturbedMap
 from aimle.sinkhorn import sinkhorn
 from aimle.solvers import (
+    Arborescence,
     Argmax,
     Assignment,
     GridPath,
@@ -69,6 +70,7 @@ __all__ = [
     "SST",
     "STE",
     "AdaptiveTarget",
+    "Arborescence",
     "Argmax",
     "Assignment",
     "CovarianceAIMLE",

@@ -126,6 +126,8 @@ class Solver:
 
 
 def _setting_text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     return ":".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
@@ -384,3 +386,38 @@ class Assignment(Solver):
     """
 
     name: ClassVar[str] = "assignment"
+
+
+@_declared
+@with_known_names
+@dataclass(frozen=True, eq=False)
+class Arborescence(Solver):
+    """The maximum spanning arborescence: [*batch, n, n] -> [*batch, n, n].
+
+        theta = torch.tensor([[0.0, 3.0, 0.0], [1.0, 2.0, 5.0], [0.0, 4.0, 0.0]])
+        aimle.Arborescence(3, single_root=True)(theta)     # 1 -> 0, 1 -> 2; the root is 1
+        layer = aimle.AIMLE(aimle.Arborescence())
+
+    scores[h, d] is the score of head h for dependent d, the diagonal that of a root. z has one 1 in
+    every column: the head of the vertex, or the diagonal where it is a root; heads lead from every
+    vertex to a root. single_root: exactly one vertex is a root. n may be left out: theta tells.
+
+    Masked entries and -inf are never chosen; where they leave no arborescence the status is
+    DISCONNECTED. As many scores of +inf are chosen as possible. Scores are rounded once, to 2^-45
+    of the largest for 20 vertices (2^-b, b = 50 - ceil(log2(n))), and all sums of them are exact.
+    Ties: the best z that is largest in row-major order.
+    """
+
+    name: ClassVar[str] = "arborescence"
+
+    n: int = 0
+    single_root: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n", check_int("Arborescence", "n", self.n, 0))
+        if not isinstance(self.single_root, bool):
+            raise TypeError(
+                "[aimle.Arborescence] expected single_root to be True or False but got "
+                f"{type(self.single_root).__name__}"
+            )
+        super().__post_init__()

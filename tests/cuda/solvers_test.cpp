@@ -3,9 +3,11 @@
 
 #include "aimle/cuda/grid_path.h"
 #include "aimle/cuda/spanning_tree.h"
+#include "aimle/map/arborescence_search.h"
 #include "aimle/map/assignment_search.h"
 #include "tests/cuda/lockstep.h"
 #include "tests/cuda/row_in_memory.h"
+#include "tests/map/arborescence_instances.h"
 #include "tests/map/assignment_instances.h"
 #include "tests/map/conformance.h"
 #include "tests/map/grid_path_instances.h"
@@ -111,6 +113,27 @@ Solved<T> solve_in_lockstep(const Assignment& solver, const Batch<T>& batch, Rng
   return solved;
 }
 
+template <class Word, class T>
+Solved<T> solve_in_lockstep(const Arborescence& solver, const Batch<T>& batch, Rng& rng) {
+  using detail::ArborescenceWork;
+  Solved<T> solved{.z = std::vector<T>(batch.scores.size()),
+                   .status = std::vector<Status>(static_cast<size_t>(batch.count))};
+  for (int64_t i = 0; i < batch.count; ++i) {
+    const auto threads = static_cast<int>(one_in(rng, 3) ? uniform(rng, 1, 40) : 32);
+    std::vector<double> memory(
+        static_cast<size_t>(ArborescenceWork::bytes(solver.vertices)) / 8 + 1, -77.0);
+    const Instance<T> row = batch.instance(i);
+    solve_row_in_lockstep(
+        threads, rng(), batch.size, solved.z.data() + i * batch.size,
+        &solved.status[static_cast<size_t>(i)], [&](Lockstep& group, const auto& chosen) {
+          return detail::solve_arborescence(
+              group, ArborescenceWork::at(memory.data(), solver.vertices),
+              RowInMemory<T>{row.scores, batch.size}, row.mask, solver.single_root, chosen);
+        });
+  }
+  return solved;
+}
+
 template <Conforming S_, class T_, class Word_ = uint32_t>
 struct Case {
   using S = S_;
@@ -123,7 +146,7 @@ using Cases =
                    Case<SpanningTree, float, uint64_t>, Case<SpanningTree, double, uint64_t>,
                    Case<GridPath, float>, Case<GridPath, double>, Case<GridPath, float, uint64_t>,
                    Case<GridPath, double, uint64_t>, Case<Assignment, float>,
-                   Case<Assignment, double>>;
+                   Case<Assignment, double>, Case<Arborescence, float>, Case<Arborescence, double>>;
 
 struct CaseName {
   template <class C>

@@ -41,6 +41,8 @@ PROBLEMS = {
     "directed tree": Problem(aimle.SpanningTree(4), (12,)),
     "grid": Problem(aimle.GridPath(), (4, 5)),
     "grid of 4 neighbours": Problem(aimle.GridPath(4), (3, 4)),
+    "arborescence": Problem(aimle.Arborescence(), (4, 4)),
+    "arborescence of one root": Problem(aimle.Arborescence(single_root=True), (4, 4)),
     "assignment": Problem(aimle.Assignment(), (4, 4)),
     "wide assignment": Problem(aimle.Assignment(), (2, 5)),
 }

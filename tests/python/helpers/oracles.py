@@ -96,3 +96,23 @@ def assignment(scores: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray
     z = np.zeros_like(scores)
     z[linear_sum_assignment(allowed, maximize=True)] = 1
     return z
+
+
+def arborescence(
+    scores: np.ndarray, mask: np.ndarray | None = None, single_root: bool = False
+) -> np.ndarray:
+    """networkx.NetworkXException where there is none; no two of the best may be equal."""
+    n = len(scores)
+    penalty = 1e3 * single_root  # for every root
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(n + 1))
+    for h, d in np.ndindex(n, n):
+        if mask is None or mask[h, d]:
+            weight = float(scores[h, d]) - (penalty if h == d else 0.0)
+            graph.add_edge(n if h == d else h, d, weight=weight)
+    z = np.zeros_like(scores)
+    for h, d in nx.maximum_spanning_arborescence(graph).edges:
+        z[d if h == n else h, d] = 1
+    if single_root and np.trace(z) != 1:
+        raise nx.NetworkXException("more than one root")
+    return z

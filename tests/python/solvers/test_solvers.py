@@ -44,6 +44,12 @@ CASES = {
         (6, 4),
         lambda x: oracles.grid_path(x, 4, (-1, 0), (0, -2)),
     ),
+    "arborescence": Case(aimle.Arborescence(), (6, 6), oracles.arborescence),
+    "arborescence_of_one_root": Case(
+        aimle.Arborescence(5, single_root=True),
+        (5, 5),
+        lambda x: oracles.arborescence(x, single_root=True),
+    ),
     "assignment": Case(aimle.Assignment(), (5, 5), oracles.assignment),
     "wide_assignment": Case(aimle.Assignment(), (3, 7), oracles.assignment),
     "tall_assignment": Case(aimle.Assignment(), (18, 16), oracles.assignment),
