@@ -49,6 +49,15 @@ class Graph {
   /// What belongs to the log-partition beside the weights.
   double offset() const { return static_cast<double>(n_) * largest_ + lowered_; }
   bool linear() const { return linear_; }
+  /// All weights, [n, n].
+  template <class Number>
+  std::vector<double> weights() const {
+    std::vector<double> all;
+    for (int64_t h = 0; h < n_; ++h) {
+      for (int64_t d = 0; d < n_; ++d) all.push_back(weight<Number>(h, d));
+    }
+    return all;
+  }
 
  private:
   /// Whether arcs lead from the roots, or from a single one, to all vertices. With a single root,
@@ -159,8 +168,8 @@ class Evaluator {
     }
     const auto write = [&](int64_t h, int64_t d, double whole, double of_whole) {
       if (!graph.has(h, d)) return;
-      const double p = std::min(Number::ratio(graph.weight<Number>(h, d), whole), 1.0);
       const int64_t e = h * n + d;
+      const double p = std::min(Number::ratio(weights_[static_cast<size_t>(e)], whole), 1.0);
       if (mu) mu[e] = static_cast<T>(p);
       if (covariance) covariance[e] = static_cast<T>(p * (static_cast<double>(v[e]) - of_whole));
     };
@@ -223,13 +232,15 @@ class Evaluator {
   void load(const Graph& graph) {
     const int64_t n = graph.vertices();
     network_.reset(n);
+    weights_ = graph.weights<Number>();
     for (int64_t h = 0; h < n; ++h) {
       for (int64_t d = 0; d < n; ++d) {
-        network_.w(h == d ? kRoot : h, d) = graph.weight<Number>(h, d);
+        network_.w(h == d ? kRoot : h, d) = weights_[static_cast<size_t>(h * n + d)];
       }
     }
   }
 
+  std::vector<double> weights_;
   DirectedNetwork<Number> network_;
   AllPairs<DirectedNetwork<Number>> pairs_;
 };
@@ -267,18 +278,23 @@ void evaluate_all(const Arborescence& solver, const DistributionRows<T>& rows) {
 template <class Number>
 class Sampler {
  public:
+  void start(const Graph& graph) {
+    n_ = graph.vertices();
+    weights_ = graph.weights<Number>();
+  }
+
   /// chosen(h, d) for the head h of every vertex d, h = d for roots; uniform(d) gives its number.
   template <class Uniform, class Chosen>
-  void draw(const Graph& graph, const Uniform& uniform, const Chosen& chosen) {
-    const int64_t n = graph.vertices();
+  void draw(const Uniform& uniform, const Chosen& chosen) {
+    const int64_t n = n_;
     heads_.assign(static_cast<size_t>(n), kNone);
     for (int64_t d = 0; d < n; ++d) {
-      find_escapes(graph, d);
+      find_escapes(d);
       double total = Number::zero();
-      for (int64_t h = 0; h < n; ++h) total = Number::add(total, part(graph, h, d));
+      for (int64_t h = 0; h < n; ++h) total = Number::add(total, part(h, d));
       double left = uniform(d);
       for (int64_t h = 0; h < n; ++h) {
-        const double weight = part(graph, h, d);
+        const double weight = part(h, d);
         if (weight == Number::zero()) continue;
         heads_[static_cast<size_t>(d)] = h;  // the last one that is possible, if sums are rounded
         left -= Number::ratio(weight, total);
@@ -292,17 +308,19 @@ class Sampler {
   static constexpr int64_t kNone = -1;
   static constexpr int64_t kRoot = DirectedNetwork<Number>::kRoot;
 
+  double weight(int64_t h, int64_t d) const { return weights_[static_cast<size_t>(h * n_ + d)]; }
+
   /// The probability of head h for d, but for a factor.
-  double part(const Graph& graph, int64_t h, int64_t d) const {
-    const double weight = graph.weight<Number>(h, d);
+  double part(int64_t h, int64_t d) const {
+    const double weight = this->weight(h, d);
     if (h == d || weight == Number::zero()) return weight;
     return Number::multiply(weight, escape_[static_cast<size_t>(h)]);
   }
 
   /// escape_[h]: the probability that a walk from h to its head, to the head of that, and so on,
   /// meets a root before d.
-  void find_escapes(const Graph& graph, int64_t d) {
-    const int64_t n = graph.vertices();
+  void find_escapes(int64_t d) {
+    const int64_t n = n_;
     network_.reset(n);
     const auto vertex = [&](int64_t i) { return i == 0 ? d : i <= d ? i - 1 : i; };  // d first
     for (int64_t i = 1; i < n; ++i) {
@@ -311,7 +329,7 @@ class Sampler {
         if (from == i) continue;
         const int64_t h = from == kRoot ? to : vertex(from);
         const bool settled = head != kNone;
-        network_.w(from, i) = !settled    ? graph.weight<Number>(h, to)
+        network_.w(from, i) = !settled    ? weight(h, to)
                               : h == head ? Number::from_log(0)
                                           : Number::zero();
       }
@@ -331,6 +349,8 @@ class Sampler {
     }
   }
 
+  int64_t n_ = 0;
+  std::vector<double> weights_;
   DirectedNetwork<Number> network_;
   std::vector<double> pivot_, escape_;
   std::vector<int64_t> heads_;
@@ -350,12 +370,13 @@ void sample_all(const Arborescence& solver, const SampleRows<T>& rows) {
       continue;
     }
     rows.status[i] = status;
+    graph.linear() ? linear.start(graph) : logarithmic.start(graph);
     for (int64_t s = 0; s < rows.samples; ++s) {
       T* z = rows.z + (i * rows.samples + s) * size;
       std::fill_n(z, size, T{0});
       const auto number = [&](int64_t d) { return uniform(rows.key, rows.first + i, s, d); };
       const auto chosen = [&](int64_t h, int64_t d) { z[h * n + d] = 1; };
-      graph.linear() ? linear.draw(graph, number, chosen) : logarithmic.draw(graph, number, chosen);
+      graph.linear() ? linear.draw(number, chosen) : logarithmic.draw(number, chosen);
     }
   }
 }

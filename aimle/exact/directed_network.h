@@ -38,19 +38,27 @@ class DirectedNetwork {
     if (!t_.empty()) {
       for (int64_t h = kRoot; h < k; ++h) of_pivot += Number::ratio(w(h, k), pivot) * t(h, k);
     }
+    const double* into_k = &w(kRoot, k);
     for (int64_t d = 0; d < k; ++d) {
       if (w(k, d) == Number::zero()) continue;
       const double share = Number::divide(w(k, d), pivot);
-      for (int64_t h = kRoot; h < k; ++h) {
-        if (h == d) continue;
-        const double added = Number::multiply(w(h, k), share);
-        if (added == Number::zero()) continue;
-        double& sum = w(h, d);
-        sum = Number::add(sum, added);
-        if (t_.empty()) continue;
-        const double of_added = t(h, k) + t(k, d) - of_pivot;
-        t(h, d) += Number::ratio(added, sum) * (of_added - t(h, d));
+      double* into_d = &w(kRoot, d);
+      if (t_.empty()) {
+        for (int64_t i = 0; i <= k; ++i) {
+          into_d[i] = Number::add(into_d[i], Number::multiply(into_k[i], share));
+        }
+      } else {
+        const double* of_k = &t(kRoot, k);
+        double* of_d = &t(kRoot, d);
+        const double of_share = t(k, d) - of_pivot;
+        for (int64_t i = 0; i <= k; ++i) {
+          const double added = Number::multiply(into_k[i], share);
+          if (added == Number::zero()) continue;
+          into_d[i] = Number::add(into_d[i], added);
+          of_d[i] += Number::ratio(added, into_d[i]) * (of_k[i] + of_share - of_d[i]);
+        }
       }
+      w(d, d) = Number::zero();
     }
     return pivot;
   }
