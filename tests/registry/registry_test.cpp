@@ -103,9 +103,9 @@ TEST(Registry, TheTextIsCanonical) {
 }
 
 TEST(Registry, BadTextsAreNamed) {
-  EXPECT_EQ(refusal("tokp"),
-            "[aimle::solver] expected one of argmax, topk, spanning_tree, grid_path, first but got "
-            "'tokp'; did you mean 'topk'?");
+  const std::string unknown = refusal("tokp");
+  EXPECT_TRUE(unknown.starts_with("[aimle::solver] expected one of argmax, topk, ")) << unknown;
+  EXPECT_TRUE(unknown.ends_with(", first but got 'tokp'; did you mean 'topk'?")) << unknown;
   EXPECT_EQ(refusal("topk"),
             "[aimle::topk] needs k (how many entries are chosen), for example topk:k=1");
   EXPECT_EQ(refusal("topk:kk=1"),
