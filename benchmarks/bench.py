@@ -407,6 +407,80 @@ def lattice_rows() -> list[Row]:
     return [*_lattice_map_rows(scores), marginals, _lattice_layer_row(scores)]
 
 
+# ---- assignments ---------------------------------------------------------------------------------
+
+
+def _assignment_rows(count: int, n: int, m: int, aim: float) -> list[Row]:
+    from scipy.optimize import linear_sum_assignment
+
+    scores = torch.randn(count, n, m, generator=torch.Generator().manual_seed(n))
+    matrices = scores.numpy()
+
+    def ours() -> torch.Tensor:
+        return aimle.solve(aimle.Assignment(), scores)
+
+    def theirs() -> list:
+        return [linear_sum_assignment(matrix, maximize=True) for matrix in matrices]
+
+    def check() -> None:
+        for z, (rows, columns) in zip(ours(), theirs(), strict=True):
+            assert (z[rows, columns] == 1).all()
+            assert z.sum() == len(rows)
+
+    layer = aimle.AIMLE(aimle.Assignment())
+    theta, dy = scores.clone().requires_grad_(), torch.randn(count, 1, n, m)
+
+    def training_step() -> None:
+        theta.grad = None
+        layer(theta).backward(dy)
+
+    def three_solves() -> list:  # what a layer of a Python function solves in a training step
+        return theirs() + theirs() + theirs()
+
+    name = f"{count} assignments of {n} x {m}"
+    return [
+        Row(name, "SciPy in a loop", ours, theirs, check, aim),
+        Row(f"{name}, backward", "SciPy, 3 solves", training_step, three_solves, check, aim),
+    ]
+
+
+def assignment_rows() -> list[Row]:
+    return _assignment_rows(256, 16, 16, 10) + _assignment_rows(64, 64, 64, 5)
+
+
+# ---- arborescences -------------------------------------------------------------------------------
+
+
+def _arborescence_row(count: int, vertices: int, aim: float) -> Row:
+    import networkx as nx
+
+    scores = torch.randn(count, vertices, vertices, generator=torch.Generator().manual_seed(1))
+    graphs = []
+    for matrix in scores.double().numpy():
+        graph = nx.DiGraph()
+        for h, d in np.ndindex(matrix.shape):
+            graph.add_edge("root" if h == d else h, d, weight=matrix[h, d])
+        graphs.append(graph)
+
+    def ours() -> torch.Tensor:
+        return aimle.solve(aimle.Arborescence(), scores)
+
+    def theirs() -> list:
+        return [nx.maximum_spanning_arborescence(graph) for graph in graphs]
+
+    def check() -> None:
+        mine = (scores.double() * ours()).sum((-1, -2)).numpy()
+        weights = [tree.size("weight") for tree in theirs()]
+        np.testing.assert_allclose(mine, weights, rtol=1e-9)
+
+    name = f"{count} arborescences of {vertices}"
+    return Row(name, "NetworkX in a loop", ours, theirs, check, aim)
+
+
+def arborescence_rows() -> list[Row]:
+    return [_arborescence_row(4, 20, 100)]
+
+
 ROOMS = {
     "noise": noise_rows,
     "topk": topk_rows,
@@ -414,6 +488,8 @@ ROOMS = {
     "grids": grid_rows,
     "chains": chain_rows,
     "lattices": lattice_rows,
+    "assignments": assignment_rows,
+    "arborescences": arborescence_rows,
 }
 
 

@@ -14,7 +14,9 @@
 
 #include "aimle/base/function_ref.h"
 #include "aimle/estimate/perturb.h"
+#include "aimle/map/arborescence.h"
 #include "aimle/map/argmax.h"
+#include "aimle/map/assignment.h"
 #include "aimle/map/bernoulli.h"
 #include "aimle/map/chain.h"
 #include "aimle/map/grid_path.h"
@@ -124,6 +126,12 @@ void map_rows(const LatticePath& solver, const RowSource<T>& source, const RowSi
               const Context& context);
 template <class T>
 void map_rows(const LatticeMoves& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context);
+template <class T>
+void map_rows(const Arborescence& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context);
+template <class T>
+void map_rows(const Assignment& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context);
 
 /// aimle::symmetrise: both directions of every edge replaced by their mean.

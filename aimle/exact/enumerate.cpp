@@ -8,6 +8,7 @@
 
 #include "aimle/base/check.h"
 #include "aimle/map/argmax.h"
+#include "aimle/map/assignment.h"
 #include "aimle/map/grid_path.h"
 #include "aimle/map/knapsack.h"
 #include "aimle/map/lattice_path.h"
@@ -283,7 +284,7 @@ Expectation expectation(const Solver& solver, const double* scores, const bool* 
   }
   const double largest = *std::max_element(p.begin(), p.end());
   if (largest == -kInf) {
-    const bool entries = solver.swaps() == Swaps::kEntry;
+    const bool entries = solver.swaps() == Swaps::kEntry || solver.is<Assignment>();
     return refused(entries ? Status::kTooFewEntries : Status::kDisconnected);
   }
   for (double& weight : p) weight = std::exp(weight - largest);

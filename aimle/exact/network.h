@@ -98,11 +98,11 @@ class Network {
 
 /// What is between every two vertices when all others are eliminated:
 /// visit(i, j, the network of these two), i > j, some pairs more than once.
-template <class Number>
+template <class AnyNetwork>
 class AllPairs {
  public:
   template <class Visit>
-  void run(Network<Number>& network, Visit visit) {
+  void run(AnyNetwork& network, Visit visit) {
     std::vector<int64_t> names(static_cast<size_t>(network.vertices()));
     for (size_t i = 0; i < names.size(); ++i) names[i] = static_cast<int64_t>(i);
     descend(network, names, 0, visit);
@@ -110,14 +110,13 @@ class AllPairs {
 
  private:
   struct Level {
-    Network<Number> network;
+    AnyNetwork network;
     std::vector<int64_t> order, names;
   };
 
   /// A level is moved out while it is in use, since deeper ones may make the list grow.
   template <class Visit>
-  void descend(Network<Number>& network, const std::vector<int64_t>& names, size_t depth,
-               Visit& visit) {
+  void descend(AnyNetwork& network, const std::vector<int64_t>& names, size_t depth, Visit& visit) {
     const int64_t n = network.vertices();
     if (n < 2) return;
     if (n == 2) return visit(names[1], names[0], network);

@@ -154,7 +154,7 @@ class Evaluator {
   }
 
   Network<Number> network_;
-  AllPairs<Number> pairs_;
+  AllPairs<Network<Number>> pairs_;
   std::vector<double> between_, along_;
 };
 

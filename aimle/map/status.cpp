@@ -11,7 +11,7 @@ std::string_view describe(Status status) {
     case Status::kBadK:
       return "k is negative or larger than the row";
     case Status::kTooFewEntries:
-      return "mask and -inf leave fewer than k entries to choose from";
+      return "mask and -inf leave too few entries to choose from";
     case Status::kDisconnected:
       return "mask or infinite costs leave no connected solution";
     case Status::kNegativeCost:

@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "aimle/exact/arborescence_distribution.h"
 #include "aimle/exact/bernoulli_distribution.h"
 #include "aimle/exact/categorical.h"
 #include "aimle/exact/chain_distribution.h"
@@ -11,7 +12,9 @@
 #include "aimle/exact/knapsack.h"
 #include "aimle/exact/lattice_distribution.h"
 #include "aimle/exact/tree_distribution.h"
+#include "aimle/map/arborescence.h"
 #include "aimle/map/argmax.h"
+#include "aimle/map/assignment.h"
 #include "aimle/map/bernoulli.h"
 #include "aimle/map/chain.h"
 #include "aimle/map/grid_path.h"
@@ -37,7 +40,9 @@ using LibrarySolvers = SolverList<  //
     SpanningTree,                   //
     GridPath,                       //
     Bernoulli,                      //
+    Assignment,                     //
     Chain,                          //
+    Arborescence,                   //
     LatticePath,                    //
     LatticeMoves,                   //
     Knapsack>;

@@ -4,10 +4,10 @@ Layers      AIMLE, IMLE, DBB, STE, Identity; AdaptiveTarget, FixedTarget
 Estimators  estimator(name, solver, ...), estimators(); Thresholds, SFE, CovarianceAIMLE, DPO,
             ExactMarginals, ReinMax; GumbelSoftmax, SoftSub, SST, L2X, anneal;
             perturbed_fenchel_young_loss
-Solvers     Argmax, Bernoulli, Chain, GridPath, Knapsack, LatticeMoves, LatticePath, SpanningTree,
-            TopK; by name, and your own: solver, solver_names, load_library; solve, Status,
-            symmetrise
-Chains      chain_scores, chain_labels, chain_mask
+Solvers     Arborescence, Argmax, Assignment, Bernoulli, Chain, GridPath, Knapsack, LatticeMoves,
+            LatticePath, SpanningTree, TopK; by name, and your own: solver, solver_names,
+            load_library; solve, Status
+Helpers     chain_scores, chain_labels, chain_mask; symmetrise, sinkhorn
 Exact       exact.log_partition, .marginals, .covariance, .entropy, .sample, .structures, .expected,
             .exact_gradient
 Noise       Gumbel, SumOfGamma, Normal, Logistic; sample_noise, draw_key
@@ -45,8 +45,11 @@ from aimle.layers import AIMLE, DBB, IMLE, STE, Identity
 from aimle.log import log_stats
 from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
 from aimle.perturbed_map import PerturbedMap
+from aimle.sinkhorn import sinkhorn
 from aimle.solvers import (
+    Arborescence,
     Argmax,
+    Assignment,
     Bernoulli,
     Chain,
     GridPath,
@@ -75,7 +78,9 @@ __all__ = [
     "SST",
     "STE",
     "AdaptiveTarget",
+    "Arborescence",
     "Argmax",
+    "Assignment",
     "Bernoulli",
     "Chain",
     "CovarianceAIMLE",
@@ -116,6 +121,7 @@ __all__ = [
     "log_stats",
     "perturbed_fenchel_young_loss",
     "sample_noise",
+    "sinkhorn",
     "solve",
     "solver",
     "solver_names",

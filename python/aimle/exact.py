@@ -5,8 +5,9 @@
     g = aimle.exact.exact_gradient(aimle.TopK(5), theta, lambda z: loss(z))
 
 ``Argmax`` is the categorical distribution, ``TopK`` that of subsets of k entries, ``SpanningTree``
-that of trees, ``Chain`` that of label sequences, ``LatticePath`` and ``LatticeMoves`` those of
-alignments, ``Knapsack`` that of the sets that fit: closed forms, exact up to the rounding of float64
+that of trees, ``Arborescence`` that of directed ones, ``Chain`` that of label sequences,
+``LatticePath`` and ``LatticeMoves`` those of alignments, ``Knapsack`` that of sets that fit,
+``Bernoulli`` that of independent switches: closed forms, exact up to the rounding of float64
 whatever the dtype of the scores, in which the answer is given. ``GridPath`` (p proportional to
 exp -<costs, z>, paths through the same cells being one structure) goes through the list of all
 paths, up to 4 x 4 cells. Lists (``expected``, ``probabilities``, ``exact_gradient``) are those of

@@ -171,6 +171,8 @@ class Solver:
 
 
 def _setting_text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     return ":".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
@@ -598,4 +600,62 @@ class LatticeMoves(Solver):
 
     def __post_init__(self) -> None:
         check_choice("LatticeMoves", "moves", self.moves, ("all", "straight", "diagonal"))
+        super().__post_init__()
+
+
+@_declared
+@with_known_names
+@dataclass(frozen=True, eq=False)
+class Assignment(Solver):
+    """The best one-to-one matching of rows and columns: [*batch, n, m] -> [*batch, n, m].
+
+        theta = torch.tensor([[9.0, 8.0, 1.0], [8.0, 1.0, 2.0], [1.0, 3.0, 2.0]])
+        aimle.Assignment()(theta).argmax(-1)               # tensor([1, 0, 2])
+        layer = aimle.AIMLE(aimle.Assignment())
+
+    z has min(n, m) ones, no two of them in a row or a column. Masked entries and -inf are never
+    chosen; where they leave no such z the status is TOO_FEW_ENTRIES. As many scores of +inf are
+    chosen as possible. Scores are rounded once, to 2^-46 of the largest for 16 x 16 (2^-b, b = 50 -
+    ceil(log2(min(n, m)))), and all sums of them are exact. Ties: row 0 has the lowest column that
+    it has in any best matching, then row 1, and so on.
+
+    There is no exact distribution: its normaliser is a permanent. ``aimle.exact.structures`` lists
+    small instances, and ``aimle.sinkhorn`` is the usual relaxation.
+    """
+
+    name: ClassVar[str] = "assignment"
+
+
+@_declared
+@with_known_names
+@dataclass(frozen=True, eq=False)
+class Arborescence(Solver):
+    """The maximum spanning arborescence: [*batch, n, n] -> [*batch, n, n].
+
+        theta = torch.tensor([[0.0, 3.0, 0.0], [1.0, 2.0, 5.0], [0.0, 4.0, 0.0]])
+        aimle.Arborescence(3, single_root=True)(theta)     # 1 -> 0, 1 -> 2; the root is 1
+        layer = aimle.AIMLE(aimle.Arborescence())
+
+    scores[h, d] is the score of head h for dependent d, the diagonal that of a root. z has one 1 in
+    every column: the head of the vertex, or the diagonal where it is a root; heads lead from every
+    vertex to a root. single_root: exactly one vertex is a root. n may be left out: theta tells.
+
+    Masked entries and -inf are never chosen; where they leave no arborescence the status is
+    DISCONNECTED. As many scores of +inf are chosen as possible. Scores are rounded once, to 2^-45
+    of the largest for 20 vertices (2^-b, b = 50 - ceil(log2(n))), and all sums of them are exact.
+    Ties: the best z that is largest in row-major order.
+    """
+
+    name: ClassVar[str] = "arborescence"
+
+    n: int = 0
+    single_root: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n", check_int("Arborescence", "n", self.n, 0))
+        if not isinstance(self.single_root, bool):
+            raise TypeError(
+                "[aimle.Arborescence] expected single_root to be True or False but got "
+                f"{type(self.single_root).__name__}"
+            )
         super().__post_init__()

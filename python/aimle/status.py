@@ -27,7 +27,7 @@ _SENTENCES = {
     Status.OK: "solved",
     Status.NAN: "a score is NaN",
     Status.BAD_K: "k is negative or larger than the row",
-    Status.TOO_FEW_ENTRIES: "mask and -inf leave fewer than k entries to choose from",
+    Status.TOO_FEW_ENTRIES: "mask and -inf leave too few entries to choose from",
     Status.DISCONNECTED: "mask or infinite costs leave no connected solution",
     Status.NEGATIVE_COST: "a cost is negative",
     Status.BAD_DATA: "the instance's data mean nothing: a weight or a capacity is negative",

@@ -112,7 +112,17 @@ struct Call {
       if (random.chance(0.4)) n = (n + 3) / 4 * 4;
       solver = TopK{.n = n, .k = random.from(0, n)};
       if (kind == 0) solver = Argmax{.n = n};
-    } else if (kind <= 7) {
+    } else if (kind == 5) {
+      const int64_t most = random.chance(0.8) ? 8 : 40;
+      const Assignment matching{.rows = random.from(1, most), .columns = random.from(1, most)};
+      n = matching.size();
+      solver = matching;
+    } else if (kind == 6) {
+      const Arborescence parse{.vertices = random.from(1, random.chance(0.8) ? 8 : 40),
+                               .single_root = random.chance(0.5)};
+      n = parse.size();
+      solver = parse;
+    } else if (kind == 7) {
       SpanningTree tree{.vertices = random.from(2, random.chance(0.8) ? 12 : 35)};
       if (random.chance(0.5)) tree.layout = SpanningTree::Layout::kDirected;
       n = tree.size();

@@ -7,8 +7,12 @@
 #include "aimle/cuda/knapsack.h"
 #include "aimle/cuda/lattice_path.h"
 #include "aimle/cuda/spanning_tree.h"
+#include "aimle/map/arborescence_search.h"
+#include "aimle/map/assignment_search.h"
 #include "tests/cuda/lockstep.h"
 #include "tests/cuda/row_in_memory.h"
+#include "tests/map/arborescence_instances.h"
+#include "tests/map/assignment_instances.h"
 #include "tests/map/bernoulli_instances.h"
 #include "tests/map/chain_instances.h"
 #include "tests/map/conformance.h"
@@ -183,6 +187,48 @@ Solved<T> solve_in_lockstep(const Lattice<kScores>& solver, const Batch<T>& batc
   return solved;
 }
 
+template <class Word, class T>
+Solved<T> solve_in_lockstep(const Assignment& solver, const Batch<T>& batch, Rng& rng) {
+  using detail::AssignmentWork;
+  Solved<T> solved{.z = std::vector<T>(batch.scores.size()),
+                   .status = std::vector<Status>(static_cast<size_t>(batch.count))};
+  const int64_t jobs = std::max(solver.rows, solver.columns);
+  for (int64_t i = 0; i < batch.count; ++i) {
+    const auto threads = static_cast<int>(one_in(rng, 3) ? uniform(rng, 1, 40) : 32);
+    std::vector<double> memory(
+        static_cast<size_t>(AssignmentWork::bytes(solver.ones(), jobs, jobs)) / 8 + 1, -77.0);
+    const Instance<T> row = batch.instance(i);
+    solve_row_in_lockstep(
+        threads, rng(), batch.size, solved.z.data() + i * batch.size,
+        &solved.status[static_cast<size_t>(i)], [&](Lockstep& group, const auto& chosen) {
+          return detail::solve_assignment(group, AssignmentWork::at(memory.data(), solver, jobs),
+                                          RowInMemory<T>{row.scores, batch.size}, row.mask, chosen);
+        });
+  }
+  return solved;
+}
+
+template <class Word, class T>
+Solved<T> solve_in_lockstep(const Arborescence& solver, const Batch<T>& batch, Rng& rng) {
+  using detail::ArborescenceWork;
+  Solved<T> solved{.z = std::vector<T>(batch.scores.size()),
+                   .status = std::vector<Status>(static_cast<size_t>(batch.count))};
+  for (int64_t i = 0; i < batch.count; ++i) {
+    const auto threads = static_cast<int>(one_in(rng, 3) ? uniform(rng, 1, 40) : 32);
+    std::vector<double> memory(
+        static_cast<size_t>(ArborescenceWork::bytes(solver.vertices)) / 8 + 1, -77.0);
+    const Instance<T> row = batch.instance(i);
+    solve_row_in_lockstep(
+        threads, rng(), batch.size, solved.z.data() + i * batch.size,
+        &solved.status[static_cast<size_t>(i)], [&](Lockstep& group, const auto& chosen) {
+          return detail::solve_arborescence(
+              group, ArborescenceWork::at(memory.data(), solver.vertices),
+              RowInMemory<T>{row.scores, batch.size}, row.mask, solver.single_root, chosen);
+        });
+  }
+  return solved;
+}
+
 template <Conforming S_, class T_, class Word_ = uint32_t>
 struct Case {
   using S = S_;
@@ -198,7 +244,8 @@ using Cases =
                    Case<Chain, float, uint64_t>, Case<Chain, double, uint64_t>,
                    Case<Bernoulli, float>, Case<Bernoulli, double>, Case<LatticePath, float>,
                    Case<LatticePath, double>, Case<LatticeMoves, float>, Case<LatticeMoves, double>,
-                   Case<Knapsack, float>, Case<Knapsack, double>>;
+                   Case<Knapsack, float>, Case<Knapsack, double>, Case<Assignment, float>,
+                   Case<Assignment, double>, Case<Arborescence, float>, Case<Arborescence, double>>;
 
 struct CaseName {
   template <class C>

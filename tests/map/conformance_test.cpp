@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/map/arborescence_instances.h"
 #include "tests/map/argmax_instances.h"
+#include "tests/map/assignment_instances.h"
 #include "tests/map/bernoulli_instances.h"
 #include "tests/map/chain_instances.h"
 #include "tests/map/grid_path_instances.h"
@@ -24,10 +26,11 @@ struct Case {
 using Cases = testing::Types<  //
     Case<Argmax, float>, Case<Argmax, double>, Case<TopK, float>, Case<TopK, double>,
     Case<SpanningTree, float>, Case<SpanningTree, double>, Case<GridPath, float>,
-    Case<GridPath, double>, Case<Bernoulli, float>, Case<Bernoulli, double>, Case<Chain, float>,
-    Case<Chain, double>, Case<LatticePath, float>, Case<LatticePath, double>,
-    Case<LatticeMoves, float>, Case<LatticeMoves, double>, Case<Knapsack, float>,
-    Case<Knapsack, double>>;
+    Case<GridPath, double>, Case<Assignment, float>, Case<Assignment, double>,
+    Case<Arborescence, float>, Case<Arborescence, double>, Case<Bernoulli, float>,
+    Case<Bernoulli, double>, Case<Chain, float>, Case<Chain, double>, Case<LatticePath, float>,
+    Case<LatticePath, double>, Case<LatticeMoves, float>, Case<LatticeMoves, double>,
+    Case<Knapsack, float>, Case<Knapsack, double>>;
 
 struct CaseName {
   template <class C>

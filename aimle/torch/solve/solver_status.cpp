@@ -59,6 +59,11 @@ class BadRow {
         text << "expected 0 <= k <= " << size() << " but got k=" << k_;
         break;
       case Status::kTooFewEntries:
+        if (k_ < 0) {
+          text << "expected a solution but " << aimle::describe(status) << ": they leave "
+               << choosable() << " of " << size();
+          break;
+        }
         text << "expected at least k=" << k_ << " entries to choose from but mask and -inf leave "
              << choosable() << " of " << size();
         break;

@@ -17,4 +17,10 @@ SOLVERS = {
     "chain of many labels": (aimle.Chain(), (3, 70, 70)),
     "lattice": (aimle.LatticePath(), (6, 5)),
     "lattice moves": (aimle.LatticeMoves(), (4, 5, 3)),
+    "arborescence": (aimle.Arborescence(), (6, 6)),
+    "arborescence of one root": (aimle.Arborescence(single_root=True), (40, 40)),
+    "large arborescence": (aimle.Arborescence(), (180, 180)),
+    "assignment": (aimle.Assignment(), (5, 6)),
+    "tall assignment": (aimle.Assignment(), (50, 40)),
+    "large assignment": (aimle.Assignment(), (170, 200)),
 }

@@ -46,6 +46,10 @@ PROBLEMS = {
     "bernoulli": Problem(aimle.Bernoulli(), (7,)),
     "lattice": Problem(aimle.LatticePath(), (4, 3)),
     "lattice of moves": Problem(aimle.LatticeMoves(), (3, 3, 3)),
+    "arborescence": Problem(aimle.Arborescence(), (4, 4)),
+    "arborescence of one root": Problem(aimle.Arborescence(single_root=True), (4, 4)),
+    "assignment": Problem(aimle.Assignment(), (4, 4)),
+    "wide assignment": Problem(aimle.Assignment(), (2, 5)),
 }
 
 NOISES = {

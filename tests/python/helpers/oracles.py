@@ -4,7 +4,7 @@ import itertools
 
 import networkx as nx
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
@@ -145,4 +145,32 @@ def chain(scores: np.ndarray) -> np.ndarray:
     z = np.zeros_like(scores)
     for (t, i), (_, j) in itertools.pairwise(path):
         z[t, i, j] = 1
+    return z
+
+
+def assignment(scores: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+    """ValueError where there is none; no two of the best may be equal."""
+    allowed = scores if mask is None else np.where(mask, scores, -np.inf)
+    z = np.zeros_like(scores)
+    z[linear_sum_assignment(allowed, maximize=True)] = 1
+    return z
+
+
+def arborescence(
+    scores: np.ndarray, mask: np.ndarray | None = None, single_root: bool = False
+) -> np.ndarray:
+    """networkx.NetworkXException where there is none; no two of the best may be equal."""
+    n = len(scores)
+    penalty = 1e3 * single_root  # for every root
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(n + 1))
+    for h, d in np.ndindex(n, n):
+        if mask is None or mask[h, d]:
+            weight = float(scores[h, d]) - (penalty if h == d else 0.0)
+            graph.add_edge(n if h == d else h, d, weight=weight)
+    z = np.zeros_like(scores)
+    for h, d in nx.maximum_spanning_arborescence(graph).edges:
+        z[d if h == n else h, d] = 1
+    if single_root and np.trace(z) != 1:
+        raise nx.NetworkXException("more than one root")
     return z

@@ -68,10 +68,12 @@ def test_files_are_read_and_unbiased_estimators_found_so(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "structure", ["argmax", "topk", "spanning_tree", "grid_path", "lattice_path"]
+    "structure",
+    ["argmax", "topk", "spanning_tree", "grid_path", "lattice_path", "assignment", "arborescence"],
 )
 def test_every_structure_and_all_that_apply(structure: str, tmp_path: Path):
-    n = {"spanning_tree": 5, "grid_path": 3, "lattice_path": 3}.get(structure, 8)
+    sizes = {"spanning_tree": 5, "grid_path": 3, "lattice_path": 3, "assignment": 4}
+    n = {**sizes, "arborescence": 4}.get(structure, 8)
     found = run(tmp_path / "out", "--structure", structure, "--n", n, "--samples", "10")
     assert found["truth"] == "exact"
     solver = {
@@ -80,6 +82,8 @@ def test_every_structure_and_all_that_apply(structure: str, tmp_path: Path):
         "spanning_tree": library.SpanningTree(5),
         "grid_path": library.GridPath(),
         "lattice_path": library.LatticePath(),
+        "assignment": library.Assignment(),
+        "arborescence": library.Arborescence(),
     }[structure]
     expected = set()
     for name in library.estimators():

@@ -236,6 +236,51 @@ BAD_INPUT: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...
         ValueError,
         ("grid_path", "connected", "infinite costs"),
     ),
+    "mask leaves no assignment": (
+        lambda: aimle.Assignment()(scores(2, 2, 2), mask=bools("11", "00")),
+        ValueError,
+        ("assignment", "row 0", "too few entries", "leave 2 of 4"),
+    ),
+    "assignment of a vector": (
+        lambda: aimle.Assignment()(scores(9)),
+        ValueError,
+        ("assignment", "scores", "at least 2 dimensions", "[9]"),
+    ),
+    "assignment without columns": (
+        lambda: aimle.Assignment()(scores(2, 3, 0)),
+        ValueError,
+        ("assignment", "1 to 16384", "[3, 0]"),
+    ),
+    "mask leaves no arborescence": (
+        lambda: aimle.Arborescence()(scores(2, 2, 2), mask=bools("01", "10")),
+        ValueError,
+        ("arborescence", "row 0", "connected", "mask"),
+    ),
+    "mask leaves no single root": (
+        lambda: aimle.Arborescence(single_root=True)(scores(2, 2, 2), mask=bools("10", "01")),
+        ValueError,
+        ("arborescence", "row 0", "connected", "mask"),
+    ),
+    "arborescence of a vector": (
+        lambda: aimle.Arborescence()(scores(9)),
+        ValueError,
+        ("arborescence", "scores", "at least 2 dimensions", "[9]"),
+    ),
+    "arborescence that is not square": (
+        lambda: aimle.Arborescence()(scores(3, 4)),
+        ValueError,
+        ("arborescence", "shape [n, n]", "[3, 4]"),
+    ),
+    "arborescence of another size": (
+        lambda: aimle.Arborescence(4)(scores(3, 3)),
+        ValueError,
+        ("arborescence", "shape [n, n] for n=4", "[3, 3]"),
+    ),
+    "single_root is no bool": (
+        lambda: aimle.Arborescence(single_root="yes"),
+        TypeError,
+        ("Arborescence", "single_root", "True or False", "str"),
+    ),
     # Values.
     "negative cost": (
         lambda: aimle.GridPath(negative="error")(with_value(-0.5, 1, 2, 0, shape=(2, 3, 3))),

@@ -18,6 +18,23 @@ VALUES_THAT_ONLY_DATA_SHOW = [
         {},
         "NEGATIVE_COST",
     ),
+    (
+        aimle.Assignment(),
+        scores(3, 2, 2),
+        {"mask": torch.tensor([[[True, True]] * 2, [[True, False]] * 2, [[True, True]] * 2])},
+        "TOO_FEW_ENTRIES",
+    ),
+    (
+        aimle.Arborescence(single_root=True),
+        scores(3, 2, 2),
+        {
+            "mask": torch.tensor(
+                [[[True, True]] * 2, [[True, False], [False, True]], [[True, True]] * 2]
+            )
+        },
+        "DISCONNECTED",
+    ),
+    (aimle.Assignment(), with_value(nan, 1, 0, 1, shape=(3, 2, 3)), {}, "NAN"),
     (aimle.Argmax(), with_value(nan, 1, 0, shape=(3, 2)), {}, "NAN"),
     (aimle.LatticePath(), with_value(-inf, 1, 0, 0, shape=(3, 2, 3)), {}, "DISCONNECTED"),
     (aimle.LatticeMoves(), with_value(nan, 1, 1, 0, 2, shape=(3, 2, 2, 3)), {}, "NAN"),
@@ -72,6 +89,8 @@ def test_whatever_comes_it_is_solved_or_refused():
             aimle.GridPath(pick(4, 8), source=pick((0, 0), (1, 2)), negative=pick("clip", "error")),
             aimle.LatticePath(pick("all", "straight", "diagonal")),
             aimle.LatticeMoves(pick("all", "straight", "diagonal")),
+            aimle.Assignment(),
+            aimle.Arborescence(single_root=pick(True, False)),
         )
         masked = torch.rand(pick(x.shape, x.shape[1:], shape(4)), generator=generator) < 0.7
         k = torch.randint(-1, 5, pick(x.shape[:-1], x.shape[:1], shape(2)), generator=generator)

@@ -58,6 +58,15 @@ CASES = {
     "lattice_moves": Case(
         aimle.LatticeMoves("straight"), (3, 4, 3), lambda x: oracles.lattice(x, "straight")
     ),
+    "arborescence": Case(aimle.Arborescence(), (6, 6), oracles.arborescence),
+    "arborescence_of_one_root": Case(
+        aimle.Arborescence(5, single_root=True),
+        (5, 5),
+        lambda x: oracles.arborescence(x, single_root=True),
+    ),
+    "assignment": Case(aimle.Assignment(), (5, 5), oracles.assignment),
+    "wide_assignment": Case(aimle.Assignment(), (3, 7), oracles.assignment),
+    "tall_assignment": Case(aimle.Assignment(), (18, 16), oracles.assignment),
 }
 
 

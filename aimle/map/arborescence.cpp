@@ -1,0 +1,73 @@
+#include "aimle/map/arborescence.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "aimle/base/aligned.h"
+#include "aimle/base/check.h"
+#include "aimle/map/arborescence_search.h"
+#include "aimle/map/declaration.h"
+#include "aimle/map/one_thread.h"
+
+namespace aimle {
+namespace {
+
+template <class T>
+struct RowScores {
+  const T* scores;
+  int64_t size;
+
+  template <class Body>
+  void for_each(int, int, const Body& body) const {
+    for (int64_t e = 0; e < size; ++e) body(e, scores[e]);
+  }
+};
+
+template <class T>
+void solve_all(const Arborescence& solver, const Rows<T>& rows) {
+  using detail::ArborescenceWork;
+  const int64_t size = solver.size();
+  AlignedVector<char> memory(static_cast<size_t>(ArborescenceWork::bytes(solver.vertices)));
+  const ArborescenceWork work = ArborescenceWork::at(memory.data(), solver.vertices);
+  detail::OneThread alone;
+  for (int64_t r = 0; r < rows.count; ++r) {
+    T* z = rows.z + r * size;
+    std::fill_n(z, size, T{0});
+    rows.status[r] =
+        detail::solve_arborescence(alone, work, RowScores<T>{rows.scores + r * size, size},
+                                   rows.mask ? rows.mask + r * size : nullptr, solver.single_root,
+                                   [z](int64_t e) { z[e] = 1; });
+    if (rows.status[r] != Status::kOk) std::fill_n(z, size, std::numeric_limits<T>::quiet_NaN());
+  }
+}
+
+}  // namespace
+
+void Arborescence::validate() const {
+  AIMLE_CHECK(1 <= vertices && vertices <= kMaxVertices,
+              "[aimle::arborescence] expected 1 <= vertices <= ", kMaxVertices,
+              " but got vertices=", vertices);
+}
+
+void Arborescence::declare(Declaration<Arborescence>& solver) {
+  solver.summary = "the maximum spanning arborescence: a head for every vertex that is no root";
+  solver.ties = "the best z that is largest in row-major order";
+  solver.setting("n", &Arborescence::vertices, {0, kMaxVertices},
+                 "vertices; 0: as many as theta has rows");
+  solver.setting("single_root", &Arborescence::single_root, {{"false", false}, {"true", true}},
+                 "whether exactly one vertex is a root");
+}
+
+void Arborescence::fit(Shape instance) {
+  AIMLE_CHECK(instance[0] == instance[1] && (vertices == 0 || vertices == instance[0]),
+              "[aimle::arborescence] expected theta of shape [n, n]",
+              vertices == 0 ? "" : " for n=", vertices == 0 ? "" : std::to_string(vertices),
+              " but its last dimensions are [", instance[0], ", ", instance[1], "]");
+  vertices = instance[0];
+}
+
+void solve_rows(const Arborescence& solver, const Rows<float>& rows) { solve_all(solver, rows); }
+void solve_rows(const Arborescence& solver, const Rows<double>& rows) { solve_all(solver, rows); }
+
+}  // namespace aimle
