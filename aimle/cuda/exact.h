@@ -32,6 +32,9 @@ template <class T>
 void evaluate_rows(const LatticeMoves& solver, const DistributionRows<T>& rows,
                    const Context& context);
 
+template <class T>
+void evaluate_rows(const Knapsack& solver, const DistributionRows<T>& rows, const Context& context);
+
 /// `rows.key` is not read; `key` is.
 template <class T>
 void sample_rows(const Argmax& solver, const SampleRows<T>& rows, const DeviceKey& key,
@@ -54,6 +57,9 @@ void sample_rows(const LatticePath& solver, const SampleRows<T>& rows, const Dev
                  const Context& context);
 template <class T>
 void sample_rows(const LatticeMoves& solver, const SampleRows<T>& rows, const DeviceKey& key,
+                 const Context& context);
+template <class T>
+void sample_rows(const Knapsack& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context);
 
 }  // namespace aimle::cuda

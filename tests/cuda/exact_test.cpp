@@ -13,6 +13,7 @@
 #include "aimle/cuda/categorical.h"
 #include "aimle/cuda/chain_distribution.h"
 #include "aimle/cuda/k_subset.h"
+#include "aimle/cuda/knapsack_distribution.h"
 #include "aimle/cuda/lattice_distribution.h"
 #include "aimle/cuda/tree_distribution.h"
 #include "aimle/cuda/tree_samples.h"
@@ -126,6 +127,68 @@ void expect_same_samples(const S& solver, const Row& row, std::mt19937_64& rng, 
   run_in_lockstep(static_cast<int>(1 + rng() % 40), rng(),
                   [&](Lockstep& group) { draw(group, key, samples, z.data()); });
   EXPECT_EQ(z, expected);
+}
+
+/// A knapsack with data of its own.
+struct Packed : Knapsack {
+  std::vector<int64_t> data;
+};
+template <class Rows>
+Rows with_data(const Packed& solver, Rows rows) {
+  rows.data = {.numbers = solver.data.data()};
+  return rows;
+}
+template <class T>
+void evaluate_rows(const Packed& solver, const DistributionRows<T>& rows) {
+  aimle::evaluate_rows(static_cast<const Knapsack&>(solver), with_data(solver, rows));
+}
+template <class T>
+void sample_rows(const Packed& solver, const SampleRows<T>& rows) {
+  aimle::sample_rows(static_cast<const Knapsack&>(solver), with_data(solver, rows));
+}
+
+TEST(ExactInLockstep, Knapsacks) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    std::mt19937_64 rng(seed);
+    const auto n = static_cast<int64_t>(1 + rng() % 9);
+    Packed solver{{.n = n, .max_capacity = 60}, {}};
+    for (int64_t j = 0; j <= n; ++j) solver.data.push_back(static_cast<int64_t>(rng() % 40));
+    if (rng() % 30 == 0) solver.data[0] = -1;
+    const Row row(n, rng);
+    Answer answer(n);
+    const KnapsackShape shape{.n = n, .max_capacity = solver.max_capacity};
+    std::vector<double> memory(
+        static_cast<size_t>(KnapsackTables::doubles(solver, KnapsackTables::Wanted::kCovariance)),
+        kNaN);
+    const KnapsackTables tables = KnapsackTables::at(memory.data(), shape);
+    const auto read = [&](Lockstep& group) {
+      return read_knapsack(group, shape, row.scores.data(), row.mask.get(), solver.data.data(),
+                           tables);
+    };
+    run_in_lockstep(static_cast<int>(1 + rng() % 40), rng(), [&](Lockstep& group) {
+      const KnapsackRow found = read(group);
+      if (group.rank() == 0) answer.status = found.status;
+      if (found.status != Status::kOk) return;
+      in_its_numbers(found, tables, [&](const auto& sums) {
+        sums.fill(group);
+        if (group.rank() == 0) answer.log_partition = sums.log_partition();
+        sums.fill_means(group, row.v.data());
+        sums.walk(group, row.v.data(), answer.marginals.data(), answer.covariance.data());
+      });
+    });
+    expect_same(answer, on_cpu(solver, row), seed);
+    if (HasFatalFailure()) return;
+    expect_same_samples(solver, row, rng, [&](Lockstep& group, Key key, int64_t count, double* z) {
+      const KnapsackRow found = read(group);
+      if (group.rank() == 0) std::fill_n(z, count * n, 0.0);
+      group.sync();
+      in_its_numbers(found, tables, [&](const auto& sums) {
+        sums.fill(group);
+        sums.sample(group, key, 5, count, z);
+      });
+    });
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
 }
 
 TEST(ExactInLockstep, Samples) {

@@ -74,15 +74,29 @@ def test_estimators_read_the_data_of_their_rows(estimator: str):
         torch.testing.assert_close(got, together.grad)
 
 
-def test_exact_distributions_read_the_data_of_their_rows():
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_exact_distributions_read_the_data_of_their_rows(scale: float, device: torch.device):
     scores, weights, capacity = drawn(6)
+    scores = (scale * scores).to(device).requires_grad_()
     solver = aimle.Knapsack([0] * 8, 0, max_capacity=40)
-    data = aimle.Knapsack.pack(weights, capacity)
+    data = aimle.Knapsack.pack(weights, capacity).to(device)
     mu = exact.marginals(solver, scores, data=data)
+    log_z = exact.log_partition(solver, scores, data=data)
+    v = torch.randn(6, 8, generator=torch.Generator().manual_seed(1)).double().to(device)
+    (product,) = torch.autograd.grad(mu, scores, v)
     for i in range(6):
-        own = aimle.Knapsack(weights[i], capacity[i])
-        listed = exact.expected(own, scores[i], lambda z: z)
+        own, row = aimle.Knapsack(weights[i], capacity[i]), scores[i].detach().requires_grad_()
+        listed = exact.expected(own, row, lambda z: z)
         torch.testing.assert_close(mu[i], listed)
+        (gradient,) = torch.autograd.grad(listed, row, v[i])
+        torch.testing.assert_close(product[i], gradient, rtol=1e-6, atol=1e-9)
+        p = exact.probabilities(own, row.detach())
+        every = exact.structures(own, row)
+        torch.testing.assert_close(
+            log_z[i], (every.to(row) @ row).detach().logsumexp(0), rtol=1e-9, atol=1e-9
+        )
+        z = exact.sample(own, row.detach(), torch.tensor([1, 2], device=device), 4000)
+        torch.testing.assert_close(z.mean(0), p @ every.to(p), rtol=0, atol=0.05)
 
 
 def test_decimals():

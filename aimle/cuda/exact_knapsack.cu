@@ -1,0 +1,88 @@
+#include "aimle/cuda/exact_rows.cuh"
+#include "aimle/cuda/knapsack_distribution.h"
+
+namespace aimle::cuda {
+namespace {
+
+template <class T>
+struct EvaluateKnapsack {
+  KnapsackShape shape;
+  DistributionRows<T> rows;
+
+  template <class Group>
+  __device__ void operator()(Group& group, int64_t index, double* memory) const {
+    const int64_t begin = index * shape.n;
+    const KnapsackTables tables = KnapsackTables::at(memory, shape);
+    const KnapsackRow row = read_knapsack(group, shape, rows.scores + begin, at(rows.mask, begin),
+                                          rows.data.of(index), tables);
+    if (!accept(group, rows, shape.n, index, row.status)) return;
+    in_its_numbers(row, tables, [&](const auto& sums) {
+      sums.fill(group);
+      if (rows.log_partition != nullptr && group.rank() == 0) {
+        rows.log_partition[index] = static_cast<T>(sums.log_partition());
+      }
+      const T* v = rows.covariance == nullptr ? nullptr : rows.v + begin;
+      if (v != nullptr) sums.fill_means(group, v);
+      if (v != nullptr || rows.marginals != nullptr) {
+        sums.walk(group, v, at(rows.marginals, begin), at(rows.covariance, begin));
+      }
+    });
+  }
+};
+
+template <class T>
+struct SampleKnapsack {
+  KnapsackShape shape;
+  SampleRows<T> rows;
+  DeviceKey key;
+
+  template <class Group>
+  __device__ void operator()(Group& group, int64_t index, double* memory) const {
+    const int64_t begin = index * shape.n;
+    const KnapsackTables tables = KnapsackTables::at(memory, shape);
+    const KnapsackRow row = read_knapsack(group, shape, rows.scores + begin, at(rows.mask, begin),
+                                          rows.data.of(index), tables);
+    if (!accept(group, rows, shape.n, index, row.status)) return;
+    T* z = rows.z + index * rows.samples * shape.n;
+    fill(group, z, rows.samples * shape.n, T(0));
+    in_its_numbers(row, tables, [&](const auto& sums) {
+      sums.fill(group);
+      sums.sample(group, load_key(key), rows.first + index, rows.samples, z);
+    });
+  }
+};
+
+KnapsackShape shape_of(const Knapsack& solver) {
+  return {.n = solver.n, .max_capacity = solver.max_capacity};
+}
+
+}  // namespace
+
+template <class T>
+void evaluate_rows(const Knapsack& solver, const DistributionRows<T>& rows,
+                   const Context& context) {
+  using Wanted = KnapsackTables::Wanted;
+  const Wanted wanted = rows.covariance  ? Wanted::kCovariance
+                        : rows.marginals ? Wanted::kMarginals
+                                         : Wanted::kSums;
+  for_each_row("exact", rows.count, KnapsackTables::doubles(solver, wanted),
+               EvaluateKnapsack<T>{shape_of(solver), rows}, context);
+}
+
+template <class T>
+void sample_rows(const Knapsack& solver, const SampleRows<T>& rows, const DeviceKey& key,
+                 const Context& context) {
+  for_each_row("exact_sample", rows.count,
+               KnapsackTables::doubles(solver, KnapsackTables::Wanted::kSums),
+               SampleKnapsack<T>{shape_of(solver), rows, key}, context);
+}
+
+#define AIMLE_INSTANTIATE(T)                                                                \
+  template void evaluate_rows(const Knapsack&, const DistributionRows<T>&, const Context&); \
+  template void sample_rows(const Knapsack&, const SampleRows<T>&, const DeviceKey&,        \
+                            const Context&);
+
+AIMLE_INSTANTIATE(float)
+AIMLE_INSTANTIATE(double)
+
+}  // namespace aimle::cuda
