@@ -288,12 +288,32 @@ def chain_rows() -> list[Row]:
     ]
 
 
+# ---- entries by themselves -----------------------------------------------------------------------
+
+
+def bernoulli_rows() -> list[Row]:
+    scores = torch.randn(20_000, 50, generator=torch.Generator().manual_seed(0))
+    coins = aimle.Bernoulli()
+
+    def row(what: str, instead: str, ours: Callable, theirs: Callable, aim: float) -> Row:
+        check = lambda: torch.testing.assert_close(ours(), theirs())  # noqa: E731
+        return Row(f"20,000 rows of 50, {what}", instead, ours, theirs, check, aim)
+
+    best, above = lambda: coins(scores), lambda: (scores > 0).to(scores.dtype)
+    marginals = lambda: aimle.exact.marginals(coins, scores)  # noqa: E731
+    return [
+        row("on or off", "torch: (x > 0).float()", best, above, 1),
+        row("marginals", "torch.sigmoid", marginals, scores.sigmoid, 0),
+    ]
+
+
 ROOMS = {
     "noise": noise_rows,
     "topk": topk_rows,
     "trees": tree_rows,
     "grids": grid_rows,
     "chains": chain_rows,
+    "bernoulli": bernoulli_rows,
 }
 
 

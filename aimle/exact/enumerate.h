@@ -12,9 +12,12 @@
 //   SpanningTree  ascending in the chosen edges read as a binary number      vertices^(vertices-2)
 //   GridPath      likewise in the cells; the indicators of simple paths,     4 x 4: 3441, with
 //                 each once, also where several paths cover the same cells   4 neighbours 138
+//   Chain         lexicographic in the labels                                labels^length
+//   Bernoulli     ascending as binary numbers, the last entry lowest         2^n
 //
 // Limits: kMaxStructures; trees of at most 7 vertices; grids of at most 4 x 4 cells. More throws
-// std::invalid_argument. Costs of grids are taken as they are here, also below zero.
+// std::invalid_argument. Structures of chains that a mask shortens are not among those of the full
+// length: list those of the shorter chain. Costs of grids are taken as they are here, also below zero.
 #pragma once
 
 #include <vector>
