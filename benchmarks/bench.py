@@ -481,6 +481,22 @@ def arborescence_rows() -> list[Row]:
     return [_arborescence_row(4, 20, 100)]
 
 
+# ---- entries by themselves -----------------------------------------------------------------------
+
+
+def bernoulli_rows() -> list[Row]:
+    scores = torch.randn(20_000, 50, generator=torch.Generator().manual_seed(0))
+
+    def ours() -> torch.Tensor:
+        return aimle.solve(aimle.Bernoulli(), scores)
+
+    def theirs() -> torch.Tensor:
+        return (scores > 0).to(scores.dtype)
+
+    check = lambda: torch.testing.assert_close(ours(), theirs())  # noqa: E731
+    return [Row("on or off, 20,000 rows of 50", "torch: (x > 0)", ours, theirs, check, 1)]
+
+
 ROOMS = {
     "noise": noise_rows,
     "topk": topk_rows,
@@ -490,6 +506,7 @@ ROOMS = {
     "lattices": lattice_rows,
     "assignments": assignment_rows,
     "arborescences": arborescence_rows,
+    "bernoulli": bernoulli_rows,
 }
 
 

@@ -73,7 +73,7 @@ struct RowSource {
   int64_t samples = 1;
   NoiseSource noise;  // its table on the device
   double tau = 1.0;   // temperature of the noise
-  double mean = 0.0;  // subtracted from the noise by grids, lattices and write_scores
+  double mean = 0.0;  // subtracted from the noise by solvers of varying size and write_scores
   Signs sign;
 
   /// A step of `side_scale[side] * lambda` along dy; null: no step.

@@ -14,9 +14,12 @@
 //                 each once, also where several paths cover the same cells   4 neighbours 138
 //   LatticePath   lexicographic in the moves: diagonal, down, right          4 x 4: 63, with two
 //   LatticeMoves  likewise                                                   kinds of moves 20, 1
+//   Chain         lexicographic in the labels                                labels^length
+//   Bernoulli     ascending as binary numbers, the last entry lowest         2^n
 //
 // Limits: kMaxStructures; trees of at most 7 vertices; grids of at most 4 x 4 cells. More throws
-// std::invalid_argument. Costs of grids are taken as they are here, also below zero.
+// std::invalid_argument. Structures of chains that a mask shortens are not among those of the full
+// length: list those of the shorter chain. Costs of grids are taken as they are here, also below zero.
 #pragma once
 
 #include <vector>

@@ -157,7 +157,8 @@ def structures(
     """Every structure for instances of the shape of scores: uint8 [N, *instance] of 0 and 1.
 
     data: of solvers that take it, int64 [length], the same for all instances.
-    At most 10^6 of them; trees of up to 7 vertices, grids of up to 4 x 4 cells.
+    At most 10^6 of them; trees of up to 7 vertices, grids of up to 4 x 4 cells. Chains that a mask
+    shortens have others: list those of scores[..., : length - 1, :, :].
     """
     if not isinstance(solver, Solver):
         raise TypeError(

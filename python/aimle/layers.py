@@ -73,14 +73,14 @@ class AIMLE(PerturbedMap):
 
     Args:
         solver: a native solver such as ``aimle.TopK(k=10)``, or a callable (see PerturbedMap).
-        noise: an ``aimle`` noise, its name, None for no noise, or "auto": Gumbel, but Normal where
-            solutions vary in size (``GridPath``).
+        noise: an ``aimle`` noise, its name, None for no noise, or "auto": Gumbel, but Normal over
+            costs (``GridPath``) and Logistic over ``Bernoulli``.
         nb_samples: S, the number of noise samples per example.
         symmetric_perturbation: True for the central difference (three solves per sample in all),
             False for the forward difference (two). None means central, but forward for GridPath,
             where a step to the other side would push costs below zero, at which they are clipped.
-        temperature: scale of the noise in forward; None means 1, or 0.3 where solutions vary in
-            size, which suits costs of order one. ``theta_noise_temperature`` is another name of it.
+        temperature: scale of the noise in forward; None means 1, or 0.3 over costs, which
+            suits those of order one. ``theta_noise_temperature`` is another name of it.
         target_noise_temperature: in backward; None means the same.
         target: an AdaptiveTarget, or instead its settings one by one, as in
             ``AIMLE(solver, target_norm=3.0)``: initial_alpha, step, target_norm, decay, scope,
