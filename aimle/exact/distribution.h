@@ -14,7 +14,7 @@
 // Cov(z) is symmetric, so its product with v serves forward and reverse differentiation alike, and
 // the gradient of E f(z) is Cov(z) grad f wherever f is linear on Z. The settings of a solver name
 // the distribution: Argmax the categorical (categorical.h), TopK the k-subsets (k_subset.h),
-// SpanningTree the trees (tree_distribution.h). What has no such form is listed (enumerate.h).
+// SpanningTree the trees (tree_distribution.h), lattices theirs; others are listed (enumerate.h).
 //
 // Every one obeys the same rules:
 //   * float64 inside, whatever the type of the scores;

@@ -32,10 +32,10 @@
 namespace aimle {
 
 inline double evaluate_work_ns(const LatticePath& solver) {
-  return 100.0 + 25.0 * static_cast<double>(solver.cells());
+  return 200.0 + 10.0 * static_cast<double>(solver.cells());
 }
 inline double evaluate_work_ns(const LatticeMoves& solver) {
-  return 100.0 + 45.0 * static_cast<double>(solver.cells());
+  return 200.0 + 20.0 * static_cast<double>(solver.cells());
 }
 inline double sample_work_ns(const LatticePath& solver) {
   return 20.0 + 0.2 * static_cast<double>(solver.size()) +

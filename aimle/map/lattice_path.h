@@ -59,7 +59,7 @@ struct Lattice {
 
   int64_t cells() const { return height * width; }
   int64_t size() const { return kPerCell * cells(); }
-  double work_ns() const { return 20.0 + 2.0 * static_cast<double>(size()); }
+  double work_ns() const { return 20.0 + static_cast<double>(size()); }
   SolutionSize solution_size() const { return {}; }
   void validate() const;
   std::vector<uint8_t> structures() const;

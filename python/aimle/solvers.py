@@ -563,8 +563,11 @@ class LatticePath(Solver):
     moves: "all", a path goes diagonally, down (the next t) or right (the next u); "straight", down
         or right; "diagonal", diagonally or down, so that every t has exactly one u, as in monotonic
         alignment search. The last has no path where T < U.
-    A mask that leaves the first t rows and u columns makes a t x u lattice, for ragged batches: the
-    path ends in the corner of the smallest rectangle that has all unmasked cells. Masked cells
+    A mask that leaves the first t rows and u columns makes a t x u lattice, for ragged batches:
+
+        mask = (torch.arange(T) < t[:, None])[:, :, None] & (torch.arange(U) < u[:, None])[:, None]
+
+    The path ends in the corner of the smallest rectangle that has all unmasked cells. Masked cells
     within it and scores of -inf are walls. Scores may have any sign, and layers take sense="min".
     Ties: walking back from the end, diagonal before down before right.
     """
@@ -591,7 +594,8 @@ class LatticeMoves(Solver):
         scores = torch.stack([match, delete, insert], dim=-1)    # [B, T, U, 3]: an edit distance
         z = aimle.LatticeMoves()(scores)
 
-    moves, masks and ties as for LatticePath; a cell counts as unmasked if one of its moves is.
+    moves, masks and ties as for LatticePath; a cell counts as unmasked if one of its moves is, and
+    ``mask[..., None]`` masks cells.
     """
 
     name: ClassVar[str] = "lattice_moves"

@@ -22,6 +22,9 @@ CASES = [
     (aimle.SpanningTree(40), (4, 780)),
     (aimle.GridPath(), (4, 12, 12)),
     (aimle.GridPath(), (2, 30, 30)),
+    (aimle.LatticePath(), (8, 12, 9)),
+    (aimle.LatticePath("diagonal"), (2, 60, 50)),
+    (aimle.LatticeMoves(), (2, 150, 140, 3)),
 ]
 
 
@@ -34,7 +37,7 @@ def layers(solver: aimle.Solver) -> list[torch.nn.Module]:
     ]
     result.append(aimle.AIMLE(solver, symmetric_perturbation=False, target=target))
     result.append(aimle.STE(solver))
-    if not isinstance(solver, aimle.GridPath):
+    if solver.has_thresholds:
         result.append(aimle.Thresholds(solver))
     return result
 
@@ -47,13 +50,15 @@ def main(device: str) -> None:
             z = layer.to(device)(theta)
             z.backward(torch.randn_like(z))
             print(layer, shape, theta.grad.abs().sum().item(), flush=True)
-    for solver, n in (
-        (aimle.Argmax(), 20),
-        (aimle.TopK(k=5), 20),
-        (aimle.SpanningTree(6), 15),
-        (aimle.SpanningTree(30), 435),
+    for solver, instance in (
+        (aimle.Argmax(), (20,)),
+        (aimle.TopK(k=5), (20,)),
+        (aimle.SpanningTree(6), (15,)),
+        (aimle.SpanningTree(30), (435,)),
+        (aimle.LatticePath(), (9, 7)),
+        (aimle.LatticeMoves(), (50, 60, 3)),
     ):
-        scores = torch.rand(8, n, device=device)
+        scores = torch.rand(8, *instance, device=device)
         key = aimle.draw_key(scores)
         for spread in (1.0, 9.0):  # trees are sampled by walks, and edge by edge
             drawn = aimle.exact.sample(solver, spread * scores, key, 3)

@@ -182,6 +182,15 @@ def random_case(solver_name: str, seed: int) -> Case:
     elif solver_name == "grid":
         solver = aimle.GridPath(rng.choice([4, 8]))
         theta = random_plain(rng, (batch, rng.randint(1, 6), rng.randint(1, 7)), dtype).abs()
+    elif solver_name == "lattice":
+        moves = rng.choice(["all", "straight", "diagonal"])
+        shape = (batch, rng.randint(3, 9), rng.randint(1, 3))
+        solver = rng.choice([aimle.LatticePath, aimle.LatticeMoves])(moves)
+        shape += (3,) * isinstance(solver, aimle.LatticeMoves)
+        theta = random_plain(rng, shape, dtype)
+        if rng.random() < 0.4:
+            mask = torch.ones(shape, dtype=torch.bool)
+            mask[::2, 3:] = False
     elif solver_name == "argmax":
         solver = aimle.Argmax()
     else:
@@ -244,7 +253,7 @@ def assert_same_case(case: Case, gpu: torch.device, told: str) -> None:
 
 
 @pytest.mark.parametrize("part", range(8))
-@pytest.mark.parametrize("solver", ["topk", "argmax", "tree", "grid"])
+@pytest.mark.parametrize("solver", ["topk", "argmax", "tree", "grid", "lattice"])
 def test_layers(solver: str, part: int, gpu: torch.device):
     for seed in range(40 * part, 40 * part + 40):
         assert_same_case(random_case(solver, seed), gpu, f"seed {seed}")
@@ -264,7 +273,7 @@ def seen_alike(case: Case) -> bool:
     return not isinstance(solver, aimle.Argmax | aimle.TopK) or 0 < getattr(solver, "k", 1) < n
 
 
-@pytest.mark.parametrize("solver", ["topk", "argmax", "tree", "grid"])
+@pytest.mark.parametrize("solver", ["topk", "argmax", "tree", "grid", "lattice"])
 def test_staged_layers(solver: str, gpu: torch.device):
     """A callable's stages: the same bits on both devices, and as the fused layer."""
     for seed in range(40):
