@@ -6,18 +6,6 @@
 namespace aimle::cuda {
 namespace {
 
-/// The scores of a row under centred noise.
-template <class T>
-struct CentredScores {
-  const Row<T>& row;
-
-  template <class Body>
-  __device__ __forceinline__ void for_each(int rank, int threads, const Body& body) const {
-    const T shift = row.centring();
-    QuadScores<T>{row}.for_each(rank, threads, [&](int64_t j, T score) { body(j, score - shift); });
-  }
-};
-
 template <bool kPerMove>
 constexpr const char* kOp = kPerMove ? "lattice_moves" : "lattice_path";
 

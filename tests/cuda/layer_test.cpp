@@ -58,6 +58,7 @@ struct Call {
   std::vector<T> theta, dy;
   std::vector<uint8_t> mask;  // empty: none
   std::vector<int64_t> k;     // empty: the solver's
+  std::vector<int64_t> data;  // of knapsacks
   Key key;
   double alpha;
   bool adapt, with_stats, with_status;
@@ -84,6 +85,10 @@ struct Call {
       mask.resize(theta.size());
       for (uint8_t& allowed : mask) allowed = !random.chance(0.1);
     }
+    if (solver.is<Knapsack>()) {
+      const int64_t knapsacks = count > 1 && random.chance(0.5) ? count : 1;
+      for (int64_t i = 0; i < knapsacks * (n + 1); ++i) data.push_back(random.from(0, 30));
+    }
     if (solver.is<TopK>() && random.chance(0.3)) {
       for (int64_t b = 0; b < count; ++b) {
         k.push_back(random.chance(0.05) ? n + 1 : random.from(0, n));
@@ -91,6 +96,11 @@ struct Call {
     }
   }
 
+  /// Weights and capacity: for all, or for every example.
+  InstanceData data_or_none() const {
+    if (data.empty()) return {};
+    return {.numbers = data.data(), .stride = std::ssize(data) == n + 1 ? 0 : n + 1};
+  }
   const bool* mask_or_null() const {
     return mask.empty() ? nullptr : reinterpret_cast<const bool*>(mask.data());
   }
@@ -106,7 +116,7 @@ struct Call {
 
  private:
   void choose_solver(Random& random) {
-    const int64_t kind = random.from(0, 14);
+    const int64_t kind = random.from(0, 15);
     if (kind <= 4) {
       n = random.chance(0.7) ? random.from(1, 40) : random.from(33, 700);
       if (random.chance(0.4)) n = (n + 3) / 4 * 4;
@@ -127,6 +137,9 @@ struct Call {
       if (random.chance(0.5)) tree.layout = SpanningTree::Layout::kDirected;
       n = tree.size();
       solver = tree;
+    } else if (kind == 15) {
+      n = random.from(0, random.chance(0.8) ? 12 : 60);
+      solver = Knapsack{.n = n, .max_capacity = random.chance(0.8) ? 200 : 20'000};
     } else if (kind >= 13) {
       choose_lattice(random);
     } else if (kind == 12) {
@@ -226,6 +239,7 @@ void compare(uint64_t seed, bool key_by_value) {
                              .theta = call.theta.data(),
                              .mask = call.mask_or_null(),
                              .k = call.k_or_null(),
+                             .data = call.data_or_none(),
                              .key = call.key};
   std::vector<T> z(z_size), dtheta(size);
   std::vector<uint8_t> bits(bits_size);
@@ -266,6 +280,7 @@ void compare(uint64_t seed, bool key_by_value) {
                                           .theta = call.theta.data(),
                                           .mask = call.mask_or_null(),
                                           .k = call.k_or_null(),
+                                          .data = call.data_or_none(),
                                           .key = key_of_call};
   std::vector<T> device_z(z_size, T(-7)), device_dtheta(size, T(-7));
   std::vector<uint8_t> device_bits(bits_size, 0xee), status(2 * rows, 0xee);
