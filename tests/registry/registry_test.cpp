@@ -103,9 +103,11 @@ TEST(Registry, TheTextIsCanonical) {
 }
 
 TEST(Registry, BadTextsAreNamed) {
-  EXPECT_EQ(refusal("tokp"),
-            "[aimle::solver] expected one of argmax, topk, spanning_tree, grid_path, first but got "
-            "'tokp'; did you mean 'topk'?");
+  EXPECT_EQ(
+      refusal("tokp"),
+      "[aimle::solver] expected one of argmax, topk, spanning_tree, grid_path, chain, bernoulli, "
+      "first but got "
+      "'tokp'; did you mean 'topk'?");
   EXPECT_EQ(refusal("topk"),
             "[aimle::topk] needs k (how many entries are chosen), for example topk:k=1");
   EXPECT_EQ(refusal("topk:kk=1"),
