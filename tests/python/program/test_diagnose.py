@@ -67,9 +67,11 @@ def test_files_are_read_and_unbiased_estimators_found_so(tmp_path: Path):
     assert {r["lambda"] for r in found["results"] if r["estimator"] == "imle"} == {0.1, 1}
 
 
-@pytest.mark.parametrize("structure", ["argmax", "topk", "spanning_tree", "grid_path"])
+@pytest.mark.parametrize(
+    "structure", ["argmax", "topk", "spanning_tree", "grid_path", "chain", "bernoulli"]
+)
 def test_every_structure_and_all_that_apply(structure: str, tmp_path: Path):
-    n = {"spanning_tree": 5, "grid_path": 3}.get(structure, 8)
+    n = {"spanning_tree": 5, "grid_path": 3, "chain": 3}.get(structure, 8)
     found = run(tmp_path / "out", "--structure", structure, "--n", n, "--samples", "10")
     assert found["truth"] == "exact"
     solver = {
@@ -77,6 +79,8 @@ def test_every_structure_and_all_that_apply(structure: str, tmp_path: Path):
         "topk": library.TopK(3),
         "spanning_tree": library.SpanningTree(5),
         "grid_path": library.GridPath(),
+        "chain": library.Chain(),
+        "bernoulli": library.Bernoulli(),
     }[structure]
     expected = set()
     for name in library.estimators():
