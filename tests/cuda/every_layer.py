@@ -22,6 +22,13 @@ CASES = [
     (aimle.SpanningTree(40), (4, 780)),
     (aimle.GridPath(), (4, 12, 12)),
     (aimle.GridPath(), (2, 30, 30)),
+    (aimle.Chain(), (64, 3, 2, 2)),
+    (aimle.Chain(), (8, 9, 20, 20)),
+    (aimle.Chain(), (2, 3, 150, 150)),
+    (aimle.Chain(), (2, 1500, 30, 30)),
+    (aimle.Bernoulli(), (64, 20)),
+    (aimle.Bernoulli(), (8, 1000)),
+    (aimle.Bernoulli(), (2, 10000)),
 ]
 
 
@@ -34,7 +41,7 @@ def layers(solver: aimle.Solver) -> list[torch.nn.Module]:
     ]
     result.append(aimle.AIMLE(solver, symmetric_perturbation=False, target=target))
     result.append(aimle.STE(solver))
-    if not isinstance(solver, aimle.GridPath):
+    if solver.has_thresholds:
         result.append(aimle.Thresholds(solver))
     return result
 
@@ -47,13 +54,16 @@ def main(device: str) -> None:
             z = layer.to(device)(theta)
             z.backward(torch.randn_like(z))
             print(layer, shape, theta.grad.abs().sum().item(), flush=True)
-    for solver, n in (
-        (aimle.Argmax(), 20),
-        (aimle.TopK(k=5), 20),
-        (aimle.SpanningTree(6), 15),
-        (aimle.SpanningTree(30), 435),
+    for solver, instance in (
+        (aimle.Argmax(), (20,)),
+        (aimle.TopK(k=5), (20,)),
+        (aimle.SpanningTree(6), (15,)),
+        (aimle.SpanningTree(30), (435,)),
+        (aimle.Chain(), (6, 4, 4)),
+        (aimle.Chain(), (40, 30, 30)),
+        (aimle.Bernoulli(), (20,)),
     ):
-        scores = torch.rand(8, n, device=device)
+        scores = torch.rand(8, *instance, device=device)
         key = aimle.draw_key(scores)
         for spread in (1.0, 9.0):  # trees are sampled by walks, and edge by edge
             drawn = aimle.exact.sample(solver, spread * scores, key, 3)
