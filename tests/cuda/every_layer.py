@@ -25,6 +25,13 @@ CASES = [
     (aimle.LatticePath(), (8, 12, 9)),
     (aimle.LatticePath("diagonal"), (2, 60, 50)),
     (aimle.LatticeMoves(), (2, 150, 140, 3)),
+    (aimle.Chain(), (64, 3, 2, 2)),
+    (aimle.Chain(), (8, 9, 20, 20)),
+    (aimle.Chain(), (2, 3, 150, 150)),
+    (aimle.Chain(), (2, 1500, 30, 30)),
+    (aimle.Bernoulli(), (64, 20)),
+    (aimle.Bernoulli(), (8, 1000)),
+    (aimle.Bernoulli(), (2, 10000)),
 ]
 
 
@@ -57,6 +64,9 @@ def main(device: str) -> None:
         (aimle.SpanningTree(30), (435,)),
         (aimle.LatticePath(), (9, 7)),
         (aimle.LatticeMoves(), (50, 60, 3)),
+        (aimle.Chain(), (6, 4, 4)),
+        (aimle.Chain(), (40, 30, 30)),
+        (aimle.Bernoulli(), (20,)),
     ):
         scores = torch.rand(8, *instance, device=device)
         key = aimle.draw_key(scores)

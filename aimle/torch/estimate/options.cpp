@@ -99,9 +99,10 @@ const std::vector<Setting>& table() {
   static const std::vector<Setting> settings = {
       setting<&O::nb_samples>("nb_samples", "an integer >= 1", "samples of every example, S",
                               "1 (aimle_covariance: 2, dpo: 10)"),
-      setting<&O::noise>("noise", "none, gumbel, normal, logistic or sum_of_gamma:K[:ITERATIONS]",
-                         "the distribution that perturbs theta",
-                         "gumbel (paths of costs and dpo: normal, bernoulli: logistic, dbb and identity: none)"),
+      setting<&O::noise>(
+          "noise", "none, gumbel, normal, logistic or sum_of_gamma:K[:ITERATIONS]",
+          "the distribution that perturbs theta",
+          "gumbel (paths of costs and dpo: normal, bernoulli: logistic, dbb and identity: none)"),
       setting<&O::temperature>(
           "temperature", kNumber, "scale of the noise in forward; relaxations: of their softmax",
           "1 (noise on paths of costs: " + spell_number(kCostTemperature) + ")"),

@@ -27,6 +27,8 @@ SOLVERS = {
     "directed": (aimle.SpanningTree(4), (12,)),
     "grid_path": (aimle.GridPath(), (3, 3)),
     "lattice_path": (aimle.LatticePath(), (3, 3)),
+    "chain": (aimle.Chain(), (3, 2, 2)),
+    "bernoulli": (aimle.Bernoulli(), (7,)),
 }
 MEAN = ("dbb", "identity", "dpo")
 # The ops whose kernels an estimator needs, where they are not those of the layers.
@@ -210,9 +212,7 @@ def test_what_needs_losses_has_a_surrogate_in_both(name: str):
     assert hard == (INFOS[name][3] == "false")
 
 
-@pytest.mark.parametrize(
-    "structure", ["argmax", "topk", "spanning_tree", "grid_path", "lattice_path"]
-)
+@pytest.mark.parametrize("structure", [name for name in SOLVERS if name != "directed"])
 def test_the_perturbed_fenchel_young_loss_is_the_same(structure: str, device, key):
     solver, instance = SOLVERS[structure]
     torch.manual_seed(3)

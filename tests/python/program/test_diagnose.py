@@ -69,11 +69,21 @@ def test_files_are_read_and_unbiased_estimators_found_so(tmp_path: Path):
 
 @pytest.mark.parametrize(
     "structure",
-    ["argmax", "topk", "spanning_tree", "grid_path", "lattice_path", "assignment", "arborescence"],
+    [
+        "argmax",
+        "topk",
+        "spanning_tree",
+        "grid_path",
+        "chain",
+        "bernoulli",
+        "lattice_path",
+        "assignment",
+        "arborescence",
+    ],
 )
 def test_every_structure_and_all_that_apply(structure: str, tmp_path: Path):
-    sizes = {"spanning_tree": 5, "grid_path": 3, "lattice_path": 3, "assignment": 4}
-    n = {**sizes, "arborescence": 4}.get(structure, 8)
+    sizes = {"spanning_tree": 5, "grid_path": 3, "chain": 3, "lattice_path": 3}
+    n = {**sizes, "assignment": 4, "arborescence": 4}.get(structure, 8)
     found = run(tmp_path / "out", "--structure", structure, "--n", n, "--samples", "10")
     assert found["truth"] == "exact"
     solver = {
@@ -84,6 +94,8 @@ def test_every_structure_and_all_that_apply(structure: str, tmp_path: Path):
         "lattice_path": library.LatticePath(),
         "assignment": library.Assignment(),
         "arborescence": library.Arborescence(),
+        "chain": library.Chain(),
+        "bernoulli": library.Bernoulli(),
     }[structure]
     expected = set()
     for name in library.estimators():
