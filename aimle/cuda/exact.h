@@ -3,7 +3,8 @@
 //
 // A warp works on a row whose memory fits into a few kilobytes, a block on a larger one, in shared
 // memory or beyond it in device memory, of which a call takes at most some gigabyte.
-// For samples of spanning trees it is a warp or a block to a sample.
+// For samples of spanning trees and of arborescences it is a warp or a block to a sample, and for
+// marginals of arborescences to a dependent.
 #pragma once
 
 #include "aimle/cuda/device_rows.h"
@@ -19,6 +20,10 @@ void evaluate_rows(const TopK& solver, const DistributionRows<T>& rows, const Co
 template <class T>
 void evaluate_rows(const SpanningTree& solver, const DistributionRows<T>& rows,
                    const Context& context);
+/// Throws std::invalid_argument beyond kMaxTreeVertices.
+template <class T>
+void evaluate_rows(const Arborescence& solver, const DistributionRows<T>& rows,
+                   const Context& context);
 
 /// `rows.key` is not read; `key` is.
 template <class T>
@@ -30,6 +35,10 @@ void sample_rows(const TopK& solver, const SampleRows<T>& rows, const DeviceKey&
 /// Throws std::invalid_argument beyond kMaxTreeVertices.
 template <class T>
 void sample_rows(const SpanningTree& solver, const SampleRows<T>& rows, const DeviceKey& key,
+                 const Context& context);
+/// Throws std::invalid_argument beyond kMaxTreeVertices.
+template <class T>
+void sample_rows(const Arborescence& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context);
 
 }  // namespace aimle::cuda
