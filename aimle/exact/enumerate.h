@@ -12,6 +12,8 @@
 //   SpanningTree  ascending in the chosen edges read as a binary number      vertices^(vertices-2)
 //   GridPath      likewise in the cells; the indicators of simple paths,     4 x 4: 3441, with
 //                 each once, also where several paths cover the same cells   4 neighbours 138
+//   Assignment    in the order of its tie rule                               m! / (m - n)!, n <= m
+//   Arborescence  in the order of its tie rule              (n + 1)^(n - 1); one root: n^(n - 1)
 //
 // Limits: kMaxStructures; trees of at most 7 vertices; grids of at most 4 x 4 cells. More throws
 // std::invalid_argument. Costs of grids are taken as they are here, also below zero.

@@ -5,9 +5,10 @@
     g = aimle.exact.exact_gradient(aimle.TopK(5), theta, lambda z: loss(z))
 
 ``Argmax`` is the categorical distribution, ``TopK`` that of subsets of k entries, ``SpanningTree``
-that of trees: closed forms, exact up to the rounding of float64 whatever the dtype of the scores,
-in which the answer is given. ``GridPath`` (p proportional to exp -<costs, z>, paths through the
-same cells being one structure) goes through the list of all paths, up to 4 x 4 cells.
+that of trees, ``Arborescence`` that of arborescences: closed forms, exact up to the rounding of
+float64 whatever the dtype of the scores, in which the answer is given. ``GridPath`` (p proportional
+to exp -<costs, z>, paths through the same cells being one structure) goes through the list of all
+paths, up to 4 x 4 cells, and ``Assignment`` through that of all matchings, up to 10^6 of them.
 
 Masked entries, scores of -inf and costs of +inf have probability 0; the other infinities count as
 NaN. Rows that are refused raise a ValueError as the solvers' do (NaN scores: a row of NaN).
@@ -126,7 +127,7 @@ def sample(
 def structures(solver: Solver, scores: Tensor, *, k: int | None = None) -> Tensor:
     """Every structure for instances of the shape of scores: uint8 [N, *instance] of 0 and 1.
 
-    At most 10^6 of them; trees of up to 7 vertices, grids of up to 4 x 4 cells.
+    At most 10^6 of them; trees and arborescences of up to 7 vertices, grids of up to 4 x 4 cells.
     """
     if not isinstance(solver, Solver):
         raise TypeError(
