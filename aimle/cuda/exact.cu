@@ -1,6 +1,7 @@
 #include "aimle/cuda/exact.h"
 
 #include "aimle/base/check.h"
+#include "aimle/cuda/arborescence_distribution.h"
 #include "aimle/cuda/categorical.h"
 #include "aimle/cuda/exact_rows.cuh"
 #include "aimle/cuda/k_subset.h"
@@ -163,7 +164,86 @@ struct SampleTree {
   }
 };
 
-void check_vertices(const SpanningTree& solver) {
+/// A dependent to a group: "row" counts those of all rows.
+template <class T>
+struct EvaluateArborescence {
+  int32_t vertices;
+  bool single_root;
+  DistributionRows<T> rows;
+
+  template <class Group>
+  __device__ void operator()(Group& group, int64_t row_and_vertex, double* memory) const {
+    const int64_t row = row_and_vertex / vertices, begin = row * vertices * vertices;
+    const auto d = static_cast<int32_t>(row_and_vertex % vertices);
+    const bool tangents = rows.covariance != nullptr;
+    const ArborescenceScratch scratch = ArborescenceScratch::at(memory, vertices, tangents);
+    const ArborescenceRow read = read_arborescence(
+        group, vertices, single_root, rows.scores + begin, at(rows.mask, begin), scratch);
+    T* const mu = at(rows.marginals, begin);
+    T* const covariance = at(rows.covariance, begin);
+    if (group.rank() == 0 && d == 0) rows.status[row] = read.status;
+    double a = NAN;
+    if (read.status != Status::kOk) {
+      for (int32_t h = group.rank(); h < vertices; h += group.size()) {
+        if (mu != nullptr) mu[h * vertices + d] = static_cast<T>(NAN);
+        if (covariance != nullptr) covariance[h * vertices + d] = static_cast<T>(NAN);
+      }
+    } else if (read.linear) {
+      a = evaluate<aimle::detail::Linear>(group, read, d, begin, scratch, mu, covariance);
+    } else {
+      a = evaluate<aimle::detail::Logarithmic>(group, read, d, begin, scratch, mu, covariance);
+    }
+    if (rows.log_partition != nullptr && d == 0 && group.rank() == 0) {
+      rows.log_partition[row] = static_cast<T>(a);
+    }
+  }
+
+ private:
+  template <class Number, class Group>
+  __device__ double evaluate(Group& group, const ArborescenceRow& read, int32_t d, int64_t begin,
+                             const ArborescenceScratch& scratch, T* mu, T* covariance) const {
+    if (covariance != nullptr) {
+      return evaluate_arborescence<Number, true>(group, read, d, rows.v + begin, scratch, mu,
+                                                 covariance);
+    }
+    return evaluate_arborescence<Number, false, T>(group, read, d, nullptr, scratch, mu, nullptr);
+  }
+};
+
+/// A sample to a group, as SampleTree.
+template <class T>
+struct SampleArborescence {
+  int32_t vertices;
+  bool single_root;
+  SampleRows<T> rows;
+  DeviceKey key;
+
+  template <class Group>
+  __device__ void operator()(Group& group, int64_t row_and_sample, double* memory) const {
+    const int64_t size = int64_t{vertices} * vertices;
+    const int64_t row = row_and_sample / rows.samples, s = row_and_sample % rows.samples;
+    const ArborescenceScratch scratch = ArborescenceScratch::at(memory, vertices, false);
+    const ArborescenceRow read = read_arborescence(
+        group, vertices, single_root, rows.scores + row * size, at(rows.mask, row * size), scratch);
+    T* const z = rows.z + row_and_sample * size;
+    const bool accepted = read.status == Status::kOk;
+    fill(group, z, size, accepted ? T(0) : static_cast<T>(NAN));
+    if (group.rank() == 0 && s == 0) rows.status[row] = read.status;
+    group.sync();
+    if (!accepted) return;
+    const Key drawn = load_key(key);
+    if (read.linear) {
+      sample_arborescence<aimle::detail::Linear>(group, read, scratch, drawn, rows.first + row, s,
+                                                 z);
+    } else {
+      sample_arborescence<aimle::detail::Logarithmic>(group, read, scratch, drawn, rows.first + row,
+                                                      s, z);
+    }
+  }
+};
+
+template <class Solver>
+void check_vertices(const Solver& solver) {
   AIMLE_CHECK(solver.vertices <= kMaxTreeVertices, "[aimle::exact] expected at most ",
               kMaxTreeVertices, " vertices on a GPU but got vertices=", solver.vertices);
 }
@@ -222,6 +302,32 @@ void sample_rows(const SpanningTree& solver, const SampleRows<T>& rows, const De
                context);
 }
 
+template <class T>
+void evaluate_rows(const Arborescence& solver, const DistributionRows<T>& rows,
+                   const Context& context) {
+  check_vertices(solver);
+  const auto vertices = static_cast<int32_t>(solver.vertices);
+  for_each_row("exact", rows.count * vertices,
+               ArborescenceScratch::doubles(vertices, rows.covariance != nullptr),
+               EvaluateArborescence<T>{vertices, solver.single_root, rows}, context);
+}
+
+template <class T>
+void sample_rows(const Arborescence& solver, const SampleRows<T>& rows, const DeviceKey& key,
+                 const Context& context) {
+  check_vertices(solver);
+  const auto vertices = static_cast<int32_t>(solver.vertices);
+  for_each_row("exact_sample", rows.count * rows.samples,
+               ArborescenceScratch::doubles(vertices, false),
+               SampleArborescence<T>{vertices, solver.single_root, rows, key}, context);
+}
+
+template void evaluate_rows(const Arborescence&, const DistributionRows<float>&, const Context&);
+template void evaluate_rows(const Arborescence&, const DistributionRows<double>&, const Context&);
+template void sample_rows(const Arborescence&, const SampleRows<float>&, const DeviceKey&,
+                          const Context&);
+template void sample_rows(const Arborescence&, const SampleRows<double>&, const DeviceKey&,
+                          const Context&);
 template void evaluate_rows(const Argmax&, const DistributionRows<float>&, const Context&);
 template void evaluate_rows(const Argmax&, const DistributionRows<double>&, const Context&);
 template void evaluate_rows(const TopK&, const DistributionRows<float>&, const Context&);

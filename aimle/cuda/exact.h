@@ -3,7 +3,8 @@
 //
 // A warp works on a row whose memory fits into a few kilobytes, a block on a larger one, in shared
 // memory or beyond it in device memory, of which a call takes at most some gigabyte.
-// For samples of spanning trees it is a warp or a block to a sample.
+// For samples of spanning trees and of arborescences it is a warp or a block to a sample, and for
+// marginals of arborescences to a dependent.
 #pragma once
 
 #include "aimle/cuda/device_rows.h"
@@ -18,6 +19,10 @@ void evaluate_rows(const TopK& solver, const DistributionRows<T>& rows, const Co
 /// Throws std::invalid_argument beyond kMaxTreeVertices (tree_distribution.h).
 template <class T>
 void evaluate_rows(const SpanningTree& solver, const DistributionRows<T>& rows,
+                   const Context& context);
+/// Throws std::invalid_argument beyond kMaxTreeVertices.
+template <class T>
+void evaluate_rows(const Arborescence& solver, const DistributionRows<T>& rows,
                    const Context& context);
 
 template <class T>
@@ -60,6 +65,10 @@ void sample_rows(const LatticeMoves& solver, const SampleRows<T>& rows, const De
                  const Context& context);
 template <class T>
 void sample_rows(const Knapsack& solver, const SampleRows<T>& rows, const DeviceKey& key,
+                 const Context& context);
+/// Throws std::invalid_argument beyond kMaxTreeVertices.
+template <class T>
+void sample_rows(const Arborescence& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context);
 
 }  // namespace aimle::cuda

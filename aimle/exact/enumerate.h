@@ -16,6 +16,8 @@
 //   LatticeMoves  likewise                                                   kinds of moves 20, 1
 //   Chain         lexicographic in the labels                                labels^length
 //   Bernoulli     ascending as binary numbers, the last entry lowest         2^n
+//   Assignment    in the order of its tie rule                               m! / (m - n)!, n <= m
+//   Arborescence  in the order of its tie rule              (n + 1)^(n - 1); one root: n^(n - 1)
 //
 // Limits: kMaxStructures; trees of at most 7 vertices; grids of at most 4 x 4 cells. More throws
 // std::invalid_argument. Structures of chains that a mask shortens are not among those of the full

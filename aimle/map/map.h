@@ -29,7 +29,7 @@ enum class Status : uint8_t {
   kOk = 0,
   kNaN = 1,            // a score that may be chosen is NaN
   kBadK = 2,           // this row's k is negative or larger than the row
-  kTooFewEntries = 3,  // mask and -inf leave fewer than k entries to choose from
+  kTooFewEntries = 3,  // mask and -inf leave too few entries: less than k, or no matching
   kDisconnected = 4,   // mask (grids: and infinite costs) leave no tree, or no path
   kNegativeCost = 5,   // a cost below zero where the solver was told to refuse it
   kBadData = 6,        // this instance's data mean nothing: a negative weight

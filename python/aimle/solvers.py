@@ -621,7 +621,8 @@ class Assignment(Solver):
     chosen; where they leave no such z the status is TOO_FEW_ENTRIES. As many scores of +inf are
     chosen as possible. Scores are rounded once, to 2^-46 of the largest for 16 x 16 (2^-b, b = 50 -
     ceil(log2(min(n, m)))), and all sums of them are exact. Ties: row 0 has the lowest column that
-    it has in any best matching, then row 1, and so on.
+    it has in any best matching, then row 1, and so on. Matrices of fewer rows, in a batch, n <= m:
+    give a row that is not there scores of 0, and leave it out of z.
 
     There is no exact distribution: its normaliser is a permanent. ``aimle.exact.structures`` lists
     small instances, and ``aimle.sinkhorn`` is the usual relaxation.
@@ -643,6 +644,8 @@ class Arborescence(Solver):
     scores[h, d] is the score of head h for dependent d, the diagonal that of a root. z has one 1 in
     every column: the head of the vertex, or the diagonal where it is a root; heads lead from every
     vertex to a root. single_root: exactly one vertex is a root. n may be left out: theta tells.
+    Graphs of fewer vertices, in a batch: let the others hang on vertex 0, by a mask whose column is
+    True there alone.
 
     Masked entries and -inf are never chosen; where they leave no arborescence the status is
     DISCONNECTED. As many scores of +inf are chosen as possible. Scores are rounded once, to 2^-45

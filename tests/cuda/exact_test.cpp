@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "aimle/cuda/arborescence_distribution.h"
 #include "aimle/cuda/categorical.h"
 #include "aimle/cuda/chain_distribution.h"
 #include "aimle/cuda/k_subset.h"
@@ -416,6 +417,66 @@ TEST(ExactInLockstep, SpanningTrees) {
     });
     expect_same(answer, on_cpu(solver, row), seed);
     if (HasFatalFailure()) return;
+  }
+}
+
+Arborescence any_arborescences(std::mt19937_64& rng, uint64_t most_vertices) {
+  return {.vertices = static_cast<int64_t>(1 + rng() % most_vertices),
+          .single_root = rng() % 2 == 0};
+}
+
+TEST(ExactInLockstep, Arborescences) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    std::mt19937_64 rng(seed);
+    const Arborescence solver = any_arborescences(rng, seed % 20 == 0 ? 14 : 8);
+    const auto n = static_cast<int32_t>(solver.vertices);
+    const Row row(solver.size(), rng);
+    Answer answer(solver.size());
+    std::vector<double> memory(static_cast<size_t>(ArborescenceScratch::doubles(n, true)), kNaN);
+    const ArborescenceScratch scratch = ArborescenceScratch::at(memory.data(), n, true);
+    for (int32_t d = 0; d < n; ++d) {
+      run_in_lockstep(static_cast<int>(1 + rng() % 40), rng(), [&](Lockstep& group) {
+        const ArborescenceRow read = read_arborescence(group, n, solver.single_root,
+                                                       row.scores.data(), row.mask.get(), scratch);
+        if (group.rank() == 0) answer.status = read.status;
+        if (read.status != Status::kOk) return;
+        const auto evaluate_with = [&](auto number) {
+          return evaluate_arborescence<decltype(number), true>(group, read, d, row.v.data(),
+                                                               scratch, answer.marginals.data(),
+                                                               answer.covariance.data());
+        };
+        const double a = read.linear ? evaluate_with(aimle::detail::Linear{})
+                                     : evaluate_with(aimle::detail::Logarithmic{});
+        if (group.rank() == 0) answer.log_partition = a;
+      });
+    }
+    expect_same(answer, on_cpu(solver, row), seed);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(ExactInLockstep, SamplesOfArborescences) {
+  for (uint64_t seed = 0; seed < 15; ++seed) {
+    std::mt19937_64 rng(seed);
+    const Arborescence solver = any_arborescences(rng, 8);
+    const auto n = static_cast<int32_t>(solver.vertices);
+    const Row row(solver.size(), rng);
+    std::vector<double> memory(static_cast<size_t>(ArborescenceScratch::doubles(n, false)), kNaN);
+    const ArborescenceScratch scratch = ArborescenceScratch::at(memory.data(), n, false);
+    expect_same_samples(solver, row, rng, [&](Lockstep& group, Key key, int64_t count, double* z) {
+      for (int64_t s = 0; s < count; ++s, z += solver.size()) {
+        const ArborescenceRow read = read_arborescence(group, n, solver.single_root,
+                                                       row.scores.data(), row.mask.get(), scratch);
+        for (int64_t e = group.rank(); e < solver.size(); e += group.size()) z[e] = 0;
+        group.sync();
+        if (read.linear) {
+          sample_arborescence<aimle::detail::Linear>(group, read, scratch, key, 5, s, z);
+        } else {
+          sample_arborescence<aimle::detail::Logarithmic>(group, read, scratch, key, 5, s, z);
+        }
+      }
+    });
+    if (HasFailure()) FAIL() << "seed " << seed;
   }
 }
 

@@ -11,6 +11,8 @@ from torch import Tensor
 import aimle
 from aimle import exact
 
+pytestmark = pytest.mark.usefixtures("everything_on_the_device")
+
 SOLVERS = {
     "any roots": aimle.Arborescence(),
     "one root": aimle.Arborescence(single_root=True),
