@@ -99,7 +99,7 @@ class LatticeGroup {
     Scaled sum;
 
     /// Evaluated here, and not refused.
-    bool ok() const { return !sum.is_zero(); }
+    bool ok() const { return !bad && !large && !sum.is_zero(); }
     int64_t last_cell(int64_t width) const {
       return (extent.height - 1) * width + extent.width - 1;
     }
@@ -165,7 +165,7 @@ class LatticeGroup {
   void fill_marginals() {
     std::fill_n(lanes_.mu, solver_.cells() * kLatticeLanes, 0.0);
     for (int lane = 0; lane < kLatticeLanes; ++lane) {
-      if (lane_[lane].sum.is_zero()) continue;
+      if (!lane_[lane].ok()) continue;
       lanes_.mu[lane_[lane].last_cell(solver_.width) * kLatticeLanes + lane] = 1;
     }
     loops_.marginals(lanes_);

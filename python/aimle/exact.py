@@ -10,9 +10,9 @@ that of trees, ``Arborescence`` that of directed ones, ``Chain`` that of label s
 ``Bernoulli`` that of independent switches: closed forms, exact up to the rounding of float64
 whatever the dtype of the scores, in which the answer is given. ``GridPath`` (p proportional to
 exp -<costs, z>, paths through the same cells being one structure) goes through the list of all
-paths, up to 4 x 4 cells, and ``Assignment`` through that of all matchings, up to 10^6 of them. Lists
-(``expected``, ``probabilities``, ``exact_gradient``) are those of the whole lattice: a mask must
-leave its last corner.
+paths, up to 4 x 4 cells, and ``Assignment`` through that of all matchings, up to 10^6 of them.
+Lists (``expected``, ``probabilities``, ``exact_gradient``) are those of the whole lattice: a mask
+must leave its last corner.
 
 Masked entries, scores of -inf and costs of +inf have probability 0; the other infinities count as
 NaN. Rows that are refused raise a ValueError as the solvers' do (NaN scores: a row of NaN).

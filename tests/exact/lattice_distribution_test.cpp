@@ -125,6 +125,11 @@ TEST(LatticeDistribution, SaysWhyARowHasNone) {
   EXPECT_EQ(status({0, -kInf, -kInf, 0}), Status::kOk);
   EXPECT_EQ(status({-kInf, 0, 0, 0}), Status::kDisconnected);
   EXPECT_EQ(status({0, 1, 2, 3}, {0, 0, 0, 0}), Status::kDisconnected);
+  const LatticeMoves one{.height = 1, .width = 1};
+  const std::vector<double> v(3);
+  EXPECT_EQ(listed::evaluate_row(one, {0, kNaN, 0}, v).status, Status::kNaN);
+  EXPECT_EQ(listed::evaluate_row(one, {0, 1e30, 0}, v).status, Status::kOk);
+  EXPECT_EQ(listed::evaluate_row(one, {0, -kInf, 0}, v, {0, 0, 0}).status, Status::kDisconnected);
 }
 
 TEST(LatticeDistribution, WallsHideNoPathThatIsFarBelow) {
