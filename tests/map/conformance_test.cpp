@@ -6,6 +6,7 @@
 #include "tests/map/argmax_instances.h"
 #include "tests/map/bernoulli_instances.h"
 #include "tests/map/chain_instances.h"
+#include "tests/map/graph_path_instances.h"
 #include "tests/map/grid_path_instances.h"
 #include "tests/map/knapsack_instances.h"
 #include "tests/map/spanning_tree_instances.h"
@@ -24,7 +25,8 @@ using Cases = testing::Types<  //
     Case<Argmax, float>, Case<Argmax, double>, Case<TopK, float>, Case<TopK, double>,
     Case<SpanningTree, float>, Case<SpanningTree, double>, Case<GridPath, float>,
     Case<GridPath, double>, Case<Bernoulli, float>, Case<Bernoulli, double>, Case<Chain, float>,
-    Case<Chain, double>, Case<Knapsack, float>, Case<Knapsack, double>>;
+    Case<Chain, double>, Case<Knapsack, float>, Case<Knapsack, double>, Case<GraphPath, float>,
+    Case<GraphPath, double>, Case<DagPath, float>, Case<DagPath, double>>;
 
 struct CaseName {
   template <class C>
