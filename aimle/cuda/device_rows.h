@@ -17,6 +17,7 @@
 #include "aimle/map/argmax.h"
 #include "aimle/map/bernoulli.h"
 #include "aimle/map/chain.h"
+#include "aimle/map/graph_path.h"
 #include "aimle/map/grid_path.h"
 #include "aimle/map/knapsack.h"
 #include "aimle/map/solver.h"
@@ -70,7 +71,7 @@ struct RowSource {
   int64_t samples = 1;
   NoiseSource noise;  // its table on the device
   double tau = 1.0;   // temperature of the noise
-  double mean = 0.0;  // subtracted from the noise by GridPath and write_scores
+  double mean = 0.0;  // subtracted from the noise by GridPath, GraphPath and write_scores
   Signs sign;
 
   /// A step of `side_scale[side] * lambda` along dy; null: no step.
@@ -89,8 +90,8 @@ struct RowSink {
   T* z = nullptr;             // [rows, n]; NaN where the status is not kOk
   uint8_t* bits = nullptr;    // [rows, bytes_per_row(n)]; zeros where the status is not kOk
   uint8_t* status = nullptr;  // [rows], a Status each
-  /// [2], GridPath only: added to by the costs below zero, and by all costs of cells without a
-  /// wall.
+  /// [2], GridPath and GraphPath only: added to by the costs below zero, and by all costs that are
+  /// no walls.
   unsigned long long* clipped = nullptr;
 };
 
@@ -113,9 +114,14 @@ void map_rows(const Bernoulli& solver, const RowSource<T>& source, const RowSink
 template <class T>
 void map_rows(const Chain& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context);
-
 template <class T>
 void map_rows(const Knapsack& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context);
+template <class T>
+void map_rows(const GraphPath& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context);
+template <class T>
+void map_rows(const DagPath& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context);
 
 /// aimle::symmetrise: both directions of every edge replaced by their mean.

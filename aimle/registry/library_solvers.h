@@ -7,12 +7,14 @@
 #include "aimle/exact/bernoulli_distribution.h"
 #include "aimle/exact/categorical.h"
 #include "aimle/exact/chain_distribution.h"
+#include "aimle/exact/dag_path.h"
 #include "aimle/exact/k_subset.h"
 #include "aimle/exact/knapsack.h"
 #include "aimle/exact/tree_distribution.h"
 #include "aimle/map/argmax.h"
 #include "aimle/map/bernoulli.h"
 #include "aimle/map/chain.h"
+#include "aimle/map/graph_path.h"
 #include "aimle/map/grid_path.h"
 #include "aimle/map/knapsack.h"
 #include "aimle/map/spanning_tree.h"
@@ -36,6 +38,8 @@ using LibrarySolvers = SolverList<  //
     GridPath,                       //
     Bernoulli,                      //
     Chain,                          //
-    Knapsack>;
+    Knapsack,                       //
+    GraphPath,                      //
+    DagPath>;
 
 }  // namespace aimle

@@ -17,6 +17,7 @@
 #include "aimle/cuda/passes.h"
 #include "aimle/estimate/stats.h"
 #include "aimle/noise/sum_of_gamma.h"
+#include "tests/map/graph_path_instances.h"
 
 namespace aimle {
 namespace {
@@ -58,6 +59,8 @@ struct Call {
   std::vector<T> theta, dy;
   std::vector<uint8_t> mask;  // empty: none
   std::vector<int64_t> k;     // empty: the solver's
+  std::vector<int64_t> data;  // of all instances, or of each one after the other; empty: none
+  int64_t data_stride = 0;
   Key key;
   double alpha;
   bool adapt, with_stats, with_status;
@@ -74,10 +77,13 @@ struct Call {
     count = random.from(1, settings.samples > 100 ? 2 : 12);
     if (random.chance(0.03) && n <= 12 && settings.samples < 4) count = random.from(1000, 1500);
     const int64_t rows = count * gradient_rows(settings);
-    const bool grid = solver.is<GridPath>();
+    if (data_stride > 0) {
+      for (int64_t b = 1; b < count; ++b) draw_graph(seed + static_cast<uint64_t>(b));
+    }
+    const bool costs = solver.has_costs();
     theta.resize(static_cast<size_t>(count * n));
     dy.resize(static_cast<size_t>(rows * n));
-    for (T& x : theta) x = static_cast<T>(grid ? std::abs(random.normal()) + 1 : random.normal());
+    for (T& x : theta) x = static_cast<T>(costs ? std::abs(random.normal()) + 1 : random.normal());
     for (T& x : dy) x = static_cast<T>(random.normal());
     if (n > 0 && random.chance(0.4)) make_odd(random, rows);
     if (random.chance(0.3)) {
@@ -94,6 +100,7 @@ struct Call {
   const bool* mask_or_null() const {
     return mask.empty() ? nullptr : reinterpret_cast<const bool*>(mask.data());
   }
+  InstanceData instance_data() const { return {data.data(), data_stride}; }
   const int64_t* k_or_null() const { return k.empty() ? nullptr : k.data(); }
 
   std::string text() const {
@@ -106,7 +113,7 @@ struct Call {
 
  private:
   void choose_solver(Random& random) {
-    const int64_t kind = random.from(0, 12);
+    const int64_t kind = random.from(0, 14);
     if (kind <= 4) {
       n = random.chance(0.7) ? random.from(1, 40) : random.from(33, 700);
       if (random.chance(0.4)) n = (n + 3) / 4 * 4;
@@ -117,6 +124,14 @@ struct Call {
       if (random.chance(0.5)) tree.layout = SpanningTree::Layout::kDirected;
       n = tree.size();
       solver = tree;
+    } else if (kind >= 13) {
+      n = random.from(1, 60);
+      GraphPath graph{.vertices = random.from(1, 30) + 1, .edges = n};
+      if (random.chance(0.3)) graph.vertices = random.from(60, 300);
+      solver = graph;
+      if (kind == 14) solver = DagPath{.vertices = graph.vertices, .edges = n};
+      draw_graph(random.from(0, 1 << 20));
+      if (random.chance(0.5)) data_stride = std::ssize(data);
     } else if (kind == 12) {
       n = random.chance(0.7) ? random.from(0, 40) : random.from(33, 5000);
       solver = Bernoulli{.n = n};
@@ -132,6 +147,16 @@ struct Call {
       n = grid.height * grid.width;
       solver = grid;
     }
+  }
+
+  void draw_graph(uint64_t seed) {
+    conformance::Rng rng(seed);
+    const auto* graph = solver.get_if<GraphPath>();
+    const std::vector<int64_t> drawn =
+        graph != nullptr
+            ? conformance::Instances<GraphPath>::draw_data(*graph, rng)
+            : conformance::Instances<DagPath>::draw_data(*solver.get_if<DagPath>(), rng);
+    data.insert(data.end(), drawn.begin(), drawn.end());
   }
 
   void choose_settings(Random& random) {
@@ -204,6 +229,7 @@ void compare(uint64_t seed, bool key_by_value) {
                              .theta = call.theta.data(),
                              .mask = call.mask_or_null(),
                              .k = call.k_or_null(),
+                             .data = call.instance_data(),
                              .key = call.key};
   std::vector<T> z(z_size), dtheta(size);
   std::vector<uint8_t> bits(bits_size);
@@ -244,6 +270,7 @@ void compare(uint64_t seed, bool key_by_value) {
                                           .theta = call.theta.data(),
                                           .mask = call.mask_or_null(),
                                           .k = call.k_or_null(),
+                                          .data = call.instance_data(),
                                           .key = key_of_call};
   std::vector<T> device_z(z_size, T(-7)), device_dtheta(size, T(-7));
   std::vector<uint8_t> device_bits(bits_size, 0xee), status(2 * rows, 0xee);
