@@ -19,6 +19,7 @@
 #include "aimle/map/assignment.h"
 #include "aimle/map/bernoulli.h"
 #include "aimle/map/chain.h"
+#include "aimle/map/graph_path.h"
 #include "aimle/map/grid_path.h"
 #include "aimle/map/knapsack.h"
 #include "aimle/map/lattice_path.h"
@@ -92,8 +93,8 @@ struct RowSink {
   T* z = nullptr;             // [rows, n]; NaN where the status is not kOk
   uint8_t* bits = nullptr;    // [rows, bytes_per_row(n)]; zeros where the status is not kOk
   uint8_t* status = nullptr;  // [rows], a Status each
-  /// [2], GridPath only: added to by the costs below zero, and by all costs of cells without a
-  /// wall.
+  /// [2], GridPath and GraphPath only: added to by the costs below zero, and by all costs that are
+  /// no walls.
   unsigned long long* clipped = nullptr;
 };
 
@@ -116,9 +117,14 @@ void map_rows(const Bernoulli& solver, const RowSource<T>& source, const RowSink
 template <class T>
 void map_rows(const Chain& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context);
-
 template <class T>
 void map_rows(const Knapsack& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context);
+template <class T>
+void map_rows(const GraphPath& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context);
+template <class T>
+void map_rows(const DagPath& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context);
 
 template <class T>

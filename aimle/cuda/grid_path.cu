@@ -1,31 +1,11 @@
 #include "aimle/cuda/grid_path.h"
 
+#include "aimle/cuda/costs.cuh"
 #include "aimle/cuda/direct_output.cuh"
 #include "aimle/cuda/map_rows.cuh"
 
 namespace aimle::cuda {
 namespace {
-
-/// The costs of a row under centred noise, and how many of them this thread saw: those below zero
-/// times 2^32, and all that are no walls.
-template <class T>
-struct Costs {
-  const Row<T>& row;
-  unsigned long long& seen;
-
-  template <class Body>
-  __device__ __forceinline__ void for_each(int rank, int threads, const Body& body) const {
-    const T shift = row.centring();
-    const bool* mask = row.mask();
-    QuadScores<T>{row}.for_each(rank, threads, [&](int64_t j, T score) {
-      const T cost = score - shift;
-      if (cost < static_cast<T>(INFINITY) && (mask == nullptr || mask[j])) {
-        seen += cost < T(0) ? (1ull << 32) + 1 : 1;
-      }
-      body(j, cost);
-    });
-  }
-};
 
 template <bool kInPlace, class T, class Group, class Chosen>
 __device__ __forceinline__ Status solve_row(Group& group, const Row<T>& row, const GridShape& grid,
@@ -34,12 +14,7 @@ __device__ __forceinline__ Status solve_row(Group& group, const Row<T>& row, con
   unsigned long long seen = 0;
   const Status status = solve_grid<kInPlace>(group, grid, Costs<T>{row, seen}, row.mask(),
                                              GridScratch<T>::at(memory, grid.padded), chosen);
-  if (clipped == nullptr) return status;
-  seen = group.reduce(seen, [](unsigned long long a, unsigned long long b) { return a + b; });
-  if (group.rank() == 0) {
-    atomicAdd(clipped, seen >> 32);
-    atomicAdd(clipped + 1, seen & 0xffffffffull);
-  }
+  count_clipped(group, seen, clipped);
   return status;
 }
 

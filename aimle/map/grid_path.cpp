@@ -1,16 +1,14 @@
 #include "aimle/map/grid_path.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <memory>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "aimle/base/check.h"
 #include "aimle/base/isa.h"
 #include "aimle/map/declaration.h"
+#include "aimle/map/distance_queue.h"
 #include "aimle/map/grid_path_avx2.h"
 #include "aimle/map/grid_walk.h"
 
@@ -45,66 +43,6 @@ Status read_costs(const PaddedGrid& grid, GridPath::Negative negative, const T* 
   return Status::kOk;
 }
 
-/// Cells by distance, nearest first: a heap in which every entry has four children. Distances are
-/// not below +0, so their bits are in the same order, and the nearest child is found by arithmetic
-/// rather than by jumps that cannot be predicted.
-template <class T>
-class CellQueue {
- public:
-  explicit CellQueue(int32_t capacity) : heap_(capacity + kChildren, kNone) {}
-
-  bool empty() const { return size_ == 0; }
-
-  void push(T distance, int32_t cell) { sift_up(size_++, {std::bit_cast<Bits>(distance), cell}); }
-
-  std::pair<T, int32_t> pop() {
-    const Entry top = heap_[0];
-    size_t hole = 0;
-    for (size_t child = 1; child < size_; child = kChildren * hole + 1) {
-      const size_t left = nearer(child, child + 1);
-      const size_t right = nearer(child + 2, child + 3);
-      const size_t nearest = nearer(left, right);
-      heap_[hole] = heap_[nearest];
-      hole = nearest;
-    }
-    const Entry last = heap_[--size_];
-    heap_[size_] = kNone;
-    if (hole < size_) sift_up(hole, last);
-    return {std::bit_cast<T>(top.distance), top.cell};
-  }
-
-  void clear() {
-    std::fill_n(heap_.begin(), size_, kNone);
-    size_ = 0;
-  }
-
- private:
-  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-  struct Entry {
-    Bits distance;
-    int32_t cell;
-  };
-  static constexpr size_t kChildren = 4;
-  static constexpr Entry kNone{std::numeric_limits<Bits>::max(), 0};
-
-  size_t nearer(size_t a, size_t b) const {
-    return a + (b - a) * static_cast<size_t>(heap_[b].distance < heap_[a].distance);
-  }
-
-  void sift_up(size_t hole, Entry entry) {
-    while (hole > 0) {
-      const size_t parent = (hole - 1) / kChildren;
-      if (heap_[parent].distance <= entry.distance) break;
-      heap_[hole] = heap_[parent];
-      hole = parent;
-    }
-    heap_[hole] = entry;
-  }
-
-  std::vector<Entry> heap_;  // kNone from size_ on
-  size_t size_ = 0;
-};
-
 /// Dijkstra. The cost of a step is that of the cell it enters, so the first neighbour of a cell to
 /// be settled is its nearest: a distance is final when first written and a cell is queued once.
 /// Cells that cannot be on a cheapest path may be left infinite.
@@ -135,7 +73,7 @@ class Dijkstra {
 
  private:
   const PaddedGrid& grid_;
-  CellQueue<T> queue_;
+  detail::DistanceQueue<T> queue_;
 };
 
 template <class T>

@@ -8,6 +8,7 @@
 #include "aimle/exact/bernoulli_distribution.h"
 #include "aimle/exact/categorical.h"
 #include "aimle/exact/chain_distribution.h"
+#include "aimle/exact/dag_path.h"
 #include "aimle/exact/k_subset.h"
 #include "aimle/exact/knapsack.h"
 #include "aimle/exact/lattice_distribution.h"
@@ -17,6 +18,7 @@
 #include "aimle/map/assignment.h"
 #include "aimle/map/bernoulli.h"
 #include "aimle/map/chain.h"
+#include "aimle/map/graph_path.h"
 #include "aimle/map/grid_path.h"
 #include "aimle/map/knapsack.h"
 #include "aimle/map/lattice_path.h"
@@ -45,6 +47,8 @@ using LibrarySolvers = SolverList<  //
     Arborescence,                   //
     LatticePath,                    //
     LatticeMoves,                   //
-    Knapsack>;
+    Knapsack,                       //
+    GraphPath,                      //
+    DagPath>;
 
 }  // namespace aimle

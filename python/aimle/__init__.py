@@ -4,9 +4,9 @@ Layers      AIMLE, IMLE, DBB, STE, Identity; AdaptiveTarget, FixedTarget
 Estimators  estimator(name, solver, ...), estimators(); Thresholds, SFE, CovarianceAIMLE, DPO,
             ExactMarginals, ReinMax; GumbelSoftmax, SoftSub, SST, L2X, anneal;
             perturbed_fenchel_young_loss
-Solvers     Arborescence, Argmax, Assignment, Bernoulli, Chain, GridPath, Knapsack, LatticeMoves,
-            LatticePath, SpanningTree, TopK; by name, and your own: solver, solver_names,
-            load_library; solve, Status
+Solvers     Arborescence, Argmax, Assignment, Bernoulli, Chain, DagPath, GraphPath, GridPath,
+            Knapsack, LatticeMoves, LatticePath, SpanningTree, TopK; by name, and your own:
+            solver, solver_names, load_library; solve, Status
 Helpers     chain_scores, chain_labels, chain_mask; symmetrise, sinkhorn
 Exact       exact.log_partition, .marginals, .covariance, .entropy, .sample, .structures, .expected,
             .exact_gradient
@@ -41,6 +41,7 @@ from aimle.estimate import (
     perturbed_fenchel_young_loss,
 )
 from aimle.functional import draw_key, sample_noise, solve, symmetrise
+from aimle.graph_paths import DagPath, GraphPath
 from aimle.layers import AIMLE, DBB, IMLE, STE, Identity
 from aimle.log import log_stats
 from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
@@ -84,9 +85,11 @@ __all__ = [
     "Bernoulli",
     "Chain",
     "CovarianceAIMLE",
+    "DagPath",
     "Diagnosis",
     "ExactMarginals",
     "FixedTarget",
+    "GraphPath",
     "GridPath",
     "Gumbel",
     "GumbelSoftmax",

@@ -17,6 +17,7 @@
 #include "aimle/cuda/passes.h"
 #include "aimle/estimate/stats.h"
 #include "aimle/noise/sum_of_gamma.h"
+#include "tests/map/graph_path_instances.h"
 
 namespace aimle {
 namespace {
@@ -58,7 +59,8 @@ struct Call {
   std::vector<T> theta, dy;
   std::vector<uint8_t> mask;  // empty: none
   std::vector<int64_t> k;     // empty: the solver's
-  std::vector<int64_t> data;  // of knapsacks
+  std::vector<int64_t> data;  // of all instances, or of each one after the other; empty: none
+  int64_t data_stride = 0;
   Key key;
   double alpha;
   bool adapt, with_stats, with_status;
@@ -75,19 +77,18 @@ struct Call {
     count = random.from(1, settings.samples > 100 ? 2 : 12);
     if (random.chance(0.03) && n <= 12 && settings.samples < 4) count = random.from(1000, 1500);
     const int64_t rows = count * gradient_rows(settings);
-    const bool grid = solver.is<GridPath>();
+    if (data_stride > 0) {
+      for (int64_t b = 1; b < count; ++b) draw_data(seed + static_cast<uint64_t>(b));
+    }
+    const bool costs = solver.has_costs();
     theta.resize(static_cast<size_t>(count * n));
     dy.resize(static_cast<size_t>(rows * n));
-    for (T& x : theta) x = static_cast<T>(grid ? std::abs(random.normal()) + 1 : random.normal());
+    for (T& x : theta) x = static_cast<T>(costs ? std::abs(random.normal()) + 1 : random.normal());
     for (T& x : dy) x = static_cast<T>(random.normal());
     if (n > 0 && random.chance(0.4)) make_odd(random, rows);
     if (random.chance(0.3)) {
       mask.resize(theta.size());
       for (uint8_t& allowed : mask) allowed = !random.chance(0.1);
-    }
-    if (solver.is<Knapsack>()) {
-      const int64_t knapsacks = count > 1 && random.chance(0.5) ? count : 1;
-      for (int64_t i = 0; i < knapsacks * (n + 1); ++i) data.push_back(random.from(0, 30));
     }
     if (solver.is<TopK>() && random.chance(0.3)) {
       for (int64_t b = 0; b < count; ++b) {
@@ -96,14 +97,10 @@ struct Call {
     }
   }
 
-  /// Weights and capacity: for all, or for every example.
-  InstanceData data_or_none() const {
-    if (data.empty()) return {};
-    return {.numbers = data.data(), .stride = std::ssize(data) == n + 1 ? 0 : n + 1};
-  }
   const bool* mask_or_null() const {
     return mask.empty() ? nullptr : reinterpret_cast<const bool*>(mask.data());
   }
+  InstanceData instance_data() const { return {data.data(), data_stride}; }
   const int64_t* k_or_null() const { return k.empty() ? nullptr : k.data(); }
 
   std::string text() const {
@@ -116,7 +113,7 @@ struct Call {
 
  private:
   void choose_solver(Random& random) {
-    const int64_t kind = random.from(0, 15);
+    const int64_t kind = random.from(0, 17);
     if (kind <= 4) {
       n = random.chance(0.7) ? random.from(1, 40) : random.from(33, 700);
       if (random.chance(0.4)) n = (n + 3) / 4 * 4;
@@ -137,9 +134,19 @@ struct Call {
       if (random.chance(0.5)) tree.layout = SpanningTree::Layout::kDirected;
       n = tree.size();
       solver = tree;
-    } else if (kind == 15) {
+    } else if (kind == 17) {
       n = random.from(0, random.chance(0.8) ? 12 : 60);
       solver = Knapsack{.n = n, .max_capacity = random.chance(0.8) ? 200 : 20'000};
+      draw_data(random.from(0, 1 << 20));
+      if (random.chance(0.5)) data_stride = std::ssize(data);
+    } else if (kind >= 15) {
+      n = random.from(1, 60);
+      GraphPath graph{.vertices = random.from(1, 30) + 1, .edges = n};
+      if (random.chance(0.3)) graph.vertices = random.from(60, 300);
+      solver = graph;
+      if (kind == 16) solver = DagPath{.vertices = graph.vertices, .edges = n};
+      draw_data(random.from(0, 1 << 20));
+      if (random.chance(0.5)) data_stride = std::ssize(data);
     } else if (kind >= 13) {
       choose_lattice(random);
     } else if (kind == 12) {
@@ -167,6 +174,19 @@ struct Call {
     solver = path;
     if (random.chance(0.5)) solver = moves;
     n = solver.size();
+  }
+
+  /// The data of one more instance.
+  void draw_data(uint64_t seed) {
+    conformance::Rng rng(seed);
+    const auto draw = [&]<class S>(const S* chosen) {
+      if (chosen == nullptr) return;
+      const std::vector<int64_t> drawn = conformance::Instances<S>::draw_data(*chosen, rng);
+      data.insert(data.end(), drawn.begin(), drawn.end());
+    };
+    draw(solver.get_if<GraphPath>());
+    draw(solver.get_if<DagPath>());
+    draw(solver.get_if<Knapsack>());
   }
 
   void choose_settings(Random& random) {
@@ -239,7 +259,7 @@ void compare(uint64_t seed, bool key_by_value) {
                              .theta = call.theta.data(),
                              .mask = call.mask_or_null(),
                              .k = call.k_or_null(),
-                             .data = call.data_or_none(),
+                             .data = call.instance_data(),
                              .key = call.key};
   std::vector<T> z(z_size), dtheta(size);
   std::vector<uint8_t> bits(bits_size);
@@ -280,7 +300,7 @@ void compare(uint64_t seed, bool key_by_value) {
                                           .theta = call.theta.data(),
                                           .mask = call.mask_or_null(),
                                           .k = call.k_or_null(),
-                                          .data = call.data_or_none(),
+                                          .data = call.instance_data(),
                                           .key = key_of_call};
   std::vector<T> device_z(z_size, T(-7)), device_dtheta(size, T(-7));
   std::vector<uint8_t> device_bits(bits_size, 0xee), status(2 * rows, 0xee);

@@ -3,6 +3,7 @@
 
 #include "aimle/cuda/bernoulli.h"
 #include "aimle/cuda/chain.h"
+#include "aimle/cuda/graph_path.h"
 #include "aimle/cuda/grid_path.h"
 #include "aimle/cuda/knapsack.h"
 #include "aimle/cuda/lattice_path.h"
@@ -16,6 +17,7 @@
 #include "tests/map/bernoulli_instances.h"
 #include "tests/map/chain_instances.h"
 #include "tests/map/conformance.h"
+#include "tests/map/graph_path_instances.h"
 #include "tests/map/grid_path_instances.h"
 #include "tests/map/knapsack_instances.h"
 #include "tests/map/lattice_path_instances.h"
@@ -119,6 +121,28 @@ Solved<T> solve_in_lockstep(const Knapsack& solver, const Batch<T>& batch, Rng& 
               RowInMemory<T>{row.scores, batch.size}, row.mask, row.data,
               cuda::KnapsackScratch<T>::at(memory.data(), sized.n, sized.max_capacity), chosen);
         });
+  }
+  return solved;
+}
+
+template <class Word, class T, bool kAcyclic>
+Solved<T> solve_in_lockstep(const PathOverGraph<kAcyclic>& solver, const Batch<T>& batch,
+                            Rng& rng) {
+  const cuda::GraphSize size = cuda::graph_size(solver);
+  Solved<T> solved{.z = std::vector<T>(batch.scores.size()),
+                   .status = std::vector<Status>(static_cast<size_t>(batch.count))};
+  for (int64_t i = 0; i < batch.count; ++i) {
+    const auto threads = static_cast<int>(one_in(rng, 3) ? uniform(rng, 1, 70) : 32);
+    std::vector<T> memory(static_cast<size_t>(cuda::GraphScratch<T>::bytes(size)) / sizeof(T) + 1,
+                          T(-77));
+    const Instance<T> row = batch.instance(i);
+    solve_row_in_lockstep(threads, rng(), batch.size, solved.z.data() + i * batch.size,
+                          &solved.status[static_cast<size_t>(i)],
+                          [&](Lockstep& group, const auto& chosen) {
+                            return cuda::solve_graph<kAcyclic, T>(
+                                group, size, RowInMemory<T>{row.scores, batch.size}, row.mask,
+                                row.data, cuda::GraphScratch<T>::at(memory.data(), size), chosen);
+                          });
   }
   return solved;
 }
@@ -236,16 +260,16 @@ struct Case {
   using Word = Word_;
 };
 
-using Cases =
-    testing::Types<Case<SpanningTree, float>, Case<SpanningTree, double>,
-                   Case<SpanningTree, float, uint64_t>, Case<SpanningTree, double, uint64_t>,
-                   Case<GridPath, float>, Case<GridPath, double>, Case<GridPath, float, uint64_t>,
-                   Case<GridPath, double, uint64_t>, Case<Chain, float>, Case<Chain, double>,
-                   Case<Chain, float, uint64_t>, Case<Chain, double, uint64_t>,
-                   Case<Bernoulli, float>, Case<Bernoulli, double>, Case<LatticePath, float>,
-                   Case<LatticePath, double>, Case<LatticeMoves, float>, Case<LatticeMoves, double>,
-                   Case<Knapsack, float>, Case<Knapsack, double>, Case<Assignment, float>,
-                   Case<Assignment, double>, Case<Arborescence, float>, Case<Arborescence, double>>;
+using Cases = testing::Types<
+    Case<SpanningTree, float>, Case<SpanningTree, double>, Case<SpanningTree, float, uint64_t>,
+    Case<SpanningTree, double, uint64_t>, Case<GridPath, float>, Case<GridPath, double>,
+    Case<GridPath, float, uint64_t>, Case<GridPath, double, uint64_t>, Case<Chain, float>,
+    Case<Chain, double>, Case<Chain, float, uint64_t>, Case<Chain, double, uint64_t>,
+    Case<Bernoulli, float>, Case<Bernoulli, double>, Case<LatticePath, float>,
+    Case<LatticePath, double>, Case<LatticeMoves, float>, Case<LatticeMoves, double>,
+    Case<Assignment, float>, Case<Assignment, double>, Case<Arborescence, float>,
+    Case<Arborescence, double>, Case<Knapsack, float>, Case<Knapsack, double>,
+    Case<GraphPath, float>, Case<GraphPath, double>, Case<DagPath, float>, Case<DagPath, double>>;
 
 struct CaseName {
   template <class C>

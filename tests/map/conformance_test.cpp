@@ -8,6 +8,7 @@
 #include "tests/map/assignment_instances.h"
 #include "tests/map/bernoulli_instances.h"
 #include "tests/map/chain_instances.h"
+#include "tests/map/graph_path_instances.h"
 #include "tests/map/grid_path_instances.h"
 #include "tests/map/knapsack_instances.h"
 #include "tests/map/lattice_path_instances.h"
@@ -30,7 +31,8 @@ using Cases = testing::Types<  //
     Case<Arborescence, float>, Case<Arborescence, double>, Case<Bernoulli, float>,
     Case<Bernoulli, double>, Case<Chain, float>, Case<Chain, double>, Case<LatticePath, float>,
     Case<LatticePath, double>, Case<LatticeMoves, float>, Case<LatticeMoves, double>,
-    Case<Knapsack, float>, Case<Knapsack, double>>;
+    Case<Knapsack, float>, Case<Knapsack, double>, Case<GraphPath, float>, Case<GraphPath, double>,
+    Case<DagPath, float>, Case<DagPath, double>>;
 
 struct CaseName {
   template <class C>

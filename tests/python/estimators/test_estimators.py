@@ -9,6 +9,7 @@ import math
 import pytest
 import torch
 from exact_gradients import (
+    DAG,
     STRUCTURES,
     assert_unbiased,
     chains,
@@ -18,6 +19,7 @@ from exact_gradients import (
     exponential_family,
     flips,
     linear,
+    paths,
     perturbed_gradient,
     quadratic,
     replicate,
@@ -38,6 +40,7 @@ ANY_SOLVER = (
 )
 # Those that take part in neither list above.
 EXACT = ("sfe", "sst", "exact")
+GUMBEL = {"noise": "gumbel", "theta_noise_temperature": 1.0}
 SOFT = ("gumbel_softmax", "softsub", "sst", "l2x", "dpo")
 
 
@@ -197,6 +200,7 @@ FAMILIES = {
     "tree": (aimle.SpanningTree(4), trees(4)),
     "chain": (aimle.Chain(), chains(2, 2)),
     "bernoulli": (aimle.Bernoulli(), flips(6)),
+    "dag": (aimle.DagPath(DAG, 0, 3), paths()),
 }
 
 
@@ -442,6 +446,14 @@ def test_perturbed_optimisers_refuse_grid_paths_of_scores():
         ("sst", "bernoulli", {"temperature": 1.0, "hard": True}, 0.9),
         ("exact", "bernoulli", {}, 0.9),
         ("dpo", "bernoulli", {"noise": "logistic"}, 0.9),
+        ("aimle", "dag", {"alpha_range": (0.5, 0.5), **GUMBEL}, 0.9),
+        ("aimle_noise", "dag", GUMBEL, 0.9),
+        ("imle_central", "dag", {"lambda_": 0.5, **GUMBEL}, 0.9),
+        ("ste", "dag", GUMBEL, 0.5),
+        ("sst", "dag", {"temperature": 0.5}, 0.9),
+        ("exact", "dag", {}, 0.9),
+        ("aimle_covariance", "dag", {"share": 1.0, **GUMBEL}, 0.9),
+        ("dpo", "dag", {"noise": "gumbel"}, 0.9),
     ],
 )
 def test_biased_estimators_point_the_right_way(name, structure, settings, limit):

@@ -56,6 +56,19 @@ def sets(weights: list[int], capacity: int) -> Tensor:
     return every[every @ torch.tensor(weights, dtype=torch.float64) <= capacity]
 
 
+DAG = oracles.edges(5)
+
+
+def paths(edges: list[tuple[int, int]], source: int, target: int) -> Tensor:
+    """Those of a graph without cycles."""
+    index = {edge: j for j, edge in enumerate(edges)}
+    z = []
+    for path in nx.all_simple_paths(nx.DiGraph(edges), source, target):
+        z.append(torch.zeros(len(edges), dtype=torch.float64))
+        z[-1][[index[step] for step in itertools.pairwise(path)]] = 1
+    return torch.stack(z)
+
+
 class Structure(NamedTuple):
     """A solver, the number of entries of a row, and all its structures."""
 
@@ -70,6 +83,7 @@ STRUCTURES = {
     "knapsack": Structure(aimle.Knapsack(WEIGHTS, 9), 7, lambda: sets(WEIGHTS, 9)),
     "tree": Structure(aimle.SpanningTree(5), 10, lambda: trees(5)),
     "directed_tree": Structure(aimle.SpanningTree(4), 12, lambda: directed(trees(4), 4)),
+    "dag": Structure(aimle.DagPath(DAG, 0, 4), 10, lambda: paths(DAG, 0, 4)),
     "bernoulli": Structure(aimle.Bernoulli(), 6, lambda: flips(6)),
 }
 

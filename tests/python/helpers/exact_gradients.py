@@ -183,12 +183,23 @@ def cosine(gradients: Tensor, exact: Tensor) -> float:
     return torch.cosine_similarity(gradients.mean(0), exact, dim=0).item()
 
 
+DAG = list(itertools.combinations(range(4), 2))
+
+
+def paths() -> Tensor:
+    """All paths from 0 to 3 over DAG, [count, 6]."""
+    ways = [(0, 3), (0, 1, 3), (0, 2, 3), (0, 1, 2, 3)]
+    rows = [[float(edge in itertools.pairwise(way)) for edge in DAG] for way in ways]
+    return torch.tensor(rows, dtype=torch.float64)
+
+
 STRUCTURES = {
     "argmax": (aimle.Argmax(), subsets(5, 1), 5),
     "topk": (aimle.TopK(2), subsets(5, 2), 5),
     "tree": (aimle.SpanningTree(4), trees(4), 6),
     "chain": (aimle.Chain(), chains(2, 2), 8),
     "bernoulli": (aimle.Bernoulli(), flips(5), 5),
+    "dag": (aimle.DagPath(DAG, 0, 3), paths(), 6),
 }
 
 
@@ -198,9 +209,9 @@ def perturbed_gradient(structure: str, theta: Tensor, noise: str, tau: float, lo
     def probabilities(at: Tensor) -> Tensor:
         if structure == "tree":
             return tree_probabilities(at, 4, tau)
-        # The exponential family: Gumbel noise comes close to that of chains, and logistic noise,
-        # which layers over Bernoulli add, has it.
-        if structure in ("chain", "bernoulli"):
+        # The exponential family: Gumbel noise comes close to that of chains and paths, and logistic
+        # noise, which layers over Bernoulli add, has it.
+        if structure in ("chain", "dag", "bernoulli"):
             return exponential_family(at / tau, vertices_of)
         return subset_probabilities(at, 1 if structure == "argmax" else solver.k, noise, tau)
 

@@ -1,5 +1,7 @@
 """Solvers for the tests of the GPU, each with the shape of an instance: all kinds of kernels."""
 
+import oracles
+
 import aimle
 
 SOLVERS = {
@@ -12,6 +14,9 @@ SOLVERS = {
     "grid": (aimle.GridPath(), (5, 6)),
     "bernoulli": (aimle.Bernoulli(), (30,)),
     "long bernoulli": (aimle.Bernoulli(), (5000,)),
+    "graph": (aimle.GraphPath(oracles.grid_graph(4, 5, oracles.KING), 2, 17), (110,)),
+    "large graph": (aimle.GraphPath(oracles.grid_graph(30, 30, oracles.KING), 0, 899), (6844,)),
+    "dag": (aimle.DagPath(oracles.edges(9), 0, 8), (36,)),
     "chain": (aimle.Chain(), (6, 4, 4)),
     "short chain": (aimle.Chain(), (2, 3, 3)),
     "chain of many labels": (aimle.Chain(), (3, 70, 70)),

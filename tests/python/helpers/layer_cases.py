@@ -31,7 +31,7 @@ class Problem:
     @property
     def senses(self) -> tuple[str, ...]:
         """Those in which a layer takes the solver."""
-        return ("min",) if isinstance(self.solver, aimle.GridPath) else ("max", "min")
+        return ("min",) if self.solver.has_costs else ("max", "min")
 
 
 PROBLEMS = {
@@ -42,6 +42,8 @@ PROBLEMS = {
     "knapsack": Problem(aimle.Knapsack([3, 1, 4, 1, 5, 2, 6], 9), (7,)),
     "grid": Problem(aimle.GridPath(), (4, 5)),
     "grid of 4 neighbours": Problem(aimle.GridPath(4), (3, 4)),
+    "graph": Problem(aimle.GraphPath([(0, 1), (1, 2), (2, 1), (0, 2), (2, 3), (1, 3)], 0, 3), (6,)),
+    "dag": Problem(aimle.DagPath([(0, 1), (1, 2), (0, 2), (2, 3), (1, 3), (0, 3)], 0, 3), (6,)),
     "chain": Problem(aimle.Chain(), (3, 3, 3)),
     "bernoulli": Problem(aimle.Bernoulli(), (7,)),
     "lattice": Problem(aimle.LatticePath(), (4, 3)),

@@ -174,3 +174,46 @@ def arborescence(
     if single_root and np.trace(z) != 1:
         raise nx.NetworkXException("more than one root")
     return z
+
+
+def grid_graph(height: int, width: int, steps: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Edges (tail, head) between the cells of a grid, in raster order of the tails."""
+    return [
+        (r * width + c, (r + down) * width + c + right)
+        for r in range(height)
+        for c in range(width)
+        for down, right in steps
+        if 0 <= r + down < height and 0 <= c + right < width
+    ]
+
+
+KING = [(r, c) for r in (-1, 0, 1) for c in (-1, 0, 1) if (r, c) != (0, 0)]
+
+
+def graph_path(
+    costs: np.ndarray, edges: list[tuple[int, int]], source: int, target: int
+) -> np.ndarray:
+    """Positive costs, no parallel edges, and no two paths of one cost."""
+    index = {edge: j for j, edge in enumerate(edges)}
+    n = max(map(max, edges)) + 1
+    graph = coo_array((costs, np.array(edges).T), shape=(n, n)).tocsr()
+    _, before = dijkstra(graph, indices=source, return_predecessors=True)
+    z = np.zeros(costs.size, dtype=costs.dtype)
+    while target != source:
+        z[index[int(before[target]), target]] = 1
+        target = int(before[target])
+    return z
+
+
+def dag_path(
+    scores: np.ndarray, edges: list[tuple[int, int]], source: int, target: int
+) -> np.ndarray:
+    """Any scores, no parallel edges, and no two paths of one score."""
+    graph = nx.DiGraph()
+    for j, (tail, head) in enumerate(edges):
+        graph.add_edge(tail, head, cost=-scores[j], index=j)
+    path = nx.bellman_ford_path(graph, source, target, weight="cost")
+    z = np.zeros_like(scores)
+    for step in itertools.pairwise(path):
+        z[graph.edges[step]["index"]] = 1
+    return z

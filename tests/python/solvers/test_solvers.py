@@ -31,6 +31,9 @@ class Case:
         return torch.from_numpy(z).reshape(scores.shape).to(scores.dtype)
 
 
+GRAPH = oracles.grid_graph(4, 5, oracles.KING)
+DAG = [(v, u) for u, v in oracles.edges(6)][::-1]  # from 5 down to 0
+
 CASES = {
     "argmax": Case(aimle.Argmax(), (9,), oracles.argmax),
     "topk": Case(aimle.TopK(4), (11,), lambda x: oracles.topk(x, 4)),
@@ -49,6 +52,10 @@ CASES = {
         (6, 4),
         lambda x: oracles.grid_path(x, 4, (-1, 0), (0, -2)),
     ),
+    "graph": Case(
+        aimle.GraphPath(GRAPH, 2, 17), (110,), lambda x: oracles.graph_path(x, GRAPH, 2, 17)
+    ),
+    "dag": Case(aimle.DagPath(DAG, 5, 0), (15,), lambda x: oracles.dag_path(x, DAG, 5, 0)),
     "chain": Case(aimle.Chain(), (4, 3, 3), oracles.chain),
     "bernoulli": Case(aimle.Bernoulli(), (9,), lambda x: (x > 0).astype(x.dtype)),
     "lattice": Case(aimle.LatticePath(), (5, 4), oracles.lattice),

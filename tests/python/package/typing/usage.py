@@ -27,6 +27,8 @@ solvers: list[aimle.Solver] = [
     aimle.Bernoulli(),
     aimle.LatticePath(moves="diagonal"),
     aimle.LatticeMoves("straight"),
+    aimle.GraphPath([(0, 1), (1, 2)], 0, 2, directed=False),
+    aimle.DagPath(torch.tensor([[0, 1], [1, 2]]), 0, 2, num_vertices=5),
 ]
 edges: Tensor = aimle.chain_scores(torch.randn(4, 12, 5), torch.randn(5, 5))
 labels: Tensor = aimle.chain_labels(aimle.Chain()(edges, mask=aimle.chain_mask(torch.ones(4), 12)))

@@ -1,0 +1,42 @@
+// Rows of costs, for solvers that take none below zero.
+#pragma once
+
+#include "aimle/cuda/direct_output.cuh"
+#include "aimle/cuda/row.cuh"
+
+namespace aimle::cuda {
+
+/// The costs of a row under centred noise, and how many of them this thread saw: those below zero
+/// times 2^32, and all that are no walls.
+template <class T>
+struct Costs {
+  const Row<T>& row;
+  unsigned long long& seen;
+
+  template <class Body>
+  __device__ __forceinline__ void for_each(int rank, int threads, const Body& body) const {
+    const T shift = row.centring();
+    const bool* mask = row.mask();
+    QuadScores<T>{row}.for_each(rank, threads, [&](int64_t j, T score) {
+      const T cost = score - shift;
+      if (cost < static_cast<T>(INFINITY) && (mask == nullptr || mask[j])) {
+        seen += cost < T(0) ? (1ull << 32) + 1 : 1;
+      }
+      body(j, cost);
+    });
+  }
+};
+
+/// Adds what all threads saw to RowSink::clipped, if that is wanted.
+template <class Group>
+__device__ __forceinline__ void count_clipped(Group& group, unsigned long long seen,
+                                              unsigned long long* clipped) {
+  if (clipped == nullptr) return;
+  seen = group.reduce(seen, [](unsigned long long a, unsigned long long b) { return a + b; });
+  if (group.rank() == 0) {
+    atomicAdd(clipped, seen >> 32);
+    atomicAdd(clipped + 1, seen & 0xffffffffull);
+  }
+}
+
+}  // namespace aimle::cuda

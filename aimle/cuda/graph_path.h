@@ -1,0 +1,234 @@
+// GraphPath and DagPath by a group of threads: distances by sweeps over all vertices, then the walk
+// back (map/graph_path.h has the problem and the tie rule).
+//
+// A sweep replaces every d(v) by min over arcs a into v of fl(d(tail_a) + c(entry_a)) where that is
+// less. Rounding is monotone, so that whatever the order, and whether a thread reads what another
+// wrote in this sweep or in the one before, d ends as the least rounded sum along paths, bit for bit
+// what the CPU computes (cuda/grid_path.h has the argument). As many sweeps of O(arcs / threads) as
+// the longest of the paths has arcs; costs not below zero spare those beyond the target's distance.
+//
+// The walk is thread 0's. At the first vertex with several tight arcs all threads count the arcs from
+// the source over tight ones, and the walk goes on by those counts.
+#pragma once
+
+#include <cstdint>
+
+#include "aimle/cuda/group.h"
+#include "aimle/map/graph_path.h"
+
+namespace aimle::cuda {
+
+/// The sizes of a problem.
+struct GraphSize {
+  int32_t vertices;
+  int32_t edges;
+  int32_t arcs;
+  bool refuse_negative;
+};
+
+template <bool kAcyclic>
+GraphSize graph_size(const PathOverGraph<kAcyclic>& solver) {
+  return {
+      .vertices = static_cast<int32_t>(solver.vertices),
+      .edges = static_cast<int32_t>(solver.edges),
+      .arcs = static_cast<int32_t>(solver.arc_count()),
+      .refuse_negative = !kAcyclic && solver.negative == PathOverGraph<kAcyclic>::Negative::kError};
+}
+
+/// Memory of one row.
+template <class T>
+struct GraphScratch {
+  T* cost;          // [edges]
+  T* distance;      // [vertices]
+  int32_t* counts;  // [vertices], arcs from the source
+  int32_t* first;   // [vertices + 1], of the arcs that enter
+  int32_t* tail;    // [arcs]
+  int32_t* entry;   // [arcs]
+
+  static int64_t bytes(const GraphSize& size) {
+    const int64_t numbers = int64_t{size.edges} + size.vertices;
+    const int64_t integers = 2 * int64_t{size.vertices} + 1 + 2 * int64_t{size.arcs};
+    return (numbers * static_cast<int64_t>(sizeof(T)) + 4 * integers + 15) / 16 * 16;
+  }
+  AIMLE_DEVICE static GraphScratch at(void* memory, const GraphSize& size) {
+    T* cost = static_cast<T*>(memory);
+    T* distance = cost + size.edges;
+    auto* counts = reinterpret_cast<int32_t*>(distance + size.vertices);
+    int32_t* first = counts + size.vertices;
+    int32_t* tail = first + size.vertices + 1;
+    return {cost, distance, counts, first, tail, tail + size.arcs};
+  }
+};
+
+namespace detail {
+
+template <class T>
+AIMLE_DEVICE T unreached() {
+  return static_cast<T>(__builtin_huge_val());
+}
+
+AIMLE_DEVICE bool is_below(int64_t number, int32_t limit) {
+  return static_cast<uint64_t>(number) < static_cast<uint64_t>(limit);
+}
+
+/// Copies the graph, and tells this thread whether its part is good.
+template <class T, class Group>
+AIMLE_DEVICE bool read_graph(Group& group, const GraphSize& size, const int64_t* data,
+                             const GraphScratch<T>& scratch) {
+  const int64_t* offsets = data + 2;
+  const int64_t* tails = offsets + size.vertices + 1;
+  const int64_t* entries = tails + size.arcs;
+  bool good = is_below(data[0], size.vertices) && is_below(data[1], size.vertices) &&
+              offsets[0] == 0 && offsets[size.vertices] == size.arcs;
+  for (int32_t v = group.rank(); v <= size.vertices; v += group.size()) {
+    if (v < size.vertices) good = good && offsets[v] <= offsets[v + 1];
+    scratch.first[v] = static_cast<int32_t>(offsets[v]);
+  }
+  for (int32_t a = group.rank(); a < size.arcs; a += group.size()) {
+    good = good && is_below(tails[a], size.vertices) && is_below(entries[a], size.edges);
+    scratch.tail[a] = static_cast<int32_t>(tails[a]);
+    scratch.entry[a] = static_cast<int32_t>(entries[a]);
+  }
+  return good;
+}
+
+/// Whether all arcs into this thread's vertices come from lower ones.
+template <class T, class Group>
+AIMLE_DEVICE bool is_numbered(Group& group, const GraphSize& size, const GraphScratch<T>& scratch) {
+  bool good = true;
+  for (int32_t v = group.rank(); v < size.vertices; v += group.size()) {
+    for (int32_t a = scratch.first[v]; a < scratch.first[v + 1]; ++a) {
+      good = good && scratch.tail[a] < v;
+    }
+  }
+  return good;
+}
+
+template <bool kAcyclic, class T, class Group, class Scores>
+AIMLE_DEVICE Status read_row(Group& group, const GraphSize& size, const Scores& scores,
+                             const bool* mask, const int64_t* data,
+                             const GraphScratch<T>& scratch) {
+  constexpr uint32_t kNegative = 1, kBad = 2, kNaN = 3;
+  uint32_t worst = 0;
+  const auto saw = [&](uint32_t fault) { worst = worst > fault ? worst : fault; };
+  scores.for_each(group.rank(), group.size(), [&](int64_t j, T x) {
+    if (mask != nullptr && !mask[j]) x = kAcyclic ? -unreached<T>() : unreached<T>();
+    if (x != x) saw(kNaN);
+    if (x < T(0) && size.refuse_negative) saw(kNegative);
+    scratch.cost[j] = kAcyclic ? -x : (x > T(0) ? x : T(0));
+  });
+  if (!read_graph(group, size, data, scratch)) saw(kBad);
+  worst = group.max(worst);
+  if (kAcyclic && worst == 0) {
+    worst = group.max(is_numbered(group, size, scratch) ? uint32_t{0} : kBad);
+  }
+  if (worst == kNaN) return Status::kNaN;
+  if (worst == kBad) return Status::kBadData;
+  return worst == kNegative ? Status::kNegativeCost : Status::kOk;
+}
+
+template <bool kAcyclic, class T, class Group>
+AIMLE_DEVICE void fill_distances(Group& group, const GraphSize& size, int32_t source,
+                                 int32_t target, const GraphScratch<T>& scratch) {
+  for (int32_t v = group.rank(); v < size.vertices; v += group.size()) {
+    scratch.distance[v] = v == source ? T(0) : unreached<T>();
+  }
+  group.sync();
+  bool again = true;
+  while (again) {
+    const T limit = kAcyclic ? unreached<T>() : scratch.distance[target];
+    bool changed = false;
+    for (int32_t v = group.rank(); v < size.vertices; v += group.size()) {
+      const T before = scratch.distance[v];
+      T best = before;
+      for (int32_t a = scratch.first[v]; a < scratch.first[v + 1]; ++a) {
+        const T through = scratch.distance[scratch.tail[a]] + scratch.cost[scratch.entry[a]];
+        if (through < best) best = through;
+      }
+      if (!(best < before)) continue;
+      scratch.distance[v] = best;
+      changed = changed || best <= limit;
+    }
+    again = group.any(changed);
+  }
+}
+
+template <class T>
+AIMLE_DEVICE bool is_tight(const GraphScratch<T>& scratch, int32_t a, int32_t head) {
+  return scratch.distance[scratch.tail[a]] + scratch.cost[scratch.entry[a]] ==
+         scratch.distance[head];
+}
+
+template <class T, class Group>
+AIMLE_DEVICE void count_arcs(Group& group, const GraphSize& size, int32_t source,
+                             const GraphScratch<T>& scratch) {
+  constexpr int32_t kUnseen = 0x3fffffff;
+  for (int32_t v = group.rank(); v < size.vertices; v += group.size()) {
+    scratch.counts[v] = v == source ? 0 : kUnseen;
+  }
+  group.sync();
+  bool again = true;
+  while (again) {
+    bool changed = false;
+    for (int32_t v = group.rank(); v < size.vertices; v += group.size()) {
+      if (!(scratch.distance[v] < unreached<T>())) continue;
+      const int32_t before = scratch.counts[v];
+      int32_t least = before;
+      for (int32_t a = scratch.first[v]; a < scratch.first[v + 1]; ++a) {
+        const int32_t count = scratch.counts[scratch.tail[a]] + 1;
+        if (count < least && is_tight(scratch, a, v)) least = count;
+      }
+      if (least == before) continue;
+      scratch.counts[v] = least;
+      changed = true;
+    }
+    again = group.any(changed);
+  }
+}
+
+/// Walks back from `at`, calling chosen for the entries of its arcs, to the source or, without
+/// counts, to where there are several tight arcs; returns where it stopped.
+template <bool kCounted, class T, class Chosen>
+AIMLE_DEVICE int32_t walk(const GraphScratch<T>& scratch, int32_t source, int32_t at,
+                          Chosen chosen) {
+  while (at != source) {
+    int32_t found = -1, ways = 0;
+    for (int32_t a = scratch.first[at]; a < scratch.first[at + 1]; ++a) {
+      if (!is_tight(scratch, a, at)) continue;
+      if (kCounted && scratch.counts[scratch.tail[a]] + 1 != scratch.counts[at]) continue;
+      if (ways++ == 0 || scratch.entry[a] < scratch.entry[found]) found = a;
+    }
+    if (!kCounted && ways > 1) break;
+    chosen(scratch.entry[found]);
+    at = scratch.tail[found];
+  }
+  return at;
+}
+
+}  // namespace detail
+
+/// The path of one row. `scores.for_each(rank, threads, body)` calls body(entry, score) for a
+/// thread's share of the entries; `mask` is the row's or null, `data` its graph; `chosen(entry)` is
+/// called for every entry of the path, by thread 0. Ends with a sync.
+template <bool kAcyclic, class T, class Group, class Scores, class Chosen>
+AIMLE_DEVICE Status solve_graph(Group& group, const GraphSize& size, const Scores& scores,
+                                const bool* mask, const int64_t* data, GraphScratch<T> scratch,
+                                Chosen chosen) {
+  const Status status = detail::read_row<kAcyclic>(group, size, scores, mask, data, scratch);
+  if (status != Status::kOk) return status;
+  const auto source = static_cast<int32_t>(data[0]), target = static_cast<int32_t>(data[1]);
+  detail::fill_distances<kAcyclic>(group, size, source, target, scratch);
+  if (!(scratch.distance[target] < detail::unreached<T>())) return Status::kDisconnected;
+  uint32_t stopped = 0;
+  if (group.rank() == 0) {
+    stopped = static_cast<uint32_t>(detail::walk<false>(scratch, source, target, chosen));
+  }
+  const auto at = static_cast<int32_t>(group.max(stopped));
+  if (at == source) return Status::kOk;
+  detail::count_arcs(group, size, source, scratch);
+  if (group.rank() == 0) detail::walk<true>(scratch, source, at, chosen);
+  group.sync();
+  return Status::kOk;
+}
+
+}  // namespace aimle::cuda

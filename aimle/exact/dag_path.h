@@ -1,0 +1,37 @@
+// The distribution over the paths of a graph without cycles, named by the settings of DagPath.
+//
+//   p(z) = exp<x, z> / Z,   z the entries of a path from the source to the target.
+//
+// With F(v) the sum of exp<x, z> over the paths from the source to v,
+//
+//   F(source) = 1,   F(v) = sum over arcs a into v of F(tail_a) exp(x_a),   Z = F(target),
+//
+// a path that comes through v came by arc a with probability q_a = F(tail_a) exp(x_a) / F(v). The rest
+// is a walk back from the target: P(v), the probability to come through v, gives
+//
+//   mu_a  = P(head_a) q_a
+//   Cov v : the same sums, with the mean of <z, v> before v (a second table) and after it (carried along)
+//   samples: the walk itself.
+//
+// F is calculated with by its logarithms, so that no score is too large. O(arcs) time. Graphs with
+// cycles have no such form: there are as many paths as one likes.
+#pragma once
+
+#include "aimle/exact/distribution.h"
+#include "aimle/map/graph_path.h"
+
+namespace aimle {
+
+inline double evaluate_work_ns(const DagPath& solver) {
+  return 200.0 + 40.0 * static_cast<double>(solver.vertices + solver.arc_count());
+}
+inline double sample_work_ns(const DagPath& solver) {
+  return 20.0 + 20.0 * static_cast<double>(solver.vertices);
+}
+
+void evaluate_rows(const DagPath& solver, const DistributionRows<float>& rows);
+void evaluate_rows(const DagPath& solver, const DistributionRows<double>& rows);
+void sample_rows(const DagPath& solver, const SampleRows<float>& rows);
+void sample_rows(const DagPath& solver, const SampleRows<double>& rows);
+
+}  // namespace aimle
