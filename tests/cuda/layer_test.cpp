@@ -18,6 +18,7 @@
 #include "aimle/estimate/stats.h"
 #include "aimle/noise/sum_of_gamma.h"
 #include "tests/map/graph_path_instances.h"
+#include "tests/map/knapsack_instances.h"
 
 namespace aimle {
 namespace {
