@@ -224,7 +224,8 @@ TEST(Estimators, StructuresToWhichOneDoesNotApplyAreRefused) {
   expect_contains(refused("reinmax", grid_path()), "applies to argmax but got grid_path");
   expect_contains(refused("l2x", spanning_tree(3)), "applies to topk but got spanning_tree");
   for (const char* name : {"sfe", "sst", "exact"}) {
-    expect_contains(refused(name, grid_path()), "applies to argmax, topk, spanning_tree but got");
+    expect_contains(refused(name, grid_path()), "applies to argmax, topk, spanning_tree, chain");
+    expect_contains(refused(name, grid_path()), " but got grid_path");
   }
 }
 
