@@ -257,7 +257,7 @@ def chain_rows() -> list[Row]:
     marginals = lambda x: aimle.exact.marginals(chain, x)  # noqa: E731
     own = aimle.DBB(_viterbi, 10.0)
     rows = [
-        row("best", "plain torch", best, _viterbi, 10),
+        row("best", "plain torch", best, _viterbi, 2),
         row("marginals", "plain torch", marginals, _marginals, 3),
         row(
             "DBB step",

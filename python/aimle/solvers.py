@@ -11,6 +11,7 @@ import dataclasses
 import json
 import math
 import os
+import weakref
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral
@@ -27,6 +28,10 @@ _ops = torch.ops.aimle
 
 # The `check` argument of the solver ops: which bad values raise. See aimle.solve.
 CHECK_NOTHING, CHECK_DEFAULT, CHECK_ALL = 0, 1, 2
+
+
+# The data of solvers on other devices, as long as the solvers live.
+_COPIES: weakref.WeakKeyDictionary[Solver, dict[torch.device, Tensor]] = weakref.WeakKeyDictionary()
 
 
 class Solver:
@@ -112,6 +117,16 @@ class Solver:
             )
         return dataclasses.replace(self, k=check_int(owner, "k", int(k), 0)).text
 
+    def _data_on(self, device: torch.device) -> Tensor:
+        """The solver's own data there, copied once."""
+        assert self.data is not None
+        if device == self.data.device:
+            return self.data
+        copies = _COPIES.setdefault(self, {})
+        if device not in copies:
+            copies[device] = self.data.to(device)
+        return copies[device]
+
     def row_arguments(
         self, owner: str, scores: Tensor, k: Tensor | int | None, data: Tensor | None
     ) -> tuple[str, Tensor | None]:
@@ -127,8 +142,8 @@ class Solver:
                     "[*batch, length]: give the solver its own, or pass data=..."
                 )
             check_tensor(owner, "data", given)
-            if given is self.data:
-                given = given.to(scores.device)
+            if data is None:
+                given = self._data_on(scores.device)
             return self.text_for(owner, k), given
         if data is not None:
             raise TypeError(f"[aimle.{owner}] {type(self).__name__} takes no data")

@@ -155,7 +155,7 @@ def layers(name: str, noise: aimle.Noise | str) -> Iterator[torch.nn.Module]:
     yield aimle.STE(functools.partial(aimle.solve, solver), noise=noise, sense=solver.sense)
     if isinstance(noise, str):
         yield aimle.DPO(solver, noise=noise)
-    if isinstance(noise, str) and name != "grid":
+    if isinstance(noise, str) and solver.has_thresholds:
         yield aimle.Thresholds(solver, noise=noise)
     if name == "argmax":
         yield aimle.GumbelSoftmax(solver)

@@ -96,7 +96,7 @@ def test_a_chain_of_one_position_has_no_edges(device: torch.device):
     assert aimle.exact.marginals(aimle.Chain(), scores).shape == (4, 0, 3, 3)
     assert aimle.exact.sample(aimle.Chain(), scores, torch.tensor([1, 2]), 5).shape[1] == 5
     leaf = scores.clone().requires_grad_()
-    z = aimle.AIMLE(aimle.Chain(), nb_samples=2)(leaf)
+    z = aimle.AIMLE(aimle.Chain(), nb_samples=2).to(device)(leaf)
     assert z.shape == (4, 2, 0, 3, 3)
     z.sum().backward()
     assert leaf.grad.shape == leaf.shape
