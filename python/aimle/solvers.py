@@ -11,7 +11,6 @@ import dataclasses
 import json
 import math
 import os
-import weakref
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral
@@ -28,10 +27,6 @@ _ops = torch.ops.aimle
 
 # The `check` argument of the solver ops: which bad values raise. See aimle.solve.
 CHECK_NOTHING, CHECK_DEFAULT, CHECK_ALL = 0, 1, 2
-
-
-# The data of solvers on other devices, as long as the solvers live.
-_COPIES: weakref.WeakKeyDictionary[Solver, dict[torch.device, Tensor]] = weakref.WeakKeyDictionary()
 
 
 class Solver:
@@ -77,7 +72,8 @@ class Solver:
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return False
-        mine, others = vars(self), vars(other)
+        assert isinstance(other, Solver)
+        mine, others = self.__getstate__(), other.__getstate__()
         return mine.keys() == others.keys() and all(
             torch.equal(value, others[name]) if isinstance(value, Tensor) else value == others[name]
             for name, value in mine.items()
@@ -122,10 +118,15 @@ class Solver:
         assert self.data is not None
         if device == self.data.device:
             return self.data
-        copies = _COPIES.setdefault(self, {})
+        if torch.compiler.is_compiling():
+            return self.data.to(device)
+        copies: dict[torch.device, Tensor] = self.__dict__.setdefault("_copies", {})
         if device not in copies:
             copies[device] = self.data.to(device)
         return copies[device]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_copies"}
 
     def row_arguments(
         self, owner: str, scores: Tensor, k: Tensor | int | None, data: Tensor | None
