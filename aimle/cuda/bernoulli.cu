@@ -9,7 +9,7 @@
 namespace aimle::cuda {
 namespace {
 
-/// A row's scores, a word of 32 entries at a time.
+/// A row's scores under centred noise, a word of 32 entries at a time.
 template <class T>
 struct WordScores {
   const Row<T>& row;
@@ -17,12 +17,13 @@ struct WordScores {
   template <class Body>
   __device__ __forceinline__ void for_word(int64_t word, const Body& body) const {
     const int64_t n = row.n();
+    const T shift = row.centring();
     for (int64_t q = 8 * word; q < 8 * word + 8 && 4 * q < n; ++q) {
       T x[4];
       row.quad(q, x);
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
-        if (4 * q + c < n) body(4 * q + c, x[c]);
+        if (4 * q + c < n) body(4 * q + c, x[c] - shift);
       }
     }
   }

@@ -71,7 +71,7 @@ struct RowSource {
   int64_t samples = 1;
   NoiseSource noise;  // its table on the device
   double tau = 1.0;   // temperature of the noise
-  double mean = 0.0;  // subtracted from the noise by GridPath, GraphPath and write_scores
+  double mean = 0.0;  // of the noise, subtracted where solutions vary in size, and by write_scores
   Signs sign;
 
   /// A step of `side_scale[side] * lambda` along dy; null: no step.

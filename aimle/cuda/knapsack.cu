@@ -1,5 +1,6 @@
 #include "aimle/cuda/knapsack.h"
 
+#include "aimle/cuda/centred_rows.cuh"
 #include "aimle/cuda/direct_output.cuh"
 #include "aimle/cuda/map_rows.cuh"
 
@@ -27,7 +28,7 @@ struct KnapsackPolicy {
     Group<kThreads> group;
     for (int64_t word = group.rank(); 32 * word < row.n(); word += kThreads) chosen[word] = 0;
     group.sync();
-    return solve_knapsack<T>(group, shape, QuadScores<T>{row}, row.mask(), row.data(),
+    return solve_knapsack<T>(group, shape, CentredScores<T>{row}, row.mask(), row.data(),
                              KnapsackScratch<T>::at(scratch, shape.n, shape.max_capacity),
                              [chosen](int64_t j) { chosen[j / 32] |= 1u << (j % 32); });
   }
@@ -50,7 +51,7 @@ __global__ void __launch_bounds__(kLargeThreads)
     output.clear(block);
     block.sync();
     const Status status = solve_knapsack<T>(
-        block, shape, QuadScores<T>{row}, row.mask(), row.data(),
+        block, shape, CentredScores<T>{row}, row.mask(), row.data(),
         KnapsackScratch<T>::at(scratch + blockIdx.x * bytes, shape.n, shape.max_capacity),
         [&](int64_t j) { output.set(j); });
     block.sync();
