@@ -63,6 +63,17 @@ class _PathOverGraph(Solver):
     def _text(self) -> str:
         return f"{self.name}:vertices={self.num_vertices}"
 
+    def row_arguments(
+        self, owner: str, scores: Tensor, k: Tensor | int | None, data: Tensor | None
+    ) -> tuple[str, Tensor | None]:
+        count = self.edges.shape[-2]
+        if data is None and scores.dim() > 0 and scores.shape[-1] != count:
+            raise ValueError(
+                f"[aimle.{owner}] expected scores of the {count} edges, [*batch, {count}], but got "
+                f"shape {list(scores.shape)}"
+            )
+        return super().row_arguments(owner, scores, k, data)
+
     @staticmethod
     def _pack(
         edges: Tensor, source: Tensor, target: Tensor, vertices: int, directed: bool
