@@ -25,6 +25,8 @@ void evaluate_rows(const Bernoulli& solver, const DistributionRows<T>& rows,
                    const Context& context);
 template <class T>
 void evaluate_rows(const Chain& solver, const DistributionRows<T>& rows, const Context& context);
+template <class T>
+void evaluate_rows(const DagPath& solver, const DistributionRows<T>& rows, const Context& context);
 
 /// `rows.key` is not read; `key` is.
 template <class T>
@@ -42,6 +44,9 @@ void sample_rows(const Bernoulli& solver, const SampleRows<T>& rows, const Devic
                  const Context& context);
 template <class T>
 void sample_rows(const Chain& solver, const SampleRows<T>& rows, const DeviceKey& key,
+                 const Context& context);
+template <class T>
+void sample_rows(const DagPath& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context);
 
 }  // namespace aimle::cuda

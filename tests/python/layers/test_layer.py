@@ -217,7 +217,7 @@ def test_stats_are_what_the_pass_saw(name: str, scope: str, device: torch.device
     theta = problem.theta(6, device=device)
     layer = aimle.AIMLE(problem.solver, nb_samples=3, target=adaptive(0.5, scope=scope)).to(device)
     names = {"lambda_mean", "lambda_min", "lambda_max", "count", "zero_share", "changed_share"}
-    if isinstance(problem.solver, aimle.GridPath):
+    if problem.solver.has_costs:
         names.add("clipped_share")
     watched = {"idle_updates", "updates_at_bound"}
     assert set(layer.stats()) == names | watched | {"alpha", "gbar", "updates"}
