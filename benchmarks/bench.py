@@ -200,6 +200,76 @@ def grid_rows() -> list[Row]:
     return _grid_rows(70, 12) + _grid_rows(20, 30)
 
 
+# ---- paths over graphs ---------------------------------------------------------------------------
+
+
+def graph_rows() -> list[Row]:
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import dijkstra
+
+    count, size = 70, 30
+    vertices = size * size
+    tails, heads = _neighbours(size)
+    generator = torch.Generator().manual_seed(size)
+    costs = torch.rand(count, len(tails), generator=generator) + 0.1
+    solver = aimle.GraphPath(np.stack([tails, heads], 1), 0, vertices - 1)
+    flat = costs.double().numpy()
+    # SciPy's graphs are made anew for new costs, as a layer would have to.
+    places = csr_matrix((np.arange(1, len(tails) + 1), (tails, heads)), shape=(vertices, vertices))
+    order = places.data - 1
+
+    def graphs(rows: np.ndarray) -> list[csr_matrix]:
+        shape = (vertices, vertices)
+        return [
+            csr_matrix((row[order], places.indices, places.indptr), shape=shape) for row in rows
+        ]
+
+    ready = graphs(flat)
+
+    def ours() -> torch.Tensor:
+        return solver(costs)
+
+    def scipy() -> list[float]:
+        return [dijkstra(graph, indices=0)[-1] for graph in ready]
+
+    def paths(rows: torch.Tensor) -> torch.Tensor:
+        """Solutions by SciPy."""
+        ends = zip(tails.tolist(), heads.tolist(), strict=True)
+        number = {edge: j for j, edge in enumerate(ends)}
+        z = torch.zeros_like(rows)
+        for i, graph in enumerate(graphs(rows.double().numpy())):
+            _, before = dijkstra(graph, indices=0, return_predecessors=True)
+            at = vertices - 1
+            while at != 0:
+                z[i, number[int(before[at]), at]] = 1
+                at = int(before[at])
+        return z
+
+    def step(layer: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        leaf = costs.detach().requires_grad_()
+        layer(leaf).square().sum().backward()
+        return leaf.grad
+
+    def check() -> None:
+        mine = (costs.double() * ours()).sum(1).numpy()
+        np.testing.assert_allclose(mine, scipy(), rtol=1e-5)
+
+    dbb, theirs = aimle.DBB(solver, 0.5), aimle.DBB(paths, 0.5, sense="min")
+    check_step = lambda: torch.testing.assert_close(step(dbb), step(theirs))  # noqa: E731
+    name = f"{count} paths, graph of {size} x {size}"
+    return [
+        Row(name, "SciPy in a loop", ours, scipy, check, 10),
+        Row(
+            f"{name}, DBB step",
+            "DBB on SciPy",
+            lambda: step(dbb),
+            lambda: step(theirs),
+            check_step,
+            10,
+        ),
+    ]
+
+
 # ---- chains --------------------------------------------------------------------------------------
 
 
@@ -502,6 +572,7 @@ ROOMS = {
     "topk": topk_rows,
     "trees": tree_rows,
     "grids": grid_rows,
+    "graphs": graph_rows,
     "chains": chain_rows,
     "lattices": lattice_rows,
     "assignments": assignment_rows,

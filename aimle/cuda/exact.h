@@ -39,6 +39,8 @@ void evaluate_rows(const LatticeMoves& solver, const DistributionRows<T>& rows,
 
 template <class T>
 void evaluate_rows(const Knapsack& solver, const DistributionRows<T>& rows, const Context& context);
+template <class T>
+void evaluate_rows(const DagPath& solver, const DistributionRows<T>& rows, const Context& context);
 
 /// `rows.key` is not read; `key` is.
 template <class T>
@@ -69,6 +71,9 @@ void sample_rows(const Knapsack& solver, const SampleRows<T>& rows, const Device
 /// Throws std::invalid_argument beyond kMaxTreeVertices.
 template <class T>
 void sample_rows(const Arborescence& solver, const SampleRows<T>& rows, const DeviceKey& key,
+                 const Context& context);
+template <class T>
+void sample_rows(const DagPath& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context);
 
 }  // namespace aimle::cuda

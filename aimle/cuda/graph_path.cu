@@ -1,6 +1,6 @@
 #include "aimle/cuda/graph_path.h"
 
-#include "aimle/cuda/costs.cuh"
+#include "aimle/cuda/centred_rows.cuh"
 #include "aimle/cuda/direct_output.cuh"
 #include "aimle/cuda/map_rows.cuh"
 
@@ -13,7 +13,7 @@ __device__ __forceinline__ Status solve_row(Group& group, const Row<T>& row, con
                                             Chosen chosen) {
   const auto scratch = GraphScratch<T>::at(memory, size);
   if constexpr (kAcyclic) {
-    return solve_graph<true>(group, size, QuadScores<T>{row}, row.mask(), row.data(), scratch,
+    return solve_graph<true>(group, size, CentredScores<T>{row}, row.mask(), row.data(), scratch,
                              chosen);
   } else {
     unsigned long long seen = 0;

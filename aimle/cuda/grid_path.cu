@@ -1,6 +1,6 @@
 #include "aimle/cuda/grid_path.h"
 
-#include "aimle/cuda/costs.cuh"
+#include "aimle/cuda/centred_rows.cuh"
 #include "aimle/cuda/direct_output.cuh"
 #include "aimle/cuda/map_rows.cuh"
 

@@ -81,8 +81,8 @@ class GraphSolver {
 
   /// Rows of one graph.
   void solve(const Rows<T>& rows, const int64_t* data) {
-    state_ = graph_.read(solver_, data);
-    if (state_ == Status::kOk && graph_.target < 0) state_ = Status::kDisconnected;
+    graph_ = &graphs_.read(solver_, data, state_);
+    if (state_ == Status::kOk && graph_->target < 0) state_ = Status::kDisconnected;
     constexpr int64_t kFew = 2;
     if (state_ != Status::kOk || rows.count <= kFew) return solve_each(rows);
     for (int64_t i = 0; i < rows.count; i += kLanes) {
@@ -103,14 +103,14 @@ class GraphSolver {
   /// Writes the outcome of row i: its status and, if that is kOk, its path.
   void finish(const Rows<T>& rows, int64_t i, Status status, const T* distance, const T* cost,
               int64_t stride) {
-    if (status == Status::kOk && !(distance[graph_.target * stride] < kInfinity<T>)) {
+    if (status == Status::kOk && !(distance[graph_->target * stride] < kInfinity<T>)) {
       status = Status::kDisconnected;
     }
     T* z = rows.z + i * solver_.size();
     rows.status[i] = status;
     const bool good = status == Status::kOk;
     std::fill_n(z, solver_.size(), good ? T(0) : std::numeric_limits<T>::quiet_NaN());
-    if (good) walk_.write_path(graph_, distance, cost, stride, z);
+    if (good) walk_.write_path(*graph_, distance, cost, stride, z);
   }
 
   void solve_each(const Rows<T>& rows) {
@@ -138,13 +138,13 @@ class GraphSolver {
   }
 
   void fill_distances(const T* cost, T* distance) {
-    std::fill_n(distance, graph_.vertices, kInfinity<T>);
-    distance[graph_.source] = 0;
+    std::fill_n(distance, graph_->vertices, kInfinity<T>);
+    distance[graph_->source] = 0;
     if constexpr (S::kAcyclic) {
-      for (int32_t v = graph_.source + 1; v < graph_.vertices; ++v) {
+      for (int32_t v = graph_->source + 1; v < graph_->vertices; ++v) {
         T best = kInfinity<T>;
-        for (int32_t a = graph_.first_in[v]; a < graph_.first_in[v + 1]; ++a) {
-          const T through = distance[graph_.tail[a]] + cost[graph_.entry_in[a]];
+        for (int32_t a = graph_->first_in[v]; a < graph_->first_in[v + 1]; ++a) {
+          const T through = distance[graph_->tail[a]] + cost[graph_->entry_in[a]];
           if (through < best) best = through;
         }
         distance[v] = best;
@@ -159,14 +159,14 @@ class GraphSolver {
     if (!queue_) {
       queue_ = std::make_unique<detail::DistanceQueue<T>>(solver_.arc_count() + 1);
     }
-    queue_->push(T(0), graph_.source);
+    queue_->push(T(0), graph_->source);
     while (!queue_->empty()) {
       const auto [nearest, u] = queue_->pop();
       if (nearest > distance[u]) continue;
-      if (nearest > distance[graph_.target]) break;
-      for (int32_t a = graph_.first_out[u]; a < graph_.first_out[u + 1]; ++a) {
-        const T through = nearest + cost[graph_.entry_out[a]];
-        const int32_t v = graph_.head[a];
+      if (nearest > distance[graph_->target]) break;
+      for (int32_t a = graph_->first_out[u]; a < graph_->first_out[u + 1]; ++a) {
+        const T through = nearest + cost[graph_->entry_out[a]];
+        const int32_t v = graph_->head[a];
         if (!(through < distance[v])) continue;
         distance[v] = through;
         queue_->push(through, v);
@@ -179,15 +179,15 @@ class GraphSolver {
   void solve_lanes(const Rows<T>& rows) {
     const int64_t n = solver_.size();
     T* cost = lane_cost_.room(n * kLanes);
-    T* distance = lane_distance_.room(int64_t{graph_.vertices} * kLanes);
+    T* distance = lane_distance_.room(int64_t{graph_->vertices} * kLanes);
     std::array<bool, kLanes> nan, below_zero;
     read_lanes(rows, cost, nan.data(), below_zero.data());
     if constexpr (S::kAcyclic) {
       lanes_.pass(arcs(), cost, distance);
     } else {
       constexpr int64_t kSweeps = 48;
-      waiting_.resize(static_cast<size_t>(graph_.vertices));
-      const int64_t most = kSweeps * graph_.vertices;
+      waiting_.resize(static_cast<size_t>(graph_->vertices));
+      const int64_t most = kSweeps * graph_->vertices;
       if (!lanes_.sweep(arcs(), cost, distance, waiting_.data(), most)) return solve_each(rows);
     }
     for (int64_t i = 0; i < rows.count; ++i) {
@@ -215,18 +215,19 @@ class GraphSolver {
   }
 
   GraphArcs arcs() const {
-    return {.vertices = graph_.vertices,
-            .source = graph_.source,
-            .target = graph_.target,
-            .first_in = graph_.first_in.data(),
-            .tail = graph_.tail.data(),
-            .entry_in = graph_.entry_in.data(),
-            .first_out = graph_.first_out.data(),
-            .head = graph_.head.data()};
+    return {.vertices = graph_->vertices,
+            .source = graph_->source,
+            .target = graph_->target,
+            .first_in = graph_->first_in.data(),
+            .tail = graph_->tail.data(),
+            .entry_in = graph_->entry_in.data(),
+            .first_out = graph_->first_out.data(),
+            .head = graph_->head.data()};
   }
 
   const S& solver_;
-  Graph graph_;
+  detail::LastGraph& graphs_ = detail::last_graph<S>();
+  const Graph* graph_ = nullptr;
   Status state_ = Status::kOk;  // of the graph
   detail::GraphWalk<T> walk_;
   std::unique_ptr<detail::DistanceQueue<T>> queue_;
@@ -244,6 +245,7 @@ void solve_all(const S& solver, const Rows<T>& rows) {
     while (end < rows.count && rows.data_of(end) == data) ++end;
     graph.solve(slice(rows, solver.size(), begin, end), data);
   }
+  detail::last_graph<S>().forget_if_large();
 }
 
 }  // namespace

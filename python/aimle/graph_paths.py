@@ -63,6 +63,17 @@ class _PathOverGraph(Solver):
     def _text(self) -> str:
         return f"{self.name}:vertices={self.num_vertices}"
 
+    def row_arguments(
+        self, owner: str, scores: Tensor, k: Tensor | int | None, data: Tensor | None
+    ) -> tuple[str, Tensor | None]:
+        count = self.edges.shape[-2]
+        if data is None and scores.dim() > 0 and scores.shape[-1] != count:
+            raise ValueError(
+                f"[aimle.{owner}] expected scores of the {count} edges, [*batch, {count}], but got "
+                f"shape {list(scores.shape)}"
+            )
+        return super().row_arguments(owner, scores, k, data)
+
     @staticmethod
     def _pack(
         edges: Tensor, source: Tensor, target: Tensor, vertices: int, directed: bool
@@ -176,22 +187,20 @@ class DagPath(_PathOverGraph):
         edges: Tensor, source: Tensor, target: Tensor, vertices: int, directed: bool
     ) -> Tensor:
         number = _topological_numbers(edges, vertices)
-        if number is not None:
-            edges = number.gather(-1, edges.flatten(-2)).view(edges.shape)
-            batch = torch.broadcast_shapes(number.shape[:-1], source.shape, target.shape)
-            number = number.expand(*batch, vertices)
-            source, target = (
-                number.gather(-1, end.to(edges.device).expand(batch).unsqueeze(-1)).squeeze(-1)
-                for end in (source, target)
-            )
+        edges = number.gather(-1, edges.flatten(-2)).view(edges.shape)
+        batch = torch.broadcast_shapes(number.shape[:-1], source.shape, target.shape)
+        number = number.expand(*batch, vertices)
+        source, target = (
+            number.gather(-1, end.to(edges.device).expand(batch).unsqueeze(-1)).squeeze(-1)
+            for end in (source, target)
+        )
         return _PathOverGraph._pack(edges, source, target, vertices, directed)
 
 
-def _topological_numbers(edges: Tensor, vertices: int) -> Tensor | None:
-    """Numbers [*batch, vertices] in which every edge ascends; None if it does already."""
+def _topological_numbers(edges: Tensor, vertices: int) -> Tensor:
+    """Numbers [*batch, vertices] in which every edge ascends, in the order of the vertices' levels,
+    so that many vertices that follow one another do not depend on each other."""
     tails, heads = edges[..., 0], edges[..., 1]
-    if bool((tails < heads).all()):
-        return None
     level = edges.new_zeros(*edges.shape[:-2], vertices)  # edges of the longest way to a vertex
     for _ in range(vertices):
         step = level.gather(-1, tails) + 1

@@ -30,6 +30,9 @@ _SENTENCES = {
     Status.TOO_FEW_ENTRIES: "mask and -inf leave too few entries to choose from",
     Status.DISCONNECTED: "mask or infinite costs leave no connected solution",
     Status.NEGATIVE_COST: "a cost is negative",
-    Status.BAD_DATA: "the instance's data mean nothing: a weight or a capacity is negative",
+    Status.BAD_DATA: (
+        "the instance's data mean nothing: a weight or a capacity is negative, or a graph has a "
+        "vertex or an edge that it should not have"
+    ),
     Status.TOO_LARGE: "the instance is too large for an exact answer: scale its weights down",
 }

@@ -13,12 +13,14 @@
 #include "aimle/cuda/arborescence_distribution.h"
 #include "aimle/cuda/categorical.h"
 #include "aimle/cuda/chain_distribution.h"
+#include "aimle/cuda/dag_distribution.h"
 #include "aimle/cuda/k_subset.h"
 #include "aimle/cuda/knapsack_distribution.h"
 #include "aimle/cuda/lattice_distribution.h"
 #include "aimle/cuda/tree_distribution.h"
 #include "aimle/cuda/tree_samples.h"
 #include "tests/cuda/lockstep.h"
+#include "tests/map/graph_path_instances.h"
 
 namespace aimle::cuda {
 namespace {
@@ -379,6 +381,68 @@ TEST(ExactInLockstep, Lattices) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     check_lattices<LatticeScores::kCells>(seed);
     check_lattices<LatticeScores::kMoves>(seed);
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
+}
+
+/// A graph with data of its own, since rows have none here.
+struct Dag : DagPath {
+  std::vector<int64_t> data;
+};
+
+void evaluate_rows(const Dag& solver, DistributionRows<double> rows) {
+  rows.data = {solver.data.data()};
+  aimle::evaluate_rows(static_cast<const DagPath&>(solver), rows);
+}
+void evaluate_rows(const Dag&, const DistributionRows<float>&) {}
+void sample_rows(const Dag& solver, SampleRows<double> rows) {
+  rows.data = {solver.data.data()};
+  aimle::sample_rows(static_cast<const DagPath&>(solver), rows);
+}
+
+Dag any_dag(std::mt19937_64& rng) {
+  using Drawn = conformance::Instances<DagPath>;
+  const DagPath solver = rng() % 2 ? Drawn::draw_small(rng) : Drawn::draw_any(rng);
+  return {solver, Drawn::draw_data(solver, rng)};
+}
+
+TEST(ExactInLockstep, DagPaths) {
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    std::mt19937_64 rng(seed);
+    const Dag solver = any_dag(rng);
+    const GraphSize size = graph_size<true>(solver);
+    const Row row(solver.size(), rng);
+    Answer answer(solver.size());
+    std::vector<double> memory(static_cast<size_t>(DagTables::doubles(size)), kNaN);
+    const DagTables tables = DagTables::at(memory.data(), size);
+    const DagScores<double> x{row.scores.data(), row.mask.get()};
+    run_in_lockstep(static_cast<int>(1 + rng() % 40), rng(), [&](Lockstep& group) {
+      const DagRow read = read_dag(group, size, x, solver.data.data(), tables);
+      if (group.rank() == 0) answer.status = read.status;
+      if (read.status != Status::kOk) return;
+      if (group.rank() == 0) answer.log_partition = read.log_partition;
+      write_dag(group, size, read, row.v.data(), tables, answer.marginals.data(),
+                answer.covariance.data());
+    });
+    expect_same(answer, on_cpu(solver, row), seed);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(ExactInLockstep, SamplesOfDagPathsAreTheCpus) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    std::mt19937_64 rng(seed);
+    const Dag solver = any_dag(rng);
+    const GraphSize size = graph_size<true>(solver);
+    const Row row(solver.size(), rng);
+    std::vector<double> memory(static_cast<size_t>(DagTables::doubles(size)), kNaN);
+    const DagTables tables = DagTables::at(memory.data(), size);
+    const DagScores<double> x{row.scores.data(), row.mask.get()};
+    expect_same_samples(solver, row, rng,
+                        [&](Lockstep& group, Key key, int64_t samples, double* z) {
+                          const DagRow read = read_dag(group, size, x, solver.data.data(), tables);
+                          sample_dag(group, size, read, tables, key, 5, samples, z);
+                        });
     if (HasFailure()) FAIL() << "seed " << seed;
   }
 }

@@ -135,6 +135,46 @@ def test_solutions_with_a_k_per_row_are_the_same(n: int, dtype: torch.dtype):
         )
 
 
+def graph(vertices: int, edges: int, cls: type, seed: int = 0) -> aimle.Solver:
+    """Edges between vertices that are often near, so that there are long paths."""
+    generator = torch.Generator().manual_seed(seed)
+    tails = torch.randint(vertices, (edges,), generator=generator)
+    steps = torch.randint(1, max(2, vertices // 10), (edges,), generator=generator)
+    if cls is aimle.GraphPath:
+        steps = steps * (1 - 2 * (torch.rand(edges, generator=generator) < 0.3).long())
+    ends = torch.stack([tails, (tails + steps) % vertices], -1)
+    if cls is aimle.DagPath:
+        ends = ends.sort(-1).values
+        ends = ends[ends[:, 0] < ends[:, 1]]
+    return cls(ends, 0, vertices - 1, vertices)
+
+
+# Vertices and edges from a warp to a row to device memory.
+GRAPHS = [(600, 2, 3), (600, 20, 60), (300, 64, 500), (100, 200, 1500), (40, 900, 7000)]
+GRAPHS += [(4, 3000, 40000), (2, 30000, 100000)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float", "double"])
+@pytest.mark.parametrize("cls", [aimle.GraphPath, aimle.DagPath])
+@pytest.mark.parametrize(("count", "vertices", "edges"), GRAPHS)
+def test_paths_over_graphs_are_the_same(
+    count: int, vertices: int, edges: int, cls: type, dtype: torch.dtype
+):
+    solver = graph(vertices, edges, cls)
+    edges = solver.edges.shape[0]
+    several = torch.stack([solver.data, graph(vertices, edges, aimle.GraphPath, 1).data])
+    for seed, how in enumerate(("plain", "tied", "extreme")):
+        scores = draw((count, edges), how, dtype, seed)
+        rows = several.repeat(-(-count // 2), 1)[:count]  # every second one no DAG
+        for data, mask in ((solver.data, None), (rows, draw_mask(scores.shape, seed))):
+            on_gpu = None if mask is None else mask.cuda()
+            assert_same(
+                f"{solver.text} {how}",
+                ops.solve(scores, solver.text, mask, data, CHECK_NEVER),
+                ops.solve(scores.cuda(), solver.text, on_gpu, data.cuda(), CHECK_NEVER),
+            )
+
+
 def test_negative_costs_are_refused_alike():
     costs = draw((200, 6, 5), "tied", torch.float32, 0)
     solver = "grid_path:negative=error"

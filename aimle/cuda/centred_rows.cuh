@@ -1,10 +1,23 @@
-// Rows of costs, for solvers that take none below zero.
+// Rows under centred noise, for solvers whose solutions vary in size, and for those of costs, which
+// take none below zero.
 #pragma once
 
 #include "aimle/cuda/direct_output.cuh"
 #include "aimle/cuda/row.cuh"
 
 namespace aimle::cuda {
+
+/// The scores of a row under centred noise.
+template <class T>
+struct CentredScores {
+  const Row<T>& row;
+
+  template <class Body>
+  __device__ __forceinline__ void for_each(int rank, int threads, const Body& body) const {
+    const T shift = row.centring();
+    QuadScores<T>{row}.for_each(rank, threads, [&](int64_t j, T score) { body(j, score - shift); });
+  }
+};
 
 /// The costs of a row under centred noise, and how many of them this thread saw: those below zero
 /// times 2^32, and all that are no walls.
@@ -15,10 +28,8 @@ struct Costs {
 
   template <class Body>
   __device__ __forceinline__ void for_each(int rank, int threads, const Body& body) const {
-    const T shift = row.centring();
     const bool* mask = row.mask();
-    QuadScores<T>{row}.for_each(rank, threads, [&](int64_t j, T score) {
-      const T cost = score - shift;
+    CentredScores<T>{row}.for_each(rank, threads, [&](int64_t j, T cost) {
       if (cost < static_cast<T>(INFINITY) && (mask == nullptr || mask[j])) {
         seen += cost < T(0) ? (1ull << 32) + 1 : 1;
       }
