@@ -78,16 +78,4 @@ struct QuadScores {
   }
 };
 
-/// The same under centred noise: what solvers see whose solutions vary in size.
-template <class T>
-struct CentredScores {
-  const Row<T>& row;
-
-  template <class Body>
-  __device__ __forceinline__ void for_each(int rank, int threads, const Body& body) const {
-    const T shift = row.centring();
-    QuadScores<T>{row}.for_each(rank, threads, [&](int64_t j, T score) { body(j, score - shift); });
-  }
-};
-
 }  // namespace aimle::cuda

@@ -1,5 +1,6 @@
 #include "aimle/cuda/lattice_path.h"
 
+#include "aimle/cuda/centred_rows.cuh"
 #include "aimle/cuda/direct_output.cuh"
 #include "aimle/cuda/map_rows.cuh"
 
