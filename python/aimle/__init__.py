@@ -47,7 +47,9 @@ from aimle.log import log_stats
 from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
 from aimle.perturbed_map import PerturbedMap
 from aimle.sinkhorn import sinkhorn
-from aimle.solvers import (
+from aimle.solvers import Solver, load_library, solver, solver_names
+from aimle.status import Status
+from aimle.structures import (
     Arborescence,
     Argmax,
     Assignment,
@@ -57,14 +59,9 @@ from aimle.solvers import (
     Knapsack,
     LatticeMoves,
     LatticePath,
-    Solver,
     SpanningTree,
     TopK,
-    load_library,
-    solver,
-    solver_names,
 )
-from aimle.status import Status
 from aimle.targets import AdaptiveTarget, FixedTarget
 
 __version__ = _library.version

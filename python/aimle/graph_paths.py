@@ -11,7 +11,7 @@ from torch import Tensor
 
 from aimle._names import with_known_names
 from aimle._settings import check_choice
-from aimle.solvers import Solver, _declared
+from aimle.solvers import Solver, declared
 
 _Path = TypeVar("_Path", bound="_PathOverGraph")
 
@@ -115,7 +115,7 @@ class _PathOverGraph(Solver):
         return cls(edges, number[source], number[target], len(number), **settings)
 
 
-@_declared
+@declared
 @with_known_names
 @dataclass(frozen=True, eq=False)
 class GraphPath(_PathOverGraph):
@@ -156,7 +156,7 @@ class GraphPath(_PathOverGraph):
         return f"{super()._text()},negative={self.negative}"
 
 
-@_declared
+@declared
 @with_known_names
 @dataclass(frozen=True, eq=False)
 class DagPath(_PathOverGraph):

@@ -245,9 +245,9 @@ class PerturbedMap(SamplingModule):
                 f"[aimle.{type(self).__name__}] {type(self.solver).__name__} takes no extra "
                 f"arguments; only a callable solver does, but got {_listed(args, kwargs)}"
             )
-        row_data = None
-        if k is not None or data is not None or self.solver.takes_data:
-            solver, row_data = self.solver.row_arguments(type(self).__name__, theta, k, data)
+        row_data, native = None, cast(Solver, self.solver)
+        if k is not None or data is not None or native.takes_data:
+            solver, row_data = native.row_arguments(type(self).__name__, theta, k, data)
         return _perturbed_map(
             theta,
             key,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from aimle.solvers import TopK
+from aimle.structures import TopK
 
 
 def select_k(logits: Tensor, k: int) -> Tensor:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import torch
 
 from aimle.estimate.sampled import SampledEstimator
-from aimle.solvers import Argmax
+from aimle.structures import Argmax
 
 
 class ReinMax(SampledEstimator):

@@ -29,7 +29,8 @@ from typing_extensions import Unpack
 from aimle._sampling import SampleSettings
 from aimle._settings import check_positive
 from aimle.estimate.sampled import SampledEstimator
-from aimle.solvers import Argmax, Solver, TopK
+from aimle.solvers import Solver
+from aimle.structures import Argmax, TopK
 
 _ops = torch.ops.aimle
 
