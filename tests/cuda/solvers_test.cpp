@@ -119,6 +119,7 @@ Solved<T> solve_in_lockstep(const Knapsack& solver, const Batch<T>& batch, Rng& 
   return solved;
 }
 
+/// In place where Word is wide.
 template <class Word, class T, bool kAcyclic>
 Solved<T> solve_in_lockstep(const PathOverGraph<kAcyclic>& solver, const Batch<T>& batch,
                             Rng& rng) {
@@ -133,7 +134,7 @@ Solved<T> solve_in_lockstep(const PathOverGraph<kAcyclic>& solver, const Batch<T
     solve_row_in_lockstep(threads, rng(), batch.size, solved.z.data() + i * batch.size,
                           &solved.status[static_cast<size_t>(i)],
                           [&](Lockstep& group, const auto& chosen) {
-                            return cuda::solve_graph<kAcyclic, T>(
+                            return cuda::solve_graph<kAcyclic, sizeof(Word) == 8, T>(
                                 group, size, RowInMemory<T>{row.scores, batch.size}, row.mask,
                                 row.data, cuda::GraphScratch<T>::at(memory.data(), size), chosen);
                           });
@@ -199,7 +200,9 @@ using Cases = testing::Types<
     Case<GridPath, float, uint64_t>, Case<GridPath, double, uint64_t>, Case<Chain, float>,
     Case<Chain, double>, Case<Chain, float, uint64_t>, Case<Chain, double, uint64_t>,
     Case<Bernoulli, float>, Case<Bernoulli, double>, Case<Knapsack, float>, Case<Knapsack, double>,
-    Case<GraphPath, float>, Case<GraphPath, double>, Case<DagPath, float>, Case<DagPath, double>>;
+    Case<GraphPath, float>, Case<GraphPath, double>, Case<GraphPath, float, uint64_t>,
+    Case<GraphPath, double, uint64_t>, Case<DagPath, float>, Case<DagPath, double>,
+    Case<DagPath, float, uint64_t>, Case<DagPath, double, uint64_t>>;
 
 struct CaseName {
   template <class C>
