@@ -108,8 +108,8 @@ def test_solutions_with_a_k_per_row_are_the_same(n: int, dtype: torch.dtype):
         k = torch.randint(-1, n + 2, (count,), generator=torch.Generator().manual_seed(seed))
         assert_same(
             f"top-k of {n}",
-            ops.solve(scores, "topk:k=0", k=k, check=CHECK_NEVER),
-            ops.solve(scores.cuda(), "topk:k=0", k=k.cuda(), check=CHECK_NEVER),
+            ops.solve(scores, "topk:k=0", row_data=k, check=CHECK_NEVER),
+            ops.solve(scores.cuda(), "topk:k=0", row_data=k.cuda(), check=CHECK_NEVER),
         )
 
 
@@ -227,8 +227,8 @@ def test_exact_samples_are_the_same(solver: str, n: int, scale: float):
 def test_exact_distributions_with_a_k_per_row_agree():
     x = draw((100, 15), "plain", torch.float64, 1)
     k = torch.arange(100) % 18 - 1
-    on_cpu = ops.marginals(x, "topk:k=0", k=k, check=CHECK_NEVER)
-    on_gpu = ops.marginals(x.cuda(), "topk:k=0", k=k.cuda(), check=CHECK_NEVER)
+    on_cpu = ops.marginals(x, "topk:k=0", row_data=k, check=CHECK_NEVER)
+    on_gpu = ops.marginals(x.cuda(), "topk:k=0", row_data=k.cuda(), check=CHECK_NEVER)
     torch.testing.assert_close(on_gpu.cpu(), on_cpu, rtol=1e-8, atol=1e-9, equal_nan=True)
 
 
