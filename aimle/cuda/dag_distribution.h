@@ -93,7 +93,7 @@ template <class T, class Group>
 AIMLE_DEVICE Status read_dag_data(Group& group, const GraphSize& size, const DagScores<T>& x,
                                   const int64_t* data, const DagTables& tables) {
   constexpr uint32_t kBad = 1, kNaN = 2;
-  const GraphScratch<double> graph{nullptr,      nullptr,     nullptr,
+  const GraphScratch<double> graph{nullptr,      nullptr,     nullptr,     nullptr,
                                    tables.first, tables.tail, tables.entry};
   uint32_t worst = read_graph(group, size, data, graph) ? 0 : kBad;
   for (int32_t j = group.rank(); j < size.edges; j += group.size()) {

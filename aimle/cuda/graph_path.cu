@@ -7,18 +7,18 @@
 namespace aimle::cuda {
 namespace {
 
-template <bool kAcyclic, class T, class Group, class Chosen>
+template <bool kAcyclic, bool kInPlace, class T, class Group, class Chosen>
 __device__ __forceinline__ Status solve_row(Group& group, const Row<T>& row, const GraphSize& size,
                                             void* memory, unsigned long long* clipped,
                                             Chosen chosen) {
   const auto scratch = GraphScratch<T>::at(memory, size);
   if constexpr (kAcyclic) {
-    return solve_graph<true>(group, size, CentredScores<T>{row}, row.mask(), row.data(), scratch,
-                             chosen);
+    return solve_graph<true, kInPlace>(group, size, CentredScores<T>{row}, row.mask(), row.data(),
+                                       scratch, chosen);
   } else {
     unsigned long long seen = 0;
-    const Status status = solve_graph<false>(group, size, Costs<T>{row, seen}, row.mask(),
-                                             row.data(), scratch, chosen);
+    const Status status = solve_graph<false, kInPlace>(group, size, Costs<T>{row, seen}, row.mask(),
+                                                       row.data(), scratch, chosen);
     count_clipped(group, seen, clipped);
     return status;
   }
@@ -45,8 +45,8 @@ struct GraphPolicy {
     Group<kThreads> group;
     for (int64_t word = group.rank(); 32 * word < row.n(); word += kThreads) chosen[word] = 0;
     group.sync();
-    return solve_row<kAcyclic>(group, row, size, scratch, clipped,
-                               [chosen](int32_t j) { chosen[j / 32] |= 1u << (j % 32); });
+    return solve_row<kAcyclic, false>(group, row, size, scratch, clipped,
+                                      [chosen](int32_t j) { chosen[j / 32] |= 1u << (j % 32); });
   }
 };
 
@@ -66,8 +66,9 @@ __global__ void __launch_bounds__(kLargeThreads)
     const DirectOutput<T> output(sink, r, row.n());
     output.clear(block);
     block.sync();
-    const Status status = solve_row<kAcyclic>(block, row, size, scratch + blockIdx.x * bytes,
-                                              sink.clipped, [&](int32_t j) { output.set(j); });
+    const Status status =
+        solve_row<kAcyclic, true>(block, row, size, scratch + blockIdx.x * bytes, sink.clipped,
+                                  [&](int32_t j) { output.set(j); });
     block.sync();
     output.finish(block, status);
     block.sync();

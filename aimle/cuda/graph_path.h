@@ -2,10 +2,11 @@
 // back (map/graph_path.h has the problem and the tie rule).
 //
 // A sweep replaces every d(v) by min over arcs a into v of fl(d(tail_a) + c(entry_a)) where that is
-// less. Rounding is monotone, so that whatever the order, and whether a thread reads what another
-// wrote in this sweep or in the one before, d ends as the least rounded sum along paths, bit for bit
-// what the CPU computes (cuda/grid_path.h has the argument). As many sweeps of O(arcs / threads) as
-// the longest of the paths has arcs; costs not below zero spare those beyond the target's distance.
+// less. Rounding is monotone, so that whatever the order d ends as the least rounded sum along paths,
+// bit for bit what the CPU computes (cuda/grid_path.h has the argument). As many sweeps of
+// O(arcs / threads) as the longest of the paths has arcs; costs not below zero spare those beyond the
+// target's distance. In shared memory a sweep reads one array and writes another; large graphs are
+// swept in place, and a thread reads what another wrote in this sweep or in the one before.
 //
 // The walk is thread 0's. At the first vertex with several tight arcs all threads count the arcs from
 // the source over tight ones, and the walk goes on by those counts.
@@ -40,23 +41,25 @@ template <class T>
 struct GraphScratch {
   T* cost;          // [edges]
   T* distance;      // [vertices]
+  T* other;         // [vertices], for sweeps that are not in place
   int32_t* counts;  // [vertices], arcs from the source
   int32_t* first;   // [vertices + 1], of the arcs that enter
   int32_t* tail;    // [arcs]
   int32_t* entry;   // [arcs]
 
   static int64_t bytes(const GraphSize& size) {
-    const int64_t numbers = int64_t{size.edges} + size.vertices;
+    const int64_t numbers = int64_t{size.edges} + 2 * int64_t{size.vertices};
     const int64_t integers = 2 * int64_t{size.vertices} + 1 + 2 * int64_t{size.arcs};
     return (numbers * static_cast<int64_t>(sizeof(T)) + 4 * integers + 15) / 16 * 16;
   }
   AIMLE_DEVICE static GraphScratch at(void* memory, const GraphSize& size) {
     T* cost = static_cast<T*>(memory);
     T* distance = cost + size.edges;
-    auto* counts = reinterpret_cast<int32_t*>(distance + size.vertices);
+    T* other = distance + size.vertices;
+    auto* counts = reinterpret_cast<int32_t*>(other + size.vertices);
     int32_t* first = counts + size.vertices;
     int32_t* tail = first + size.vertices + 1;
-    return {cost, distance, counts, first, tail, tail + size.arcs};
+    return {cost, distance, other, counts, first, tail, tail + size.arcs};
   }
 };
 
@@ -127,30 +130,51 @@ AIMLE_DEVICE Status read_row(Group& group, const GraphSize& size, const Scores& 
   return worst == kNegative ? Status::kNegativeCost : Status::kOk;
 }
 
-template <bool kAcyclic, class T, class Group>
+/// Sweeps over all vertices until nothing changes that matters, which is what is at most the value of
+/// vertex `limiting` (< 0: all). `update(values, v)` gives the new value of v, at most the old one.
+template <bool kInPlace, class Value, class Group, class Update>
+AIMLE_DEVICE void sweep_graph(Group& group, int32_t vertices, int32_t limiting, Value*& values,
+                              Value*& other, const Update& update) {
+  bool again = true;
+  while (again) {
+    const Value limit = values[limiting < 0 ? 0 : limiting];
+    bool changed = false;
+    for (int32_t v = group.rank(); v < vertices; v += group.size()) {
+      const Value before = values[v], after = update(values, v);
+      changed |= after < before && (limiting < 0 || after <= limit);
+      if constexpr (kInPlace) {
+        if (after < before) values[v] = after;
+      } else {
+        other[v] = after;
+      }
+    }
+    again = group.any(changed);
+    if constexpr (!kInPlace) {
+      Value* const swept = other;
+      other = values;
+      values = swept;
+    }
+  }
+}
+
+/// Fills `scratch.distance`; `scratch.other` is free afterwards.
+template <bool kAcyclic, bool kInPlace, class T, class Group>
 AIMLE_DEVICE void fill_distances(Group& group, const GraphSize& size, int32_t source,
-                                 int32_t target, const GraphScratch<T>& scratch) {
+                                 int32_t target, GraphScratch<T>& scratch) {
   for (int32_t v = group.rank(); v < size.vertices; v += group.size()) {
     scratch.distance[v] = v == source ? T(0) : unreached<T>();
   }
   group.sync();
-  bool again = true;
-  while (again) {
-    const T limit = kAcyclic ? unreached<T>() : scratch.distance[target];
-    bool changed = false;
-    for (int32_t v = group.rank(); v < size.vertices; v += group.size()) {
-      const T before = scratch.distance[v];
-      T best = before;
-      for (int32_t a = scratch.first[v]; a < scratch.first[v + 1]; ++a) {
-        const T through = scratch.distance[scratch.tail[a]] + scratch.cost[scratch.entry[a]];
-        if (through < best) best = through;
-      }
-      if (!(best < before)) continue;
-      scratch.distance[v] = best;
-      changed = changed || best <= limit;
-    }
-    again = group.any(changed);
-  }
+  sweep_graph<kInPlace>(group, size.vertices, kAcyclic ? -1 : target, scratch.distance,
+                        scratch.other, [&](const T* distance, int32_t v) {
+                          T best = distance[v];
+                          for (int32_t a = scratch.first[v]; a < scratch.first[v + 1]; ++a) {
+                            const T through =
+                                distance[scratch.tail[a]] + scratch.cost[scratch.entry[a]];
+                            if (through < best) best = through;
+                          }
+                          return best;
+                        });
 }
 
 template <class T>
@@ -159,31 +183,27 @@ AIMLE_DEVICE bool is_tight(const GraphScratch<T>& scratch, int32_t a, int32_t he
          scratch.distance[head];
 }
 
-template <class T, class Group>
+/// Arcs from the source over tight ones, in `scratch.counts`, which may change places with
+/// `scratch.other`.
+template <bool kInPlace, class T, class Group>
 AIMLE_DEVICE void count_arcs(Group& group, const GraphSize& size, int32_t source,
-                             const GraphScratch<T>& scratch) {
+                             GraphScratch<T>& scratch) {
   constexpr int32_t kUnseen = 0x3fffffff;
+  auto* other = reinterpret_cast<int32_t*>(scratch.other);
   for (int32_t v = group.rank(); v < size.vertices; v += group.size()) {
     scratch.counts[v] = v == source ? 0 : kUnseen;
   }
   group.sync();
-  bool again = true;
-  while (again) {
-    bool changed = false;
-    for (int32_t v = group.rank(); v < size.vertices; v += group.size()) {
-      if (!(scratch.distance[v] < unreached<T>())) continue;
-      const int32_t before = scratch.counts[v];
-      int32_t least = before;
-      for (int32_t a = scratch.first[v]; a < scratch.first[v + 1]; ++a) {
-        const int32_t count = scratch.counts[scratch.tail[a]] + 1;
-        if (count < least && is_tight(scratch, a, v)) least = count;
-      }
-      if (least == before) continue;
-      scratch.counts[v] = least;
-      changed = true;
-    }
-    again = group.any(changed);
-  }
+  sweep_graph<kInPlace>(group, size.vertices, -1, scratch.counts, other,
+                        [&](const int32_t* counts, int32_t v) {
+                          int32_t least = counts[v];
+                          if (!(scratch.distance[v] < unreached<T>())) return least;
+                          for (int32_t a = scratch.first[v]; a < scratch.first[v + 1]; ++a) {
+                            const int32_t count = counts[scratch.tail[a]] + 1;
+                            if (count < least && is_tight(scratch, a, v)) least = count;
+                          }
+                          return least;
+                        });
 }
 
 /// Walks back from `at`, calling chosen for the entries of its arcs, to the source or, without
@@ -210,14 +230,14 @@ AIMLE_DEVICE int32_t walk(const GraphScratch<T>& scratch, int32_t source, int32_
 /// The path of one row. `scores.for_each(rank, threads, body)` calls body(entry, score) for a
 /// thread's share of the entries; `mask` is the row's or null, `data` its graph; `chosen(entry)` is
 /// called for every entry of the path, by thread 0. Ends with a sync.
-template <bool kAcyclic, class T, class Group, class Scores, class Chosen>
+template <bool kAcyclic, bool kInPlace, class T, class Group, class Scores, class Chosen>
 AIMLE_DEVICE Status solve_graph(Group& group, const GraphSize& size, const Scores& scores,
                                 const bool* mask, const int64_t* data, GraphScratch<T> scratch,
                                 Chosen chosen) {
   const Status status = detail::read_row<kAcyclic>(group, size, scores, mask, data, scratch);
   if (status != Status::kOk) return status;
   const auto source = static_cast<int32_t>(data[0]), target = static_cast<int32_t>(data[1]);
-  detail::fill_distances<kAcyclic>(group, size, source, target, scratch);
+  detail::fill_distances<kAcyclic, kInPlace>(group, size, source, target, scratch);
   if (!(scratch.distance[target] < detail::unreached<T>())) return Status::kDisconnected;
   uint32_t stopped = 0;
   if (group.rank() == 0) {
@@ -225,7 +245,7 @@ AIMLE_DEVICE Status solve_graph(Group& group, const GraphSize& size, const Score
   }
   const auto at = static_cast<int32_t>(group.max(stopped));
   if (at == source) return Status::kOk;
-  detail::count_arcs(group, size, source, scratch);
+  detail::count_arcs<kInPlace>(group, size, source, scratch);
   if (group.rank() == 0) detail::walk<true>(scratch, source, at, chosen);
   group.sync();
   return Status::kOk;

@@ -140,7 +140,9 @@ def _model_gradient(solver, noise, tau: float, theta: Tensor, loss: Loss, sample
     dims = getattr(solver, "instance_dims", theta.dim() - 1)
     key = aimle.draw_key(theta)
     tau = signed(tau, sense)
-    eps, z = perturbed_solutions(solver, sense, noise, tau, samples, theta, None, None, key, dims)
+    eps, z = perturbed_solutions(
+        solver, sense, noise, tau, samples, theta, None, None, None, key, dims
+    )
     place = theta.dim() - dims
     losses = loss(z.movedim(0, place)).detach().movedim(-1, 0)
     centred = (losses - losses.mean(0)) * (1.0 / (tau * (samples - 1)))

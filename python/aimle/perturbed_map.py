@@ -17,7 +17,7 @@ In training mode z is sampled with noise. In eval mode it is the noise-free solu
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor

@@ -260,9 +260,9 @@ def load_library(path: str | os.PathLike[str]) -> list[str]:
 @cache
 def _class_of(name: str) -> type[Solver]:
     """A class for a solver that has none here, made from its declaration."""
-    declared = declarations()[name]
+    known = declarations()[name]
     fields: list[Any] = []
-    for setting in declared["settings"]:
+    for setting in known["settings"]:
         kind = {"integer": int, "cell": tuple, "choice": str}[setting["type"]]
         default = setting["default"]
         if default is None:
@@ -297,7 +297,7 @@ def _class_of(name: str) -> type[Solver]:
         eq=False,
         namespace={
             "name": name,
-            "__doc__": declared["summary"],
+            "__doc__": known["summary"],
             "__post_init__": check,
             "__reduce__": lambda self: (_make, (name, dataclasses.asdict(self))),
         },

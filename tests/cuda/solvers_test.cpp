@@ -125,6 +125,7 @@ Solved<T> solve_in_lockstep(const Knapsack& solver, const Batch<T>& batch, Rng& 
   return solved;
 }
 
+/// In place where Word is wide.
 template <class Word, class T, bool kAcyclic>
 Solved<T> solve_in_lockstep(const PathOverGraph<kAcyclic>& solver, const Batch<T>& batch,
                             Rng& rng) {
@@ -139,7 +140,7 @@ Solved<T> solve_in_lockstep(const PathOverGraph<kAcyclic>& solver, const Batch<T
     solve_row_in_lockstep(threads, rng(), batch.size, solved.z.data() + i * batch.size,
                           &solved.status[static_cast<size_t>(i)],
                           [&](Lockstep& group, const auto& chosen) {
-                            return cuda::solve_graph<kAcyclic, T>(
+                            return cuda::solve_graph<kAcyclic, sizeof(Word) == 8, T>(
                                 group, size, RowInMemory<T>{row.scores, batch.size}, row.mask,
                                 row.data, cuda::GraphScratch<T>::at(memory.data(), size), chosen);
                           });
@@ -269,7 +270,9 @@ using Cases = testing::Types<
     Case<LatticePath, double>, Case<LatticeMoves, float>, Case<LatticeMoves, double>,
     Case<Assignment, float>, Case<Assignment, double>, Case<Arborescence, float>,
     Case<Arborescence, double>, Case<Knapsack, float>, Case<Knapsack, double>,
-    Case<GraphPath, float>, Case<GraphPath, double>, Case<DagPath, float>, Case<DagPath, double>>;
+    Case<GraphPath, float>, Case<GraphPath, double>, Case<GraphPath, float, uint64_t>,
+    Case<GraphPath, double, uint64_t>, Case<DagPath, float>, Case<DagPath, double>,
+    Case<DagPath, float, uint64_t>, Case<DagPath, double, uint64_t>>;
 
 struct CaseName {
   template <class C>

@@ -185,6 +185,16 @@ def test_structures_and_exact_expectations_of_graphs_with_cycles():
 
 
 @pytest.mark.parametrize("cls", [aimle.GraphPath, aimle.DagPath])
+def test_diagnose_knows_them(cls: type):
+    d = drawn(5, seed=1) - 0.6
+    settings = {"estimators": ["aimle"], "nb_samples": (1,), "truth_samples": 2000}
+    found = aimle.diagnose(
+        aimle.AIMLE(cls(DIAMOND, 0, 3)), drawn(5, 4), lambda z: (z * d).sum(-1), **settings
+    )
+    assert {row["estimator"] for row in found.rows} >= {"aimle", "your layer"}
+
+
+@pytest.mark.parametrize("cls", [aimle.GraphPath, aimle.DagPath])
 def test_compiled_and_pickled(cls: type, device: torch.device):
     solver = cls(DIAMOND, 0, 3)
     assert pickle.loads(pickle.dumps(solver)) == solver
