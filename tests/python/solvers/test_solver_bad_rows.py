@@ -110,5 +110,5 @@ def test_whatever_comes_it_is_solved_or_refused():
             good = (status == 0)[(...,) + (None,) * solver.instance_dims].expand(z.shape)
             assert ((z == 0) | (z == 1))[good].all(), (trial, solver, x, options)
             assert z[~good].isnan().all(), (trial, solver, x, options)
-    assert min(solved, len(refused)) > 500
+    assert min(solved, len(refused)) > 300
     assert [message for message in refused if not message.startswith("[aimle")] == []
