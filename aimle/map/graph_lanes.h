@@ -9,6 +9,8 @@
 //     static constexpr int kVectorBytes;
 //     /// a < b ? a : b, hence b where one of them is NaN
 //     template <class Vector> static Vector lesser(Vector a, Vector b);
+//     /// Optional: the first entries as GraphLanes::interleave has them; how many
+//     static int64_t interleave(const T* const* rows, int64_t n, T* values);
 //   };
 #pragma once
 
@@ -62,7 +64,11 @@ class GraphLoops {
 
   static void interleave(const T* const* rows, int64_t n, T* values) {
     constexpr int64_t kTile = 16;
-    for (int64_t first = 0; first < n; first += kTile) {
+    int64_t first = 0;
+    if constexpr (requires { Machine::interleave(rows, n, values); }) {
+      first = Machine::interleave(rows, n, values);
+    }
+    for (; first < n; first += kTile) {
       const int64_t end = first + kTile < n ? first + kTile : n;
       for (int lane = 0; lane < kLanes; ++lane) {
         const T* const row = rows[lane];
