@@ -46,7 +46,7 @@ struct GraphLanes {
   /// The distances of a graph whose arcs go from lower to higher vertices.
   void (*pass)(const GraphArcs& graph, const T* cost, T* distance);
   /// Those of any graph with costs not below zero; those beyond the target's may be too large. False
-  /// if they do not settle within `most` updates of a vertex. `waiting` has room for every vertex.
+  /// if they do not settle within about `most` updates of a vertex. `waiting` has room for every vertex.
   bool (*sweep)(const GraphArcs& graph, const T* cost, T* distance, uint8_t* waiting, int64_t most);
 };
 
@@ -108,6 +108,7 @@ class GraphLoops {
     bool again = true;
     for (bool upwards = false; again && most >= 0; upwards = !upwards) {
       again = false;
+      most -= graph.vertices / 8;  // what it takes to find those that wait
       for (int32_t i = 0; i < graph.vertices; ++i) {
         const int32_t v = upwards ? graph.vertices - 1 - i : i;
         if (waiting[v] == 0) continue;
