@@ -9,6 +9,8 @@
 //     static constexpr int kVectorBytes;
 //     /// a < b ? a : b, hence b where one of them is NaN
 //     template <class Vector> static Vector lesser(Vector a, Vector b);
+//     /// Optional: the first entries as GraphLanes::interleave has them; how many
+//     static int64_t interleave(const T* const* rows, int64_t n, T* values);
 //   };
 #pragma once
 
@@ -44,7 +46,7 @@ struct GraphLanes {
   /// The distances of a graph whose arcs go from lower to higher vertices.
   void (*pass)(const GraphArcs& graph, const T* cost, T* distance);
   /// Those of any graph with costs not below zero; those beyond the target's may be too large. False
-  /// if they do not settle within `most` updates of a vertex. `waiting` has room for every vertex.
+  /// if they do not settle within about `most` updates of a vertex. `waiting` has room for every vertex.
   bool (*sweep)(const GraphArcs& graph, const T* cost, T* distance, uint8_t* waiting, int64_t most);
 };
 
@@ -62,7 +64,11 @@ class GraphLoops {
 
   static void interleave(const T* const* rows, int64_t n, T* values) {
     constexpr int64_t kTile = 16;
-    for (int64_t first = 0; first < n; first += kTile) {
+    int64_t first = 0;
+    if constexpr (requires { Machine::interleave(rows, n, values); }) {
+      first = Machine::interleave(rows, n, values);
+    }
+    for (; first < n; first += kTile) {
       const int64_t end = first + kTile < n ? first + kTile : n;
       for (int lane = 0; lane < kLanes; ++lane) {
         const T* const row = rows[lane];
@@ -102,6 +108,7 @@ class GraphLoops {
     bool again = true;
     for (bool upwards = false; again && most >= 0; upwards = !upwards) {
       again = false;
+      most -= graph.vertices / 8;  // what it takes to find those that wait
       for (int32_t i = 0; i < graph.vertices; ++i) {
         const int32_t v = upwards ? graph.vertices - 1 - i : i;
         if (waiting[v] == 0) continue;

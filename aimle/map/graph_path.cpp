@@ -83,10 +83,11 @@ class GraphSolver {
   void solve(const Rows<T>& rows, const int64_t* data) {
     graph_ = &graphs_.read(solver_, data, state_);
     if (state_ == Status::kOk && graph_->target < 0) state_ = Status::kDisconnected;
-    constexpr int64_t kFew = 2;
-    if (state_ != Status::kOk || rows.count <= kFew) return solve_each(rows);
+    if (state_ != Status::kOk) return solve_each(rows);
+    constexpr int64_t kFew = S::kAcyclic ? 2 : 4;  // for which most lanes would be idle
     for (int64_t i = 0; i < rows.count; i += kLanes) {
-      solve_lanes(slice(rows, solver_.size(), i, std::min(i + kLanes, rows.count)));
+      const auto group = slice(rows, solver_.size(), i, std::min(i + kLanes, rows.count));
+      group.count <= kFew ? solve_each(group) : solve_lanes(group);
     }
   }
 
