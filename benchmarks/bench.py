@@ -567,6 +567,66 @@ def bernoulli_rows() -> list[Row]:
     return [Row("on or off, 20,000 rows of 50", "torch: (x > 0)", ours, theirs, check, 1)]
 
 
+# ---- knapsacks -----------------------------------------------------------------------------------
+
+
+def _pack_by_lines(values: np.ndarray, weights: np.ndarray, capacity: int) -> np.ndarray:
+    """The dynamic programme as one writes it in NumPy, a line of capacities at a time."""
+    best = np.zeros(capacity + 1)
+    taken = np.zeros((len(values), capacity + 1), dtype=bool)
+    for j, (value, weight) in enumerate(zip(values, weights, strict=True)):
+        taken[j, weight:] = best[: capacity + 1 - weight] + value > best[weight:]
+        best[weight:] = np.maximum(best[weight:], best[: capacity + 1 - weight] + value)
+    z, left = np.zeros(len(values)), capacity
+    for j in reversed(range(len(values))):
+        if taken[j, left]:
+            z[j], left = 1.0, left - weights[j]
+    return z
+
+
+def _knapsack_rows(count: int, items: int, capacity: int) -> list[Row]:
+    generator = np.random.default_rng(items)
+    weights = generator.integers(1, max(2, 4 * capacity // items), items)
+    # Whole numbers, as OR-Tools wants them.
+    values = generator.integers(1, 1000, (count, items))
+    scores, solver = torch.tensor(values, dtype=torch.float32), aimle.Knapsack(weights, capacity)
+    plain, plain_weights = values.tolist(), weights.tolist()
+
+    def worth(z: torch.Tensor) -> torch.Tensor:
+        return (scores.double() * z).sum(-1)
+
+    def by_lines() -> torch.Tensor:
+        return torch.tensor(np.stack([_pack_by_lines(row, weights, capacity) for row in values]))
+
+    def check(theirs: Callable[[], torch.Tensor]) -> Callable[[], None]:
+        return lambda: torch.testing.assert_close(worth(solver(scores)), worth(theirs()))
+
+    name = f"{count} knapsacks of {items}, {capacity}"
+    rows = [Row(name, "NumPy in a loop", lambda: solver(scores), by_lines, check(by_lines), 20)]
+    try:
+        from ortools.algorithms.python import knapsack_solver
+    except ImportError:
+        print("no ortools here: its rows are left out")
+        return rows
+
+    def by_ortools() -> torch.Tensor:
+        kind = knapsack_solver.SolverType.KNAPSACK_MULTIDIMENSION_BRANCH_AND_BOUND_SOLVER
+        z = []
+        for row in plain:
+            problem = knapsack_solver.KnapsackSolver(kind, "")
+            problem.init(row, [plain_weights], [capacity])
+            problem.solve()
+            z.append([float(problem.best_solution_contains(j)) for j in range(items)])
+        return torch.tensor(z, dtype=torch.float64)
+
+    ours = lambda: solver(scores)  # noqa: E731
+    return [*rows, Row(name, "OR-Tools in a loop", ours, by_ortools, check(by_ortools), 20)]
+
+
+def knapsack_rows() -> list[Row]:
+    return [*_knapsack_rows(256, 16, 60), *_knapsack_rows(64, 200, 1000)]
+
+
 ROOMS = {
     "noise": noise_rows,
     "topk": topk_rows,
@@ -578,6 +638,7 @@ ROOMS = {
     "assignments": assignment_rows,
     "arborescences": arborescence_rows,
     "bernoulli": bernoulli_rows,
+    "knapsacks": knapsack_rows,
 }
 
 
