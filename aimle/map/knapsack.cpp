@@ -43,7 +43,8 @@ class KnapsackSolver {
   }
 
  private:
-  /// Of line j only that c is read later which the items after j leave at least.
+  /// Of line j only that c is read later which the items after j leave at least. Beyond what the
+  /// items up to j weigh together, a line is constant.
   void fill_table(const T* x) {
     const int64_t count = items_.count(), line = items_.capacity + 1, pad = (line + 7) / 8 * 8;
     line_bytes_ = pad / 8;
@@ -53,21 +54,28 @@ class KnapsackSolver {
       std::fill_n(values->begin(), pad, -std::numeric_limits<T>::infinity());
     }
     T *before = before_.data() + pad, *after = after_.data() + pad;
-    int64_t later = 0;  // what the items after j weigh
+    int64_t later = 0, so_far = 0;  // what the items after j weigh, and those up to it
     for (const int64_t w : items_.weight) later += w;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t weight = items_.weight[static_cast<size_t>(i)];
+      const int64_t known = std::min(so_far, items_.capacity);
       later -= weight;
+      so_far += weight;
       const int64_t least = std::max<int64_t>(0, items_.capacity - later);
-      add_item_(before, after, taken_.data() + i * line_bytes_, least / 8 * 8, line, weight,
-                x[items_.index[static_cast<size_t>(i)]]);
+      const int64_t end = std::min(so_far, items_.capacity) + 1;
+      std::fill(before + known + 1, before + (end + 7) / 8 * 8, before[known]);
+      add_item_(before, after, taken_.data() + i * line_bytes_, std::min(least, end - 1) / 8 * 8,
+                end, weight, x[items_.index[static_cast<size_t>(i)]]);
       std::swap(before, after);
     }
   }
 
   void walk_back(T* z) const {
-    int64_t left = items_.capacity;
+    int64_t left = items_.capacity, so_far = 0;
+    for (const int64_t w : items_.weight) so_far += w;
     for (int64_t i = items_.count(); i-- > 0;) {
+      left = std::min(left, so_far);
+      so_far -= items_.weight[static_cast<size_t>(i)];
       const uint8_t bits = taken_[static_cast<size_t>(i * line_bytes_ + left / 8)];
       if ((bits >> (left % 8) & 1) == 0) continue;
       z[items_.index[static_cast<size_t>(i)]] = T(1);
