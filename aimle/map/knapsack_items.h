@@ -33,7 +33,7 @@ struct KnapsackItems {
       if (data[j] > given || !wanted(j)) continue;
       index.push_back(j);
       weight.push_back(data[j]);
-      divisor = std::gcd(divisor, data[j]);
+      if (divisor != 1) divisor = std::gcd(divisor, data[j]);
     }
     divisor = std::max<int64_t>(divisor, 1);
     const auto most = static_cast<uint64_t>(given / divisor);
