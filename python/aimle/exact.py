@@ -109,14 +109,15 @@ def entropy(
     *,
     mask: Tensor | None = None,
     k: Tensor | int | None = None,
+    data: Tensor | None = None,
 ) -> Tensor:
     """-sum over z of p(z) log p(z), in nats: [*batch]. Differentiable once."""
     check_tensor("exact.entropy", "scores", scores)
     wide = scores.double()
-    mu = marginals(solver, wide, mask=mask, k=k)
+    mu = marginals(solver, wide, mask=mask, k=k, data=data)
     terms = torch.where(mu > 0, mu * wide.masked_fill(mu == 0, 0), 0)
     mean = terms.flatten(scores.dim() - solver.instance_dims).sum(-1)
-    log_z = log_partition(solver, wide, mask=mask, k=k)
+    log_z = log_partition(solver, wide, mask=mask, k=k, data=data)
     return (log_z - mean if solver.sense == "max" else log_z + mean).to(scores.dtype)
 
 
