@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, TypedDict
 
+import torch
 from torch import Generator, Tensor
 
 from aimle._names import SettingsModule
@@ -98,6 +99,13 @@ class SamplingModule(SettingsModule):
         self.output = settings["output"]
         self.noise_in_eval = settings["noise_in_eval"]
         self.generator = generator
+
+    def _apply(self, fn, recurse=True):
+        """Moves the solver's data with the module, so that no call has to wait for the copy."""
+        super()._apply(fn, recurse)
+        if isinstance(self.solver, Solver) and self.solver.data is not None:
+            self.solver.data_on(fn(torch.empty(0)).device)
+        return self
 
     @property
     def noisy(self) -> bool:

@@ -112,7 +112,7 @@ class Solver:
             )
         return dataclasses.replace(self, k=check_int(owner, "k", int(k), 0)).text
 
-    def _data_on(self, device: torch.device) -> Tensor:
+    def data_on(self, device: torch.device) -> Tensor:
         """The solver's own data there, copied once."""
         assert self.data is not None
         if device == self.data.device:
@@ -143,7 +143,7 @@ class Solver:
                 )
             check_tensor(owner, "data", given)
             if data is None:
-                given = self._data_on(scores.device)
+                given = self.data_on(scores.device)
             return self.text_for(owner, k), given
         if data is not None:
             raise TypeError(f"[aimle.{owner}] {type(self).__name__} takes no data")
