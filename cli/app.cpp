@@ -1,7 +1,6 @@
 #include "cli/app.h"
 
 #include <ATen/Parallel.h>
-#include <dlfcn.h>
 #include <torch/headeronly/version.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "aimle/base/nearest.h"
 #include "aimle/base/numbers.h"
 #include "aimle/base/shown_value.h"
+#include "aimle/registry/load_library.h"
 #include "cli/help.h"
 #include "cli/messages.h"
 #include "experiments/process/atomic_file.h"
@@ -160,9 +160,11 @@ int load_libraries(int argc, char** argv) {
     path.remove_prefix(kOption.size());
     if (path.empty() && i + 1 < argc) path = argv[++i];
     if (path.starts_with('=')) path.remove_prefix(1);
-    if (dlopen(std::string(path).c_str(), RTLD_NOW) != nullptr) continue;
-    std::fprintf(stderr, "aimle: --library: %s\n", dlerror());
-    return 1;
+    try {
+      load_library(std::string(path));
+    } catch (const std::exception& error) {
+      return complain("--library: " + describe(error), EXIT_FAILURE);
+    }
   }
   return 0;
 }

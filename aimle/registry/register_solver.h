@@ -22,7 +22,6 @@
 //   AIMLE_REGISTER_SOLVER(Viterbi)
 #pragma once
 
-#include <cstdio>
 #include <exception>
 #include <memory>
 #include <string>
@@ -130,24 +129,9 @@ bool register_solver() {
   return true;
 }
 
-namespace detail {
-
-/// As register_solver while a library is being loaded, where an exception would end the process: a
-/// refusal is said on standard error, and the solver is left out.
-template <MapSolver S>
-bool register_on_load() noexcept {
-  try {
-    return register_solver<S>();
-  } catch (const std::exception& refusal) {
-    std::fprintf(stderr, "aimle: %s\n", refusal.what());
-    return false;
-  }
-}
-
-}  // namespace detail
 }  // namespace aimle
 
 /// At namespace scope in one source file: registers the solver when that file's code is loaded.
 #define AIMLE_REGISTER_SOLVER(Type)                            \
   [[maybe_unused]] static const bool aimle_registered_##Type = \
-      ::aimle::detail::register_on_load<Type>();
+      ::aimle::register_on_load(std::make_unique<::aimle::detail::KindOf<Type>>());

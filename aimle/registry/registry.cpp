@@ -1,6 +1,7 @@
 #include "aimle/registry/registry.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <mutex>
 
 #include "aimle/base/check.h"
@@ -45,6 +46,12 @@ inline Registry& registry() {
   return instance;
 }
 
+/// Where this thread collects what is refused; null: nowhere. Unique as the registry is.
+inline std::vector<std::string>*& refusals() {
+  static thread_local std::vector<std::string>* listener = nullptr;
+  return listener;
+}
+
 }  // namespace detail
 
 namespace {
@@ -85,6 +92,28 @@ void register_kind(std::unique_ptr<SolverKind> kind) {
       "[aimle::register_solver] expected a name without spaces and ':', '=' or ',' but got '",
       shown_value(kind->name), "'");
   registry().kinds.push_back(std::move(kind));
+}
+
+bool register_on_load(std::unique_ptr<SolverKind> kind) noexcept {
+  try {
+    register_kind(std::move(kind));
+    return true;
+  } catch (const std::exception& refusal) {
+    if (std::vector<std::string>* listener = detail::refusals(); listener != nullptr) {
+      listener->emplace_back(refusal.what());
+    } else {
+      std::fprintf(stderr, "aimle: %s\n", refusal.what());
+    }
+    return false;
+  }
+}
+
+std::vector<std::string> refusals_during(FunctionRef<void()> load) {
+  std::vector<std::string> result;
+  detail::refusals() = &result;
+  load();
+  detail::refusals() = nullptr;
+  return result;
 }
 
 const SolverKind& solver_kind(std::string_view name) {

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "aimle/base/function_ref.h"
 #include "aimle/registry/solver_kind.h"
 
 namespace aimle {
@@ -20,6 +21,13 @@ namespace aimle {
 /// Makes a solver known. std::invalid_argument if another type has its name; registering the same
 /// type again changes nothing.
 void register_kind(std::unique_ptr<SolverKind> kind);
+
+/// Makes a solver known while a library is being loaded, where an exception would end the process.
+/// A refusal goes to `refusals_during`, or to standard error if nobody listens.
+bool register_on_load(std::unique_ptr<SolverKind> kind) noexcept;
+
+/// The messages of the solvers that were refused while `load` ran, in this thread.
+std::vector<std::string> refusals_during(FunctionRef<void()> load);
 
 /// Its declaration. std::invalid_argument that lists what there is for an unknown name.
 const SolverKind& solver_kind(std::string_view name);

@@ -244,17 +244,16 @@ def solver_names() -> list[str]:
 def load_library(path: str | os.PathLike[str]) -> list[str]:
     """Loads a library of solvers of your own, and returns the names of those that it added.
 
-    See examples/custom_solver. Loading a library again changes nothing.
+    See examples/custom_solver. Loading a library again changes nothing. OSError if it cannot be
+    loaded, ValueError if one of its solvers was refused, as one whose name is taken.
     """
     path = os.fspath(path)
     if not os.path.isfile(path):
         raise FileNotFoundError(f"[aimle.load_library] there is no file {path}")
-    before = set(solver_names())
     try:
-        torch.ops.load_library(path)
-    except OSError as error:
-        raise OSError(f"[aimle.load_library] {path} cannot be loaded: {error}") from error
-    return [name for name in solver_names() if name not in before]
+        return _ops.load_library.default(path)
+    except RuntimeError as error:
+        raise OSError(str(error).replace("aimle::", "aimle.", 1)) from error
 
 
 @cache

@@ -94,19 +94,73 @@ def run(*command: object, **options: object) -> str:
     return result.stdout
 
 
-def build(folder: Path, prefix_path: str, *targets: str) -> Path:
-    """The example's build folder."""
-    run("cmake", "-S", EXAMPLE, "-B", folder, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix_path}")
-    run("cmake", "--build", folder, *(["--target", *targets] if targets else []))
+def build(folder: Path, prefix_path: str, source: Path = EXAMPLE) -> Path:
+    """The build folder of the example, or of another source."""
+    run("cmake", "-S", source, "-B", folder, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix_path}")
+    run("cmake", "--build", folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prefix(tmp_path_factory: pytest.TempPathFactory) -> str:
     prefix = tmp_path_factory.mktemp("prefix")
     run("cmake", "--install", RELEASE, "--prefix", prefix)
-    folder = tmp_path_factory.mktemp("custom_solver")
-    return build(folder, f"{prefix};{torch.utils.cmake_prefix_path}")
+    return f"{prefix};{torch.utils.cmake_prefix_path}"
+
+
+@pytest.fixture(scope="module")
+def built(prefix: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("custom_solver"), prefix)
+
+
+OTHERS = f"""
+cmake_minimum_required(VERSION 3.24)
+project(others LANGUAGES CXX)
+find_package(aimle REQUIRED COMPONENTS core)
+# The example over the static core, and another solver of the same name.
+add_library(viterbi SHARED {EXAMPLE}/viterbi.cpp)
+target_link_libraries(viterbi PRIVATE aimle::core)
+add_library(impostor SHARED {EXAMPLE}/viterbi.cpp)
+target_link_libraries(impostor PRIVATE aimle::core)
+target_compile_definitions(impostor PRIVATE chains=impostors)
+"""
+
+ONE_REGISTRY = """
+import sys, torch, aimle
+
+viterbi, impostor, nothing = sys.argv[1:]
+assert aimle.load_library(viterbi) == ["viterbi"]
+chain = aimle.solver("viterbi", length=4, labels=3)
+assert chain(torch.randn(2, 3, 3, 3)).sum() == 6
+for path, error, said in (
+    (impostor, ValueError, "another solver named 'viterbi': choose another kName"),
+    (nothing, OSError, "cannot be loaded"),
+    (nothing + ".so", FileNotFoundError, "there is no file"),
+):
+    try:
+        aimle.load_library(path)
+    except error as message:
+        assert str(message).startswith("[aimle"), message
+        assert said in str(message) and path in str(message), message
+    else:
+        raise AssertionError(path)
+assert aimle.solver_names().count("viterbi") == 1
+"""
+
+
+def test_one_registry_whatever_a_library_links(prefix: str, tmp_path: Path):
+    (tmp_path / "CMakeLists.txt").write_text(OTHERS)
+    folder = build(tmp_path / "build", prefix, source=tmp_path)
+    (tmp_path / "nothing").write_text("no library")
+    libraries = [folder / "libviterbi.so", folder / "libimpostor.so", tmp_path / "nothing"]
+    python("-c", ONE_REGISTRY, *libraries)
+    if (RELEASE / "aimle").exists():
+        command = [RELEASE / "aimle", "--version", "--library", libraries[0], "--library"]
+        for path, said in ((libraries[1], "another solver named"), (libraries[2], "cannot be")):
+            result = subprocess.run([*command, path], capture_output=True, text=True, check=False)
+            assert result.returncode == 1
+            assert result.stderr.startswith("aimle: --library: ")
+            assert said in result.stderr
 
 
 def python(*arguments: object) -> str:

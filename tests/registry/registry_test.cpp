@@ -128,7 +128,11 @@ TEST(Registry, OneSolverHasAName) {
   EXPECT_TRUE(register_solver<elsewhere::First>());  // the same again
   EXPECT_EQ(message_of([] { register_solver<elsewhere::Impostor>(); }),
             "[aimle::register_solver] there is another solver named 'first': choose another kName");
-  EXPECT_FALSE(detail::register_on_load<elsewhere::Impostor>());  // says so, and goes on
+  const auto refusals = refusals_during([] {  // says so, and goes on
+    EXPECT_FALSE(register_on_load(std::make_unique<detail::KindOf<elsewhere::Impostor>>()));
+  });
+  ASSERT_EQ(refusals.size(), 1U);
+  EXPECT_NE(refusals[0].find("another solver named 'first'"), std::string::npos);
   EXPECT_EQ(solver_kind("first").summary, "the first entry");
 }
 

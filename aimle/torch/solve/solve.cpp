@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "aimle/cuda/kernels.h"
+#include "aimle/registry/load_library.h"
 #include "aimle/torch/solve/solver_checks.h"
 #include "aimle/torch/solve/solver_status.h"
 #include "aimle/torch/tensor/device_context.h"
@@ -91,6 +92,11 @@ TORCH_LIBRARY_FRAGMENT(aimle, library) {
       {at::Tag::pt2_compliant_tag});
   // All declarations as JSON, and the canonical text of a solver, for other languages.
   library.def("solvers() -> str", [] { return solvers_as_json(); });
+  library.def("load_library(str path) -> str[]", [](std::string path) {
+    std::vector<std::string> added;
+    with_value_errors([&] { added = load_library(path); });
+    return added;
+  });
   library.def("solver_text(str solver) -> str",
               [](std::string_view text) { return parse_solver_text(text)->text(); });
 }
