@@ -193,6 +193,15 @@ def paths() -> Tensor:
     return torch.tensor(rows, dtype=torch.float64)
 
 
+WEIGHTS = [3, 1, 4, 2, 2]
+
+
+def sets(capacity: int) -> Tensor:
+    """All sets of items whose WEIGHTS fit, [count, 5]."""
+    every = flips(len(WEIGHTS))
+    return every[every @ torch.tensor(WEIGHTS, dtype=torch.float64) <= capacity]
+
+
 STRUCTURES = {
     "argmax": (aimle.Argmax(), subsets(5, 1), 5),
     "topk": (aimle.TopK(2), subsets(5, 2), 5),
@@ -200,6 +209,7 @@ STRUCTURES = {
     "chain": (aimle.Chain(), chains(2, 2), 8),
     "bernoulli": (aimle.Bernoulli(), flips(5), 5),
     "dag": (aimle.DagPath(DAG, 0, 3), paths(), 6),
+    "knapsack": (aimle.Knapsack(WEIGHTS, 6), sets(6), 5),
 }
 
 
@@ -209,9 +219,9 @@ def perturbed_gradient(structure: str, theta: Tensor, noise: str, tau: float, lo
     def probabilities(at: Tensor) -> Tensor:
         if structure == "tree":
             return tree_probabilities(at, 4, tau)
-        # The exponential family: Gumbel noise comes close to that of chains and paths, and logistic
-        # noise, which layers over Bernoulli add, has it.
-        if structure in ("chain", "dag", "bernoulli"):
+        # The exponential family: Gumbel noise comes close to that of chains and paths, logistic
+        # noise to that of knapsacks, and that of Bernoulli has it.
+        if structure in ("chain", "dag", "bernoulli", "knapsack"):
             return exponential_family(at / tau, vertices_of)
         return subset_probabilities(at, 1 if structure == "argmax" else solver.k, noise, tau)
 
