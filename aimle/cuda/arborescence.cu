@@ -1,73 +1,29 @@
 // Arborescence on the device: the algorithm of the host (map/arborescence_search.h) by a warp or a
-// block, with the arcs in shared memory or, of large graphs, in device memory.
-#include <algorithm>
-
-#include "aimle/cuda/direct_output.cuh"
-#include "aimle/cuda/map_rows.cuh"
+// block.
+#include "aimle/cuda/map_work.cuh"
 #include "aimle/map/arborescence_search.h"
 
 namespace aimle::cuda {
 namespace {
 
-using aimle::detail::ArborescenceWork;
-
-template <int kThreads, int kRowsPerBlock>
-struct ArborescencePolicy {
-  static constexpr int kRowThreads = kThreads;
-  static constexpr int kBlockThreads = kThreads * kRowsPerBlock;
+struct WorkOnArcs {
   static constexpr const char* kName = "arborescence";
 
   Arborescence solver;
 
   template <class T>
-  int64_t row_bytes(int64_t) const {
-    return ArborescenceWork::bytes(solver.vertices);
+  int64_t bytes(int64_t) const {
+    return aimle::detail::ArborescenceWork::bytes(solver.vertices);
   }
 
-  template <class T>
-  __device__ __forceinline__ Status solve(const Row<T>& row, uint32_t* chosen,
-                                          char* scratch) const {
-    Group<kThreads> group;
-    const auto n = static_cast<int>(row.n());
-    for (int word = group.rank(); 32 * word < n; word += kThreads) chosen[word] = 0;
-    group.sync();
+  template <class T, class Group, class Choose>
+  __device__ __forceinline__ Status solve(Group& group, const Row<T>& row, char* memory,
+                                          const Choose& choose) const {
     return aimle::detail::solve_arborescence(
-        group, ArborescenceWork::at(scratch, solver.vertices), QuadScores<T>{row}, row.mask(),
-        solver.single_root, [chosen](int64_t j) { chosen[j / 32] |= 1u << (j % 32); });
+        group, aimle::detail::ArborescenceWork::at(memory, solver.vertices), QuadScores<T>{row},
+        row.mask(), solver.single_root, choose);
   }
 };
-
-constexpr int kLargeThreads = 256;
-constexpr int64_t kLargeBlocks = 528;
-constexpr int64_t kLargeScratch = int64_t{1} << 30;
-
-/// A block per graph, everything in device memory.
-template <class T>
-__global__ void __launch_bounds__(kLargeThreads)
-    large_arborescence(const __grid_constant__ RowSource<T> source,
-                       const __grid_constant__ RowSink<T> sink, int64_t rows,
-                       const __grid_constant__ Arborescence solver, char* scratch, int64_t bytes) {
-  Group<kLargeThreads> block;
-  for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
-    const Row<T> row(source, r);
-    const DirectOutput<T> output(sink, r, row.n());
-    output.clear(block);
-    block.sync();
-    const Status status = aimle::detail::solve_arborescence(
-        block, ArborescenceWork::at(scratch + blockIdx.x * bytes, solver.vertices),
-        QuadScores<T>{row}, row.mask(), solver.single_root, [&](int64_t j) { output.set(j); });
-    block.sync();
-    output.finish(block, status);
-    block.sync();
-  }
-}
-
-template <class T, class Policy>
-bool fits(const Policy& policy) {
-  using Unit = UnitOf<Policy>;
-  const int64_t row_bytes = align_up(policy.template row_bytes<T>(0));
-  return Unit::kPerBlock * Unit::bytes(policy.solver.size(), row_bytes) <= shared_memory_limit();
-}
 
 }  // namespace
 
@@ -75,15 +31,10 @@ template <class T>
 void map_rows(const Arborescence& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context) {
   if (source.rows() == 0) return;
-  const ArborescencePolicy<32, 4> by_warp{solver};
-  const ArborescencePolicy<128, 1> by_block{solver};
-  if (solver.vertices <= 64 && fits<T>(by_warp)) return map_rows_by(by_warp, source, sink, context);
-  if (fits<T>(by_block)) return map_rows_by(by_block, source, sink, context);
-  const int64_t bytes = align_up(ArborescenceWork::bytes(solver.vertices));
-  const int64_t room = std::clamp<int64_t>(kLargeScratch / bytes, 1, kLargeBlocks);
-  const unsigned blocks = blocks_for(source.rows(), 1, room);
-  launch("arborescence", large_arborescence<T>, blocks, kLargeThreads, 0, context, source, sink,
-         source.rows(), solver, context.array<char>(blocks * bytes), bytes);
+  const WorkOnArcs work{solver};
+  if (solver.vertices <= 64 && map_in_shared_memory<32, 4>(work, source, sink, context)) return;
+  if (map_in_shared_memory<128, 1>(work, source, sink, context)) return;
+  map_in_device_memory<256>(work, source, sink, context);
 }
 
 template void map_rows(const Arborescence&, const RowSource<float>&, const RowSink<float>&,

@@ -1,4 +1,4 @@
-// The distribution over the paths of a graph without cycles by a group of threads (exact/dag_path.h
+// The distribution over the paths of a graph without cycles by a group of threads (exact/dag_distribution.h
 // has the equations): a vertex to a thread, in runs of vertices that have no arcs among themselves.
 #pragma once
 

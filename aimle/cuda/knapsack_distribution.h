@@ -1,11 +1,11 @@
-// The distribution over knapsacks by a group of threads: the sums of exact/knapsack.h, a line of a
+// The distribution over knapsacks by a group of threads: the sums of exact/knapsack_distribution.h, a line of a
 // table after the other, with a thread to a capacity. Every cell gathers what comes to it, so that
 // nothing is added by two threads at once.
 #pragma once
 
 #include "aimle/cuda/group.h"
 #include "aimle/cuda/knapsack.h"
-#include "aimle/exact/knapsack.h"
+#include "aimle/exact/knapsack_distribution.h"
 #include "aimle/exact/log_domain.h"
 #include "aimle/exact/uniform.h"
 

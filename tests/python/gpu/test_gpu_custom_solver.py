@@ -13,7 +13,9 @@ USE = """
 import sys, torch, aimle
 
 assert aimle.load_library(sys.argv[1]) == ["viterbi"]
-for length, labels, dtype in ((2, 1, torch.float32), (4, 3, torch.float64), (9, 40, torch.float32)):
+for length, labels, dtype in (
+    (2, 1, torch.float32), (4, 3, torch.float64), (9, 40, torch.float32), (9, 90, torch.float32)
+):
     chain = aimle.solver("viterbi", length=length, labels=labels)
     torch.manual_seed(length)
     theta = torch.randn(65, length - 1, labels, labels, dtype=dtype)

@@ -1,4 +1,4 @@
-#include "aimle/exact/dag_path.h"
+#include "aimle/exact/dag_distribution.h"
 
 #include <cmath>
 #include <limits>

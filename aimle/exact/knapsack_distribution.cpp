@@ -1,4 +1,4 @@
-#include "aimle/exact/knapsack.h"
+#include "aimle/exact/knapsack_distribution.h"
 
 #include <cmath>
 #include <vector>
