@@ -2,14 +2,16 @@
 
 #include "aimle/base/check.h"
 #include "aimle/cuda/arborescence_distribution.h"
-#include "aimle/cuda/categorical.h"
 #include "aimle/cuda/exact_rows.cuh"
-#include "aimle/cuda/k_subset.h"
 #include "aimle/cuda/tree_distribution.h"
 #include "aimle/cuda/tree_samples.h"
+#include "aimle/exact/categorical_row.h"
+#include "aimle/exact/k_subset_row.h"
 
 namespace aimle::cuda {
 namespace {
+
+using namespace exact_row;  // NOLINT(google-build-using-namespace): the texts for both devices
 
 template <class T>
 struct EvaluateCategorical {
@@ -93,8 +95,9 @@ struct SampleKSubset {
     const Coins coins =
         read_coins(group, n, wanted, rows.scores + row * n, at(rows.mask, row * n), scratch);
     if (!accept(group, rows, n, row, coins.status)) return;
-    sample_coins(group, coins, scratch, load_key(key), rows.first + row, rows.samples,
-                 rows.z + row * rows.samples * n);
+    sample_coins(
+        group, coins, scratch, load_key(key), rows.first + row, rows.samples, n,
+        [](int64_t j) { return j; }, rows.z + row * rows.samples * n);
   }
 };
 

@@ -32,6 +32,10 @@ struct OneThread {
   AIMLE_DEVICE static Value max(Value value) {
     return value;
   }
+  template <class Value, class Combine>
+  AIMLE_DEVICE static Value reduce(Value value, const Combine&) {
+    return value;
+  }
 };
 
 // What values are combined by.

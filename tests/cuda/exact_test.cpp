@@ -11,19 +11,21 @@
 #include <vector>
 
 #include "aimle/cuda/arborescence_distribution.h"
-#include "aimle/cuda/categorical.h"
 #include "aimle/cuda/chain_distribution.h"
 #include "aimle/cuda/dag_distribution.h"
-#include "aimle/cuda/k_subset.h"
 #include "aimle/cuda/knapsack_distribution.h"
 #include "aimle/cuda/lattice_distribution.h"
 #include "aimle/cuda/tree_distribution.h"
 #include "aimle/cuda/tree_samples.h"
+#include "aimle/exact/categorical_row.h"
+#include "aimle/exact/k_subset_row.h"
 #include "tests/cuda/lockstep.h"
 #include "tests/map/graph_path_instances.h"
 
 namespace aimle::cuda {
 namespace {
+
+using namespace exact_row;  // NOLINT(google-build-using-namespace): the texts for both devices
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -214,7 +216,8 @@ TEST(ExactInLockstep, Samples) {
     expect_same_samples(
         TopK{.n = n, .k = k}, row, rng, [&](Lockstep& group, Key key, int64_t samples, double* z) {
           const Coins coins = read_coins(group, n, k, row.scores.data(), row.mask.get(), scratch);
-          sample_coins(group, coins, scratch, key, 5, samples, z);
+          sample_coins(
+              group, coins, scratch, key, 5, samples, n, [](int64_t j) { return j; }, z);
         });
     if (HasFailure()) FAIL() << "seed " << seed;
   }

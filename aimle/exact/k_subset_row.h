@@ -1,4 +1,5 @@
-// The k-subset distribution by a group of threads (exact/k_subset.h has the equations).
+// The k-subset distribution of one row by a group of threads, on both devices; k_subset.h has the
+// equations.
 //
 // A coin that may not be chosen never comes up, so nothing is packed together: in = 0, out = 1. The
 // tables F (from the first coin) and B (from the last) grow together, a thread to each count r and
@@ -12,7 +13,11 @@
 #include "aimle/exact/uniform.h"
 #include "aimle/map/map.h"
 
-namespace aimle::cuda {
+namespace aimle::exact_row {
+
+using cuda::Higher;
+using cuda::Lower;
+using cuda::Plus;
 
 /// Memory of one row: n + 1 rows of k + 1 counts in each table. Two rows of F are enough where only
 /// the log-partition is wanted; samples read B alone.
@@ -290,27 +295,29 @@ AIMLE_DEVICE void write_covariance(Group& group, const Coins& coins, const T* v,
   group.sync();
 }
 
-/// Samples of one row, z [samples, n], a sample to a thread; instance b of the key.
-template <class T, class Group>
+/// Samples of one row, z [samples, size], a sample to a thread; instance b of the key. Coin j is
+/// entry(j) of the row.
+template <class T, class Group, class Entry>
 AIMLE_DEVICE void sample_coins(Group& group, const Coins& coins, const KSubsetScratch& scratch,
-                               Key key, int64_t b, int64_t samples, T* z) {
+                               Key key, int64_t b, int64_t samples, int64_t size,
+                               const Entry& entry, T* z) {
   const int64_t n = coins.n, width = coins.k + 1;
   if (!coins.certain) fill_tables<false>(group, coins, scratch);
-  for (int64_t e = group.rank(); e < samples * n; e += group.size()) z[e] = T(0);
+  for (int64_t e = group.rank(); e < samples * size; e += group.size()) z[e] = T(0);
   group.sync();
   for (int64_t s = group.rank(); s < samples; s += group.size()) {
     int64_t wanted = coins.k, left = coins.choosable;
     for (int64_t j = 0; wanted > 0 && j < n; ++j) {
       if (scratch.x[j] != scratch.x[j]) continue;
       const bool taken =
-          left-- == wanted || uniform(key, b, s, j) * scratch.backward[j * width + wanted] <
+          left-- == wanted || uniform(key, b, s, entry(j)) * scratch.backward[j * width + wanted] <
                                   scratch.in[j] * scratch.backward[(j + 1) * width + wanted - 1];
       if (!taken) continue;
-      z[s * n + j] = T(1);
+      z[s * size + entry(j)] = T(1);
       --wanted;
     }
   }
   group.sync();
 }
 
-}  // namespace aimle::cuda
+}  // namespace aimle::exact_row

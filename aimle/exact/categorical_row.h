@@ -1,4 +1,5 @@
-// The categorical distribution by a group of threads (exact/categorical.h has the equations).
+// The categorical distribution of one row by a group of threads, on both devices; categorical.h has
+// the equations.
 #pragma once
 
 #include <cmath>
@@ -8,7 +9,10 @@
 #include "aimle/exact/uniform.h"
 #include "aimle/map/map.h"
 
-namespace aimle::cuda {
+namespace aimle::exact_row {
+
+using cuda::Higher;
+using cuda::Plus;
 
 /// exp(x - max x), 0 where nothing may be chosen, is in `weight` [n] of the row's memory.
 struct CategoricalRow {
@@ -79,4 +83,4 @@ AIMLE_DEVICE void sample_categorical(Group& group, int64_t n, const CategoricalR
   group.sync();
 }
 
-}  // namespace aimle::cuda
+}  // namespace aimle::exact_row
