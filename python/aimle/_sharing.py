@@ -53,6 +53,7 @@ class Sharing:
         self.group = given if isinstance(given, ProcessGroup) else None
         self.by_ddp = False  # reduced before DDP's forward
         self.paused = False  # in DDP's join()
+        self.called = False  # in a training step, without DDP
         self.stats: Tensor | None = None  # the layer's stats with the counts behind them
 
     def __deepcopy__(self, memo: dict) -> Sharing:
@@ -177,7 +178,9 @@ def _sharing_layers(module: nn.Module) -> list[SharedState]:
 def _message_device(group: ProcessGroup, waiting: list[Tensor]) -> torch.device:
     """Where the group can reduce: the layers' own device, unless it cannot."""
     able = group._device_types
-    return next((each.device for each in waiting if each.device in able or _kind(each) in able), able[0])
+    return next(
+        (each.device for each in waiting if each.device in able or _kind(each) in able), able[0]
+    )
 
 
 def _kind(tensor: Tensor) -> torch.device:
@@ -211,15 +214,30 @@ def _reduce(layers: list[SharedState]) -> None:
 @torch.compiler.disable
 def _before_call(layer: SharedState) -> None:
     """Of a layer that is under no DDP: reduces if this call is the first of a step."""
-    group = layer._sharing.group
-    if group is None or not torch.is_grad_enabled() or _in_backward():
+    sharing = layer._sharing
+    group = sharing.group
+    if group is None or not torch.is_grad_enabled():
         return
+    if _in_backward():
+        _refuse_reentrant(layer)
+        return
+    sharing.called = True
     called = _called.setdefault(group, [])
     if any(each() is layer for each in called):
         with torch.no_grad():
             _reduce_in(group, [each() for each in called])
         called.clear()
     called.append(weakref.ref(layer))
+
+
+def _refuse_reentrant(layer: SharedState) -> None:
+    """RuntimeError where a layer is called in backward only: nobody would reduce its counts."""
+    if not layer._sharing.called:
+        raise RuntimeError(
+            f"[aimle.{type(layer).__name__}] checkpoint(..., use_reentrant=True) hides the "
+            "training step from a layer that shares its state with other processes: expected "
+            "use_reentrant=False, DistributedDataParallel, or process_group=None"
+        )
 
 
 @torch.compiler.disable
