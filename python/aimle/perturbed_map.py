@@ -276,7 +276,9 @@ class PerturbedMap(SamplingModule, SharedState):
             the solves of backward: noise and step included.
         idle_updates: updates in a row in which every step size was zero; 100 are too many.
         updates_at_bound: updates in a row after which alpha was at a bound; 1,000 are too many.
-        NaN before the first such pass. A straight-through layer has none of these.
+        NaN before the first such pass. A straight-through layer has none of these. Where several
+        processes share the state, alpha, gbar, updates and the last two are those of all of them,
+        the others those of this process.
         """
         state = {name: getattr(self, name) for name in ("alpha", "gbar", "updates")}
         result = {name: value.clone() for name, value in state.items() if value is not None}

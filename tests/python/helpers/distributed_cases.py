@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch._dynamo.utils import counters
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
@@ -118,8 +119,11 @@ def under_fsdp(solver: str) -> list:
 
 
 def under_compiled_ddp() -> list:
+    """The trace, and the number of graphs."""
+    counters["stats"].clear()
     ddp = DistributedDataParallel(Model())
-    return train(ddp, forward=torch.compile(ddp, backend="aot_eager"))
+    trace = train(ddp, forward=torch.compile(ddp, backend="aot_eager"))
+    return [trace, counters["stats"]["unique_graphs"]]
 
 
 def accumulated() -> list:

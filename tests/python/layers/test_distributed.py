@@ -57,9 +57,15 @@ def test_the_state_under_fsdp_is_that_of_one_process(solver: str, results: TwoPr
     assert results[f"fsdp {solver}"] == [expected, expected]
 
 
-@pytest.mark.parametrize("name", ["compiled", "accumulated", "uneven", "evaluated by one"])
+@pytest.mark.parametrize("name", ["accumulated", "uneven", "evaluated by one"])
 def test_the_state_is_that_of_one_process_when(name: str, results: TwoProcesses):
     assert results[name] == [alone(), alone()]
+
+
+def test_the_state_under_compiled_ddp_is_that_of_one_process(results: TwoProcesses):
+    for trace, graphs in results["compiled"]:
+        assert trace == alone()
+        assert graphs == 1
 
 
 def test_calls_of_one_step_make_one_update(results: TwoProcesses):
