@@ -267,6 +267,13 @@ if dist.is_available():
     register_module_module_registration_hook(_watch_ddp)
 
 
+def keep_own_state(module: nn.Module) -> None:
+    """The layers in `module` move their state by themselves, as with ``process_group=None``."""
+    for layer in module.modules():
+        if isinstance(layer, SharedState):
+            layer._sharing = Sharing(None)
+
+
 def reduce_state(module: nn.Module) -> None:
     """Moves the adaptive state of all layers in `module` by what their processes counted since the
     last training step began.

@@ -273,7 +273,22 @@ def copies_and_pickles() -> list:
         x = torch.linspace(-1, 1, N).repeat(2, 1).requires_grad_()
         (model(x).squeeze(1) * torch.arange(N)).sum().backward()
     results.append(state_of(again.layers[0]) == state_of(moves))
+    wrapped = pickle.loads(pickle.dumps(ddp))
+    wrapped.module.load_state_dict(Model().state_dict())
+    results.append(train(wrapped, steps=3) == train(DistributedDataParallel(Model()), steps=3))
     return results
+
+
+def diagnosed_by_one() -> list:
+    """Rank 0 measures a layer that shares its state with rank 1."""
+    layer = make_layer(process_group=dist.group.WORLD)
+    model = Model(layer)
+    train(model, steps=3)
+    if dist.get_rank() == 0:
+        theta = torch.linspace(-1, 1, N).repeat(2, 1)
+        few = {"nb_samples": 1, "repeats": 2, "warmup": 3, "truth_samples": 400}
+        aimle.diagnose(layer, theta, lambda z: z[..., 0], estimators=["ste"], **few)
+    return train(model, steps=3)
 
 
 def called_outside_of_ddp() -> list:
@@ -355,6 +370,7 @@ def cases() -> Cases:
         "three layers under DDP": functools.partial(three_layers, False),
         "three layers by hand": functools.partial(three_layers, True),
         "copies": copies_and_pickles,
+        "diagnosed by one": diagnosed_by_one,
         "outside of DDP": called_outside_of_ddp,
         "resumed": resumed,
         "joined True": functools.partial(joined, True),

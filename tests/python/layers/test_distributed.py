@@ -136,6 +136,13 @@ def test_copies_and_pickles(results: TwoProcesses):
         assert all(seen)
 
 
+def test_one_process_can_diagnose_alone(results: TwoProcesses):
+    model = Model()
+    train(model, steps=3)
+    expected = train(model, steps=3)
+    assert results["diagnosed by one"] == [expected, expected]
+
+
 def test_a_call_outside_of_ddp_is_this_process_s_own(results: TwoProcesses):
     for before, at_first, moved in results["outside of DDP"]:
         assert before == at_first
