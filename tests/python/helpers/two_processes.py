@@ -6,6 +6,7 @@ LIMIT, and what does not end is killed.
 """
 
 import pickle
+import time
 import traceback
 import warnings
 from collections.abc import Callable
@@ -38,7 +39,7 @@ def _run(rank: int, make_cases: Callable[[], Cases], folder: Path) -> None:
 
 
 class TwoProcesses:
-    """What every case returned in both of them."""
+    """What every case returned in both of them, which have `limit` seconds for all."""
 
     def __init__(self, make_cases: Callable[[], Cases], folder: Path, limit: float) -> None:
         context = mp.get_context("spawn")
@@ -48,8 +49,9 @@ class TwoProcesses:
         ]
         for process in started:
             process.start()
+        end = time.monotonic() + limit
         for process in started:
-            process.join(limit)
+            process.join(max(end - time.monotonic(), 0.0))
             if process.is_alive():
                 process.kill()
                 process.join()
