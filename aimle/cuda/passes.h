@@ -21,8 +21,9 @@ struct DeviceState {
   double* gbar = nullptr;
   int64_t* updates = nullptr;
   double* memory = nullptr;
-  double* stats = nullptr;  // [kLayerStats]
-  bool adapt = true;        // whether alpha, gbar, updates and memory move
+  double* stats = nullptr;    // [kLayerStats]
+  double* waiting = nullptr;  // [kWaitingCounts] to add to instead of moving, or null
+  bool adapt = true;          // whether alpha, gbar, updates and memory move
 };
 
 /// Where kernels read the alpha of a pass: see step_alpha in controller.h.
@@ -77,6 +78,11 @@ void difference(const EstimatorSettings& settings, const DeviceExamples<T>& exam
 template <class T>
 void straight_through(const EstimatorSettings& settings, const DeviceExamples<T>& examples,
                       const T* dy, T* dtheta, const Context& context);
+
+/// Moves alpha by the counts of all processes, [kWaitingCounts] on the device, and clears
+/// state.waiting.
+void apply_counts(const EstimatorSettings& settings, const double* counts, const DeviceState& state,
+                  const Context& context);
 
 // ---- Parts, for estimators in files of their own ------------------------------------------------
 

@@ -62,6 +62,9 @@ void straight_through(const EstimatorSettings&, const DeviceExamples<T>&, const 
                       const Context&) {
   require_kernels();
 }
+void apply_counts(const EstimatorSettings&, const double*, const DeviceState&, const Context&) {
+  require_kernels();
+}
 
 template <class T>
 void symmetrise(int64_t, int64_t, const T*, T*, const Context&) {

@@ -23,7 +23,23 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+__global__ void apply_counts_kernel(AdaptiveTarget target, int64_t samples, const double* counts,
+                                    DeviceState state) {
+  if (threadIdx.x != 0) return;
+  ControllerState controller = read_controller(state);
+  if (update_from_counts(target, samples, counts, controller, state.stats)) {
+    write_controller(controller, state);
+  }
+  for (int i = 0; i < kWaitingCounts; ++i) state.waiting[i] = 0.0;
+}
+
 }  // namespace
+
+void apply_counts(const EstimatorSettings& settings, const double* counts, const DeviceState& state,
+                  const Context& context) {
+  launch("apply_counts", apply_counts_kernel, 1, 32, 0, context,
+         std::get<AdaptiveTarget>(settings.target), settings.samples, counts, state);
+}
 
 void update_state(const EstimatorSettings& settings, const DeviceReport& seen,
                   const DeviceState& state, void* room, const Context& context) {

@@ -152,6 +152,21 @@ __device__ Changes share_of_changes(const UpdateTask& task) {
   return mine;
 }
 
+__device__ inline ControllerState read_controller(const DeviceState& state) {
+  return {.alpha = *state.alpha,
+          .gbar = *state.gbar,
+          .updates = *state.updates,
+          .memory = state.memory == nullptr ? 0.0 : *state.memory};
+}
+
+__device__ inline void write_controller(const ControllerState& controller,
+                                        const DeviceState& state) {
+  *state.alpha = controller.alpha;
+  *state.gbar = controller.gbar;
+  *state.updates = controller.updates;
+  if (state.memory != nullptr) *state.memory = controller.memory;
+}
+
 /// Writes the statistics and lets the controller move, given every thread's share of the changes; a
 /// block of kThreads together. The chunks of step sizes have been summed.
 template <int kThreads>
@@ -160,10 +175,7 @@ __device__ void update_state_in_block(const UpdateTask& task, const Changes& sha
   const bool moves = task.adaptive && state.adapt;
   ControllerState controller;
   if (moves && threadIdx.x == 0) {  // now, so that nobody waits for it later
-    controller = {.alpha = *state.alpha,
-                  .gbar = *state.gbar,
-                  .updates = *state.updates,
-                  .memory = state.memory == nullptr ? 0.0 : *state.memory};
+    controller = read_controller(state);
   }
   BackwardReport report;
   report.changes = block_total<kThreads>(share);
@@ -190,11 +202,12 @@ __device__ void update_state_in_block(const UpdateTask& task, const Changes& sha
   if (threadIdx.x != 0) return;
   if (state.stats != nullptr) write_stats(report, state.stats);
   if (!moves) return;
+  if (state.waiting != nullptr) {
+    add_waiting(report, state.waiting);
+    return;
+  }
   update_alpha(task.target, task.samples, report.changes, controller);
-  *state.alpha = controller.alpha;
-  *state.gbar = controller.gbar;
-  *state.updates = controller.updates;
-  if (state.memory != nullptr) *state.memory = controller.memory;
+  write_controller(controller, state);
   if (state.stats != nullptr) {
     update_watch(task.target, report.lambda_max, controller.alpha, state.stats);
   }

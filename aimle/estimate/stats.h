@@ -22,6 +22,17 @@ enum LayerStat {
   kLayerStats
 };
 
+/// Counts that wait for those of other processes. A layer that is one of several, each with a part
+/// of the batch, keeps them behind its stats; backward adds to them instead of moving the state.
+/// Sums of integers, and so the same in any order.
+enum WaitingCount {
+  kWaitingNonzeros,  // of Changes
+  kWaitingSamples,
+  kWaitingSteps,  // passes in which a step size was not zero
+  kWaitingCounts
+};
+inline constexpr int64_t kSharedStats = int64_t{kLayerStats} + int64_t{kWaitingCounts};
+
 /// How many such updates in a row show that a step size cannot work.
 inline constexpr double kIdleLimit = 100.0;
 inline constexpr double kBoundLimit = 1000.0;
@@ -54,6 +65,25 @@ AIMLE_HD void update_watch(const AdaptiveTarget& target, double lambda_max, doub
   if (!(stats[kWarned] > 0.0)) stats[kWarned] = 0.0;
   count(kUpdatesAtBound,
         target.moves() && (alpha == target.alpha_min || alpha == target.alpha_max));
+}
+
+/// Leaves what a pass saw to the next update.
+AIMLE_HD void add_waiting(const BackwardReport& report, double* counts) {
+  counts[kWaitingNonzeros] += static_cast<double>(report.changes.nonzeros);
+  counts[kWaitingSamples] += static_cast<double>(report.changes.samples);
+  counts[kWaitingSteps] += report.lambda_max == 0.0 ? 0.0 : 1.0;
+}
+
+/// The update that the counts of all processes ask for, as one pass over all their examples would
+/// have made it; false, and nothing done, if no sample had a gradient. stats may be null.
+AIMLE_HD bool update_from_counts(const AdaptiveTarget& target, int64_t samples,
+                                 const double* counts, ControllerState& controller, double* stats) {
+  const Changes seen{.nonzeros = static_cast<int64_t>(counts[kWaitingNonzeros]),
+                     .samples = static_cast<int64_t>(counts[kWaitingSamples])};
+  if (seen.samples == 0) return false;
+  update_alpha(target, samples, seen, controller);
+  if (stats != nullptr) update_watch(target, counts[kWaitingSteps], controller.alpha, stats);
+  return true;
 }
 
 }  // namespace aimle

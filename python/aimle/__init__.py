@@ -11,7 +11,8 @@ Helpers     chain_scores, chain_labels, chain_mask; symmetrise, sinkhorn
 Exact       exact.log_partition, .marginals, .covariance, .entropy, .sample, .structures, .expected,
             .exact_gradient
 Noise       Gumbel, SumOfGamma, Normal, Logistic; sample_noise, draw_key
-Care        diagnose: which estimator suits a batch; log_stats: what a layer sees, in a log
+Care        diagnose: which estimator suits a batch; log_stats: what a layer sees, in a log;
+            reduce_state: an update by all processes, before a checkpoint
 Compat      aimle.compat: the interface of torch-imle and torch-adaptive-imle
 
 All of it runs on ops, ``torch.ops.aimle.*``, and works under ``torch.compile``.
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from aimle import _library, exact
 from aimle._library import cmake_prefix_path
+from aimle._sharing import reduce_state
 from aimle.chains import chain_labels, chain_mask, chain_scores
 from aimle.diagnosis import Diagnosis, diagnose
 from aimle.estimate import (
@@ -120,6 +122,7 @@ __all__ = [
     "load_library",
     "log_stats",
     "perturbed_fenchel_young_loss",
+    "reduce_state",
     "sample_noise",
     "sinkhorn",
     "solve",

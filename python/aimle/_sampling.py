@@ -14,6 +14,7 @@ from torch import Generator, Tensor
 
 from aimle._names import SettingsModule
 from aimle._settings import check_choice, check_int
+from aimle._sharing import GroupSetting
 from aimle.noise import Noise
 from aimle.solvers import Solver, check_solver
 from aimle.targets import Rule, Scale, Scope, Target
@@ -45,6 +46,7 @@ class StepSettings(NoiseSettings, total=False):
     """Of layers that solve again in backward."""
 
     target_noise_temperature: float | None
+    process_group: GroupSetting
 
 
 class TargetSettings(TypedDict, total=False):
@@ -74,6 +76,7 @@ DEFAULTS: StepSettings = {
     "output": "samples",
     "noise_in_eval": False,
     "noise": "auto",
+    "process_group": "auto",
 }
 
 

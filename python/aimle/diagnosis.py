@@ -36,6 +36,7 @@ import aimle
 from aimle import _library
 from aimle._advice import name_of, recommend
 from aimle._settings import check_int, check_tensor
+from aimle._sharing import keep_own_state
 from aimle._truth import FEWEST_SAMPLES, Loss, Model, estimate_gradient, find_truth, model_of
 from aimle.solvers import Solver, check_solver
 
@@ -286,6 +287,7 @@ def _contestants(solver, yours, model: Model, samples, lambdas, names):
     """(name, fixed lambda, estimator of theta / temperature), for all that apply."""
     if yours is not None:
         own = copy.deepcopy(yours).train()
+        keep_own_state(own)  # whatever the other processes do
         if hasattr(own, "nb_samples"):
             own.nb_samples = samples
         if getattr(own, "output", "samples") == "flat":

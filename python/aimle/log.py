@@ -25,6 +25,8 @@ def log_stats(
     module: a layer, or a model that holds some; names are `prefix/alpha`, or with the path of the
     layer inside the model, `prefix/encoder.choose/alpha`. What is not yet known (NaN before the
     first backward pass) is left out. One transfer from the device; what was written is returned.
+    In distributed training alpha, gbar and updates are those of all processes, the other numbers
+    those of this one.
     """
     found: list[tuple[str, torch.Tensor]] = []
     for path, layer in module.named_modules():

@@ -27,6 +27,7 @@ from typing_extensions import Unpack
 from aimle._defaults import noise_for, subtracted_mean, temperature_for
 from aimle._sampling import AnySolver, NoiseSettings, SamplingModule, StepSettings
 from aimle._settings import check_positive, check_tensor, check_theta, is_number
+from aimle._sharing import SharedState, Sharing, check_group
 from aimle.functional import blank_key, draw_layer_key
 from aimle.noise import Noise, SumOfGamma
 from aimle.solvers import CHECK_DEFAULT, Solver, resolve_sense
@@ -34,6 +35,7 @@ from aimle.staged import CallableSolver, staged_map
 from aimle.targets import AdaptiveTarget, Target, ThresholdTarget, target_text
 
 _perturbed_map = torch.ops.aimle.perturbed_map.default
+_apply_counts = torch.ops.aimle.apply_counts.default
 
 _STATS = ("lambda_mean", "lambda_min", "lambda_max", "count", "zero_share", "changed_share")
 _THRESHOLD_STATS = ("capped_share", "capped_mass")
@@ -84,7 +86,7 @@ def _refuse_transforms(owner: str, solver: object) -> None:
         )
 
 
-class PerturbedMap(SamplingModule):
+class PerturbedMap(SamplingModule, SharedState):
     """Perturb-and-MAP with an estimated gradient: the part that all layers share.
 
     Args:
@@ -104,7 +106,7 @@ class PerturbedMap(SamplingModule):
     """
 
     # None unless the target is adaptive: Any spares the users of adaptive ones the question.
-    _kept: tuple[bool, str | None, str]
+    _kept: tuple[bool, str | None, str, Sharing | None]
     alpha: Tensor | Any
     gbar: Tensor | Any
     updates: Tensor | Any
@@ -132,6 +134,8 @@ class PerturbedMap(SamplingModule):
         self._noise_mean = subtracted_mean(solver, target, self._noise)
         self.theta_noise_temperature = temperature_for(solver, target, temperature)
         self._target_noise_temperature = settings["target_noise_temperature"]
+        check_group(owner, settings["process_group"])
+        self._sharing = Sharing(settings["process_group"])
         self.target = target
         self.difference = difference
         for name, value in self._initial_buffers().items():
@@ -220,7 +224,8 @@ class PerturbedMap(SamplingModule):
             _refuse_transforms(type(self).__name__, self.solver)
         if mask is not None:
             check_tensor(type(self).__name__, "mask", mask)
-        draws, solver, settings = self._kept
+        draws, solver, settings, sharing = self._kept
+        deferred = sharing is not None and self._defers(sharing)
         if key is None:
             key = self._draw_key(theta) if draws else blank_key(theta)
         else:
@@ -239,7 +244,7 @@ class PerturbedMap(SamplingModule):
             minimises = getattr(self.solver, "sense", self.sense) == "min"
             fixed_size = getattr(self.solver, "fixed_size", False)
             about = CallableSolver(bool(minimises), dims, bool(fixed_size))
-            return staged_map(self, theta, key, mask, about, settings, args, kwargs)
+            return staged_map(self, theta, key, mask, about, settings, deferred, args, kwargs)
         if args or kwargs:
             raise TypeError(
                 f"[aimle.{type(self).__name__}] {type(self.solver).__name__} takes no extra "
@@ -254,7 +259,7 @@ class PerturbedMap(SamplingModule):
             mask,
             row_data,
             self._buffers["table"],
-            *self._state(),
+            *self._state(deferred),
             f"solver={solver} {settings}",
             *self._temperatures(),
         )
@@ -271,7 +276,9 @@ class PerturbedMap(SamplingModule):
             the solves of backward: noise and step included.
         idle_updates: updates in a row in which every step size was zero; 100 are too many.
         updates_at_bound: updates in a row after which alpha was at a bound; 1,000 are too many.
-        NaN before the first such pass. A straight-through layer has none of these.
+        NaN before the first such pass. A straight-through layer has none of these. Where several
+        processes share the state, alpha, gbar, updates and the last two are those of all of them,
+        the others those of this process.
         """
         state = {name: getattr(self, name) for name in ("alpha", "gbar", "updates")}
         result = {name: value.clone() for name, value in state.items() if value is not None}
@@ -314,15 +321,22 @@ class PerturbedMap(SamplingModule):
         buffers["table"] = self.noise.table() if isinstance(self.noise, SumOfGamma) else None
         return buffers
 
-    def _state(self) -> list[Tensor | None]:
+    def _state(self, deferred: bool = False) -> list[Tensor | None]:
+        """As the layer ops take it; `deferred`: backward leaves its counts to a reduction."""
         buffers = self._buffers  # a third of the time of attributes
         return [
             buffers["alpha"],
             buffers["gbar"],
             buffers["updates"],
             buffers["reach"] if buffers["velocity"] is None else buffers["velocity"],
-            buffers["layer_stats"],
+            self._sharing.stats if deferred else buffers["layer_stats"],
         ]
+
+    def _apply_counts(self, counts: Tensor) -> None:
+        """The update that the counts of all processes ask for."""
+        solver = "callable:sense=max,dims=1,fixed_size=0"  # no part of the update
+        settings = f"solver={solver} {self._settings(True)}"
+        _apply_counts(counts, *self._state(True), settings, *self._temperatures())
 
     def _setting_changed(self, name: str) -> None:
         """Prepares the text of the settings, which is the same for all calls until the next change.
@@ -333,7 +347,8 @@ class PerturbedMap(SamplingModule):
             return
         draws = self.noisy and self._noise is not None
         native = self.solver.text if isinstance(self.solver, Solver) else None
-        self.__dict__["_kept"] = (draws, native, self._settings(self.noisy))
+        sharing = self._prepare_sharing(name)
+        self.__dict__["_kept"] = (draws, native, self._settings(self.noisy), sharing)
 
     def _temperatures(self) -> tuple[float, float]:
         return self.theta_noise_temperature, self.target_noise_temperature
@@ -378,6 +393,8 @@ class PerturbedMap(SamplingModule):
                     f"the state of {prefix.rstrip('.') or 'the layer'} was saved with a measured "
                     "target_norm: make the layer with target=aimle.AdaptiveTarget()"
                 )
+        if self._sharing.stats is not None:
+            self._waiting().zero_()  # they were counted for another state
         super()._load_from_state_dict(
             state_dict, prefix, metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
@@ -394,4 +411,5 @@ class PerturbedMap(SamplingModule):
             lost = value.is_meta and not moved.is_meta
             kept = self._initial_buffers()[name] if lost else value
             self._buffers[name] = None if kept is None else kept.to(moved.device)
+        self._follow_stats(before["layer_stats"])
         return self

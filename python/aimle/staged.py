@@ -62,12 +62,14 @@ def staged_map(
     mask: Tensor | None,
     solver: CallableSolver,
     settings: str,
+    deferred: bool,
     args: tuple,
     kwargs: dict,
 ) -> Tensor:
     """z for a callable solver, shaped as the layer's output says."""
     check_batch(type(layer).__name__, theta, solver.instance_dims)
     call = StagedCall(layer, theta, key, mask, solver, settings, args, kwargs)
+    call.deferred = deferred
     return StagedMap.apply(theta, call)
 
 
@@ -87,6 +89,8 @@ class StagedCall:
     must_keep: tuple[str, ...] = ("shape", "dtype", "device")
     #: Whether backward may leave out rows.
     solves_some_rows = True
+    #: Whether the state moves later, by the counts of several processes.
+    deferred = False
 
     def __init__(self, layer, theta, key, mask, solver, settings, args, kwargs) -> None:
         self.layer, self.args, self.kwargs = layer, args, kwargs
@@ -127,7 +131,7 @@ class StagedCall:
         weights: tuple[Tensor, ...],
     ) -> Tensor:
         """The gradient of theta; the state moves."""
-        state = self.layer._state()
+        state = self.layer._state(self.deferred)
         solutions = (z_left, z_right, *weights)
         return _ops.difference.default(
             *solutions, *self.inputs(theta), *state, self.settings, *self.temperatures

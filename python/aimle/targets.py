@@ -68,7 +68,8 @@ class AdaptiveTarget:
         step: the additive rule's increment of alpha; giving it selects that rule.
         target_norm: c, the number of changed entries aimed for; None means that it is measured.
         decay: of the moving average of the number of changed entries.
-        scope: whose norms make the ratio: of every "sample", "example" (the paper) or the "batch".
+        scope: whose norms make the ratio: of every "sample", "example" (the paper) or the "batch"
+            (in distributed training: this process's part of it).
         scale: what alpha is a fraction of: "auto" as above; "theta", the plain norm of theta (the
             paper); "noise", sigma * sqrt(n).
         rule: "multiplicative" (alpha * factor, / factor) or "additive" (the paper: alpha +- step).

@@ -309,19 +309,29 @@ void compare(uint64_t seed, bool key_by_value) {
   cuda::forward<T>(settings, call.solver, on_device, {.z = device_z.data(), .bits = device_kept},
                    context);
   ControllerState moved = start;
-  std::vector<double> device_stats(kLayerStats, -5.0);
+  std::vector<double> device_stats(kLayerStats, -5.0), waiting(kWaitingCounts, 0.0);
+  // As one of several processes, whose counts make the update later.
+  const bool waits = target != nullptr && call.adapt && call.with_stats && seed % 5 < 2;
+  const cuda::DeviceState buffers{.alpha = &moved.alpha,
+                                  .gbar = &moved.gbar,
+                                  .updates = &moved.updates,
+                                  .memory = &moved.memory,
+                                  .stats = call.with_stats ? device_stats.data() : nullptr,
+                                  .waiting = waits ? waiting.data() : nullptr,
+                                  .adapt = call.adapt};
   cuda::backward<T>(settings, call.solver, on_device,
                     {.dy = call.dy.data(),
                      .bits = device_kept,
                      .dtheta = device_dtheta.data(),
                      .status = call.with_status ? status.data() : nullptr},
-                    {.alpha = &moved.alpha,
-                     .gbar = &moved.gbar,
-                     .updates = &moved.updates,
-                     .memory = &moved.memory,
-                     .stats = call.with_stats ? device_stats.data() : nullptr,
-                     .adapt = call.adapt},
-                    context);
+                    buffers, context);
+  if (waits) {
+    EXPECT_EQ(moved.updates, start.updates);
+    EXPECT_EQ(waiting[kWaitingSamples], static_cast<double>(seen.changes.samples));
+    const std::vector<double> counts = waiting;
+    cuda::apply_counts(settings, counts.data(), buffers, context);
+    EXPECT_EQ(waiting, std::vector<double>(kWaitingCounts, 0.0));
+  }
 
   expect_same(z, device_z, "z");
   if (kept) expect_same(bits, device_bits, "bits");

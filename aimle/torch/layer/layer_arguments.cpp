@@ -75,7 +75,20 @@ void check_state(const LayerState& state, const LayerInput& input, const LayerSe
   check("gbar", state.gbar, at::kDouble, adaptive);
   check("updates", state.updates, at::kLong, adaptive);
   check("memory", state.memory, at::kDouble, adaptive && target->is_automatic());
-  check("stats", state.stats, at::kDouble, false, {kLayerStats});
+  const int64_t length = state.stats.defined() && state.stats.sym_numel() == kSharedStats
+                             ? kSharedStats
+                             : int64_t{kLayerStats};
+  check("stats", state.stats, at::kDouble, false, {length});
+}
+
+void check_counts(const at::Tensor& counts, const LayerState& state,
+                  const LayerSettings& settings) {
+  TORCH_CHECK_VALUE(std::holds_alternative<AdaptiveTarget>(settings.estimator.target),
+                    "[aimle::apply_counts] expected the settings of an adaptive target");
+  check_state(state, LayerInput{.theta = counts}, settings);
+  TORCH_CHECK_VALUE(state.waiting() != nullptr, "[aimle::apply_counts] expected stats of shape [",
+                    kSharedStats, "]");
+  check_handed("counts", counts, at::kDouble, {kWaitingCounts}, LayerInput{.theta = counts});
 }
 
 void check_handed(const char* name, const at::Tensor& tensor, at::ScalarType type,

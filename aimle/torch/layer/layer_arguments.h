@@ -6,7 +6,8 @@
 //   row_data   int64, k or data of the instances; see solver_checks.h
 //   table      of Sum-of-Gamma noise
 //   alpha, gbar, updates, memory, stats
-//              the controller's state, buffers of the layer. Only backward reads and writes them.
+//              the controller's state, buffers of the layer. Only backward reads and writes them,
+//              and apply_counts, where several processes move the state together.
 //   settings   see layer_settings.h
 //   result     z [*batch, S, *instance] ("samples"), [B S, *instance] ("flat") or
 //              [*batch, *instance] ("mean")
@@ -29,7 +30,13 @@ struct LayerState {
   at::Tensor gbar;     // float64 []
   at::Tensor updates;  // int64 []
   at::Tensor memory;   // float64 []: the reach or the velocity, see ControllerState
-  at::Tensor stats;    // float64 [kLayerStats]
+  at::Tensor stats;    // float64 [kLayerStats], or with the kWaitingCounts behind them
+
+  /// The counts to which backward adds instead of moving the state; null where it moves it.
+  double* waiting() const {
+    if (!stats.defined() || stats.numel() == kLayerStats) return nullptr;
+    return stats.mutable_data_ptr<double>() + kLayerStats;
+  }
 };
 
 struct LayerInput {
@@ -52,6 +59,8 @@ void check_layer(const LayerInput& input, const LayerSettings& settings);
 void check_gradient(const at::Tensor& dy, const LayerInput& input, const LayerSettings& settings);
 /// What an adaptive target needs, and the types of what there is.
 void check_state(const LayerState& state, const LayerInput& input, const LayerSettings& settings);
+/// counts [kWaitingCounts] for `apply_counts`, and the state that it moves.
+void check_counts(const at::Tensor& counts, const LayerState& state, const LayerSettings& settings);
 /// A tensor that one layer op hands to another.
 void check_handed(const char* name, const at::Tensor& tensor, at::ScalarType type,
                   c10::SymIntArrayRef sizes, const LayerInput& input);

@@ -157,6 +157,7 @@ TORCH_LIBRARY_FRAGMENT(aimle, library) {
   define("difference(Tensor z_left, Tensor z_right, Tensor lambda_, Tensor counted, " + inputs +
          kWrittenState + ", " + settings + " -> Tensor");
   define("straight_through(Tensor dy, " + inputs + settings + " -> Tensor");
+  define("apply_counts(Tensor counts, " + kWrittenState + ", " + settings + " -> ()");
 }
 
 TORCH_LIBRARY_IMPL(aimle, Autograd, library) {

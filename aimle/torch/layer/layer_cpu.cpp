@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <mutex>
 #include <type_traits>
 
@@ -76,6 +77,7 @@ void update_state(const LayerSettings& settings, const BackwardReport& report,
   if (stats != nullptr) write_stats(report, stats);
   const auto* target = std::get_if<AdaptiveTarget>(&settings.estimator.target);
   if (target == nullptr || !settings.adapt || report.changes.samples == 0) return;
+  if (double* waiting = state.waiting()) return add_waiting(report, waiting);
   ControllerState controller = read_controller(state);
   update_alpha(*target, settings.estimator.samples, report.changes, controller);
   write_controller(controller, state);
@@ -84,6 +86,20 @@ void update_state(const LayerSettings& settings, const BackwardReport& report,
   const Stuck stuck = newly_stuck(stats);
   lock.unlock();
   warn(stuck, *target, controller.alpha);
+}
+
+/// Moves the controller by the counts of all processes, and takes back those that waited here.
+void apply_counts(const LayerSettings& settings, const double* counts, const LayerState& state) {
+  std::unique_lock lock(state_mutex());
+  const auto& target = std::get<AdaptiveTarget>(settings.estimator.target);
+  double* stats = state.stats.mutable_data_ptr<double>();
+  ControllerState controller = read_controller(state);
+  std::fill_n(state.waiting(), kWaitingCounts, 0.0);
+  if (!update_from_counts(target, settings.estimator.samples, counts, controller, stats)) return;
+  write_controller(controller, state);
+  const Stuck stuck = newly_stuck(stats);
+  lock.unlock();
+  warn(stuck, target, controller.alpha);
 }
 
 double alpha_of(const DeviceCall& call, const LayerState& state) {
@@ -174,6 +190,11 @@ struct Cpu {
                  aimle::difference(call.estimator(), examples_of<T>(call), z_left, z_right, lambda,
                                    counted, dtheta, torch_threads()),
                  state);
+  }
+
+  static void apply_counts(const LayerSettings& settings, const at::Tensor& counts,
+                           const LayerState& state) {
+    ops::apply_counts(settings, counts.const_data_ptr<double>(), state);
   }
 
   template <class T>

@@ -27,6 +27,7 @@ cuda::DeviceState state_of(const LayerState& state, bool adapt) {
           .updates = pointer<int64_t>(state.updates),
           .memory = pointer<double>(state.memory),
           .stats = pointer<double>(state.stats),
+          .waiting = state.waiting(),
           .adapt = adapt};
 }
 
@@ -103,6 +104,13 @@ struct Cuda {
     const DeviceContext context(call.input().theta);
     cuda::difference(call.estimator(), examples_of<T>(call), z_left, z_right, lambda, counted,
                      dtheta, state_of(state, call.settings().adapt), context.get());
+  }
+
+  static void apply_counts(const LayerSettings& settings, const at::Tensor& counts,
+                           const LayerState& state) {
+    const DeviceContext context(counts);
+    cuda::apply_counts(settings.estimator, counts.const_data_ptr<double>(), state_of(state, true),
+                       context.get());
   }
 
   template <class T>

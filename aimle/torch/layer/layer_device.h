@@ -8,6 +8,7 @@
 //   step<T>(call, dy, state, x_left, x_right, lambda, counted)
 //   difference<T>(call, z_left, z_right, lambda, counted, state, dtheta)
 //   straight_through<T>(call, dy, dtheta)
+//   apply_counts(settings, counts, state)
 //
 // One file per device defines it and registers the ops (layer_cpu.cpp, layer_cuda.cpp).
 #pragma once
@@ -233,6 +234,16 @@ at::Tensor straight_through_op(ArgumentReader& reader) {
 }
 
 template <class Device>
+std::tuple<> apply_counts_op(ArgumentReader& reader) {
+  const at::Tensor counts = reader.tensor().contiguous();
+  const LayerState state = reader.state();
+  const LayerSettings& settings = reader.settings();
+  check_counts(counts, state, settings);
+  with_value_errors([&] { Device::apply_counts(settings, counts, state); });
+  return {};
+}
+
+template <class Device>
 void register_layer(torch::Library& library) {
   using torch::CppFunction;
   library.impl("perturbed_map_forward",
@@ -244,6 +255,8 @@ void register_layer(torch::Library& library) {
   library.impl("difference", CppFunction::makeFromBoxedFunction<&boxed<&difference_op<Device>>>());
   library.impl("straight_through",
                CppFunction::makeFromBoxedFunction<&boxed<&straight_through_op<Device>>>());
+  library.impl("apply_counts",
+               CppFunction::makeFromBoxedFunction<&boxed<&apply_counts_op<Device>>>());
 }
 
 }  // namespace aimle::ops

@@ -71,6 +71,8 @@ at::Tensor straight_through_meta(ArgumentReader& reader) {
   return like_theta(reader.input().theta);
 }
 
+std::tuple<> apply_counts_meta(ArgumentReader&) { return {}; }
+
 TORCH_LIBRARY_IMPL(aimle, Meta, library) {
   using torch::CppFunction;
   library.impl("perturbed_map_forward",
@@ -82,6 +84,7 @@ TORCH_LIBRARY_IMPL(aimle, Meta, library) {
   library.impl("difference", CppFunction::makeFromBoxedFunction<&boxed<&difference_meta>>());
   library.impl("straight_through",
                CppFunction::makeFromBoxedFunction<&boxed<&straight_through_meta>>());
+  library.impl("apply_counts", CppFunction::makeFromBoxedFunction<&boxed<&apply_counts_meta>>());
 }
 
 }  // namespace

@@ -13,6 +13,11 @@
 //   difference              z_left, z_right, lambda, counted, inputs, state (written), settings
 //                                                                        -> dtheta
 //   straight_through        dy, inputs, settings                         -> dtheta
+//
+// and where several processes move the state together (LayerState::waiting), the update by the sum
+// of their counts:
+//
+//   apply_counts            counts, state (written), settings
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -200,7 +200,7 @@ class AuthorsMap(PerturbedMap):
         noise = noise.detach().to(theta.device).reshape(rows, *instance)
         return -noise if flips and ours else noise
 
-    def _state(self) -> list[Tensor | None]:
+    def _state(self, deferred: bool = False) -> list[Tensor | None]:
         stats = self.layer_stats
         target = self.our_target
         return [*([None] * 4 if target is None else target.state(stats.device)), stats]

@@ -83,6 +83,17 @@ def backward_handed(**given) -> Callable[[aimle.PerturbedMap], object]:
     return call
 
 
+def applied_with(counts: Tensor, waiting: int = 3) -> Callable[[aimle.PerturbedMap], object]:
+    """apply_counts on these counts and stats with so many entries behind them."""
+
+    def call(layer: aimle.PerturbedMap) -> object:
+        *state, stats = layer._state()
+        stats = torch.cat([stats, stats.new_zeros(waiting)])
+        return ops.apply_counts(counts, *state, stats, *op_settings(layer, layer.solver.text))
+
+    return call
+
+
 def difference_handed(**given) -> Callable[[aimle.PerturbedMap], object]:
     """The difference op with one of the tensors that the step op made replaced."""
 

@@ -5,6 +5,7 @@ import torch
 from bad_layers import (
     META,
     Misuse,
+    applied_with,
     assert_refused,
     backward_handed,
     difference_handed,
@@ -41,6 +42,30 @@ CALLS: dict[str, Misuse] = {
         backward_handed(stats=torch.zeros(3, dtype=torch.float64)),
         ValueError,
         ("stats", "[12]", "[3]"),
+    ),
+    "counts to apply of another shape": (
+        topk,
+        applied_with(torch.zeros(2, dtype=torch.float64)),
+        ValueError,
+        ("counts", "[3]", "[2]"),
+    ),
+    "counts to apply of another type": (
+        topk,
+        applied_with(torch.zeros(3)),
+        TypeError,
+        ("counts", "float64", "float32"),
+    ),
+    "no room for counts": (
+        topk,
+        applied_with(torch.zeros(3, dtype=torch.float64), waiting=0),
+        ValueError,
+        ("apply_counts", "stats", "[15]"),
+    ),
+    "counts for a fixed step": (
+        lambda: topk(target=aimle.FixedTarget(1.0)),
+        applied_with(torch.zeros(3, dtype=torch.float64)),
+        ValueError,
+        ("apply_counts", "adaptive"),
     ),
     "bits of another shape": (
         forward_difference,

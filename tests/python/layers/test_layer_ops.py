@@ -129,6 +129,45 @@ def test_opcheck_of_narrow_types(device: torch.device):
         opcheck(ops.step.default, (call.dy(), *call.inputs, *call.state[:3:2], *call.settings))
 
 
+def with_counts(call: Call) -> tuple[Tensor | None, ...]:
+    """The state of a layer whose backward leaves its counts to a reduction."""
+    *state, stats = call.state
+    return (*state, torch.cat([stats, stats.new_zeros(3)]))
+
+
+@pytest.mark.parametrize("name", ["central", "momentum", "grid"])
+def test_opcheck_of_shared_counts(name: str, device: torch.device):
+    call = call_for(name, device)
+    state = with_counts(call)
+    _, bits = call.z_and_bits()
+    backward = (call.dy(), bits, *call.inputs, *state, *call.settings)
+    opcheck(ops.perturbed_map_backward.default, backward)
+    counts = torch.tensor([7.0, 3.0, 1.0], dtype=torch.float64, device=device)
+    opcheck(ops.apply_counts.default, (counts, *state, *call.settings))
+
+
+@pytest.mark.parametrize("name", ["central", "forward", "mean", "momentum", "mask and k"])
+def test_counts_make_the_update_of_backward(name: str, device: torch.device):
+    call, shared = call_for(name, device), call_for(name, device)
+    state = with_counts(shared)
+    _, bits = call.z_and_bits()
+    dy = call.dy()
+    for _ in range(3):
+        ops.perturbed_map_backward(dy, bits, *call.inputs, *call.state, *call.settings)
+        ops.perturbed_map_backward(dy, bits, *shared.inputs, *state, *shared.settings)
+        assert state[2] == call.state[2] - 1
+        counts = state[4][-3:].clone()
+        assert counts[1] > 0
+        ops.apply_counts(counts, *state, *shared.settings)
+        assert not state[4][-3:].any()
+        for one, other in zip(call.state[:4], state[:4], strict=True):
+            assert one is None or torch.equal(one, other)
+        torch.testing.assert_close(call.state[4], state[4][:-3], rtol=0, atol=0, equal_nan=True)
+    before = [each.clone() for each in state[:3]]
+    ops.apply_counts(torch.zeros_like(counts), *state, *shared.settings)
+    assert all(torch.equal(one, other) for one, other in zip(before, state[:3], strict=True))
+
+
 # ---- torch.compile -------------------------------------------------------------------------------
 
 

@@ -1,0 +1,284 @@
+"""Adaptive layers in several processes: one state, moved by the counts of all of them.
+
+A backward pass of one process moves the state at once. Where the batch is spread over processes it
+adds what it counted to counts that wait, three numbers, and the next training step begins with one
+all-reduce for all layers, after which every process makes the same update:
+
+    under DDP     before DDP's forward, in its process group
+    otherwise     when a layer is called for the first time since the last reduction
+
+so that backward never waits and nothing depends on which process had a gradient. Only calls in
+training mode with gradients enabled, outside of a backward pass, communicate.
+
+DDP's own group serves: by then every process has issued the gradients of the step before, and none
+has begun the next.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.compiler import is_compiling
+from torch.nn.modules.module import register_module_module_registration_hook
+from torch.nn.parallel import DistributedDataParallel
+
+if TYPE_CHECKING or dist.is_available():
+    from torch.distributed import ProcessGroup
+else:
+
+    class ProcessGroup:
+        """Stands in where PyTorch was built without distributed training: there are none."""
+
+
+GroupSetting = ProcessGroup | Literal["auto"] | None
+
+# As they lie in memory behind the stats (aimle/estimate/stats.h).
+_WAITING = 3
+# The layers of a DDP module that share their state, and those called since the last reduction.
+_layers_of: weakref.WeakKeyDictionary[nn.Module, list[SharedState]] = weakref.WeakKeyDictionary()
+_called: weakref.WeakKeyDictionary[ProcessGroup, list[Any]] = weakref.WeakKeyDictionary()
+
+
+class Sharing:
+    """With whom a layer moves its state, and what waits for them.
+
+    A copy has the same setting and a pickle "auto" in place of a group; neither has counts."""
+
+    def __init__(self, given: GroupSetting) -> None:
+        self.given = given
+        self.group = given if isinstance(given, ProcessGroup) else None
+        self.by_ddp = False  # reduced before DDP's forward
+        self.paused = False  # in DDP's join()
+        self.called = False  # in a training step, without DDP
+        self.stats: Tensor | None = None  # the layer's stats with the counts behind them
+
+    def __deepcopy__(self, memo: dict) -> Sharing:
+        return Sharing(self.given)
+
+    def __reduce__(self) -> tuple:
+        return Sharing, (None if self.given is None else "auto",)
+
+
+def check_group(owner: str, given: object) -> None:
+    """TypeError unless it is what ``process_group`` takes."""
+    if given is None or isinstance(given, ProcessGroup):
+        return
+    if not (isinstance(given, str) and given == "auto"):
+        raise TypeError(
+            f"[aimle.{owner}] expected process_group to be 'auto', None or a "
+            f"torch.distributed.ProcessGroup but got {given!r}; in a process outside of the group "
+            "give None"
+        )
+
+
+def _in_backward() -> bool:
+    """Recomputed by activation checkpointing, for one."""
+    return torch._C._current_graph_task_id() != -1
+
+
+class SharedState(nn.Module):
+    """The part of a layer that shares its adaptive state with other processes."""
+
+    _sharing: Sharing
+
+    @property
+    def process_group(self) -> GroupSetting:
+        """The processes that move the state together, as given."""
+        return self._sharing.given
+
+    def _prepare_sharing(self, changed: str) -> Sharing | None:
+        """What a call has to know, after `changed` was assigned; None if this process is alone."""
+        sharing = self._sharing
+        if self._buffers["alpha"] is None:
+            return None
+        # Set on every module of a model by FSDP.
+        if changed == "_is_fsdp_managed_module" and sharing.given == "auto":
+            sharing.group = _whole_world()
+        if sharing.group is None:
+            return None
+        if sharing.stats is None:
+            self._lay_out_counts(torch.zeros(_WAITING, dtype=torch.float64))
+        return sharing
+
+    def _lay_out_counts(self, waiting: Tensor) -> None:
+        """Puts the stats and the counts into one tensor. It is no buffer: DDP broadcasts those."""
+        stats = self._buffers["layer_stats"]
+        assert stats is not None
+        self._sharing.stats = torch.cat([stats, waiting.to(stats.device)])
+        self._buffers["layer_stats"] = self._sharing.stats[:-_WAITING]
+
+    def _share_under(self, ddp: DistributedDataParallel) -> None:
+        sharing, group = self._sharing, ddp.process_group
+        if isinstance(sharing.given, ProcessGroup):
+            group = sharing.given
+        elif group.size() == 1:
+            return
+        sharing.paused = ddp._join_config.enable
+        if sharing.group is not group or not sharing.by_ddp:
+            sharing.group, sharing.by_ddp = group, True
+            self._setting_changed("")
+
+    def _defers(self, sharing: Sharing) -> bool:
+        """Whether backward of a call now leaves its counts to a reduction; begins a step if the
+        call is the first of one."""
+        if sharing.by_ddp:
+            # A call of ddp.module is this process's own.
+            inside = is_compiling() or DistributedDataParallel._active_ddp_module is not None
+            return not sharing.paused and (inside or _in_backward())
+        if self.training:
+            _before_call(self)
+        return True
+
+    def _waiting(self) -> Tensor:
+        stats = self._sharing.stats
+        assert stats is not None
+        return stats[-_WAITING:]
+
+    def _follow_stats(self, before: Tensor | None) -> None:
+        """After the layer was moved: the counts go where the stats are, and stay behind them."""
+        stats = self._sharing.stats
+        if stats is not None and self._buffers["layer_stats"] is not before:
+            lost = stats.is_meta
+            self._lay_out_counts(torch.zeros(_WAITING).double() if lost else self._waiting())
+
+    def _setting_changed(self, name: str) -> None:
+        raise NotImplementedError
+
+    def _apply_counts(self, counts: Tensor) -> None:
+        raise NotImplementedError
+
+    def __setstate__(self, state: dict) -> None:
+        super().__setstate__(state)
+        self.__dict__.setdefault("_sharing", Sharing("auto"))  # saved by an older version
+        self._setting_changed("")
+
+
+def _whole_world() -> ProcessGroup | None:
+    """All processes, if there are several."""
+    if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
+        return None
+    return dist.group.WORLD
+
+
+def _sharing_layers(module: nn.Module) -> list[SharedState]:
+    """Those that have a state and did not opt out."""
+    return [
+        layer
+        for layer in module.modules()
+        if isinstance(layer, SharedState)
+        and layer._buffers["alpha"] is not None
+        and layer._sharing.given is not None
+    ]
+
+
+def _message_device(group: ProcessGroup, waiting: list[Tensor]) -> torch.device:
+    """Where the group can reduce: the layers' own device, unless it cannot."""
+    able = group._device_types
+    return next(
+        (each.device for each in waiting if each.device in able or _kind(each) in able), able[0]
+    )
+
+
+def _kind(tensor: Tensor) -> torch.device:
+    return torch.device(tensor.device.type)
+
+
+def _reduce_in(group: ProcessGroup, layers: list[SharedState | None]) -> None:
+    """One message; None stands for a layer that is gone, and counted nothing."""
+    nothing = torch.zeros(_WAITING, dtype=torch.float64)
+    waiting = [nothing if layer is None else layer._waiting() for layer in layers]
+    device = _message_device(group, waiting)
+    message = torch.cat([each.to(device) for each in waiting])
+    dist.all_reduce(message, group=group)
+    for layer, counts in zip(layers, message.split(_WAITING), strict=True):
+        if layer is not None:
+            layer._apply_counts(counts.to(layer._waiting().device))
+
+
+@torch.no_grad()
+def _reduce(layers: list[SharedState]) -> None:
+    """One message for every group, in the order of their first layers."""
+    groups: dict[ProcessGroup, list[SharedState | None]] = {}
+    for layer in layers:
+        group = layer._sharing.group
+        if group is not None:
+            groups.setdefault(group, []).append(layer)
+    for group, members in groups.items():
+        _reduce_in(group, members)
+
+
+@torch.compiler.disable
+def _before_call(layer: SharedState) -> None:
+    """Of a layer that is under no DDP: reduces if this call is the first of a step."""
+    sharing = layer._sharing
+    group = sharing.group
+    if group is None or not torch.is_grad_enabled():
+        return
+    if _in_backward():
+        _refuse_reentrant(layer)
+        return
+    sharing.called = True
+    called = _called.setdefault(group, [])
+    if any(each() is layer for each in called):
+        with torch.no_grad():
+            _reduce_in(group, [each() for each in called])
+        called.clear()
+    called.append(weakref.ref(layer))
+
+
+def _refuse_reentrant(layer: SharedState) -> None:
+    """RuntimeError where a layer is called in backward only: nobody would reduce its counts."""
+    if not layer._sharing.called:
+        raise RuntimeError(
+            f"[aimle.{type(layer).__name__}] checkpoint(..., use_reentrant=True) hides the "
+            "training step from a layer that shares its state with other processes: expected "
+            "use_reentrant=False, DistributedDataParallel, or process_group=None"
+        )
+
+
+@torch.compiler.disable
+def _before_ddp_forward(ddp: DistributedDataParallel, args: object) -> None:
+    layers = _layers_of.get(ddp)
+    if layers is None:  # of a copy, or read from a file
+        layers = _layers_of[ddp] = _sharing_layers(ddp.module)
+    if not torch.is_grad_enabled() or _in_backward():
+        return
+    for layer in layers:
+        layer._share_under(ddp)
+    # Processes that have no batches left would not answer, and DDP broadcasts the state itself.
+    if any(layer.training for layer in layers) and not ddp._join_config.enable:
+        _reduce(layers)
+
+
+def _watch_ddp(module: nn.Module, name: str, submodule: nn.Module | None) -> None:
+    """Called whenever a module becomes part of another."""
+    if name == "module" and isinstance(module, DistributedDataParallel) and submodule is not None:
+        layers = _sharing_layers(submodule)
+        if layers:
+            _layers_of[module] = layers
+            module.register_forward_pre_hook(_before_ddp_forward)
+
+
+if dist.is_available():
+    register_module_module_registration_hook(_watch_ddp)
+
+
+def keep_own_state(module: nn.Module) -> None:
+    """The layers in `module` move their state by themselves, as with ``process_group=None``."""
+    for layer in module.modules():
+        if isinstance(layer, SharedState):
+            layer._sharing = Sharing(None)
+
+
+def reduce_state(module: nn.Module) -> None:
+    """Moves the adaptive state of all layers in `module` by what their processes counted since the
+    last training step began.
+
+    Every process has to call it. Training does so by itself at the next step; before a checkpoint
+    is saved this adds the last step to it. Does nothing for layers of one process.
+    """
+    _reduce(_sharing_layers(module))
