@@ -321,7 +321,7 @@ def test_the_share_of_clipped_costs_is_shown_for_grids():
 
 @pytest.mark.parametrize("shape", [(6,), (3, 6), (2, 2, 6), (3, 3, 3)], ids=str)
 def test_the_cosine_is_that_of_whole_examples(shape: tuple[int, ...]):
-    from aimle.diagnosis import _measure
+    from aimle._measure import compare
 
     class Given(torch.nn.Module):
         def forward(self, theta: torch.Tensor) -> torch.Tensor:
@@ -335,7 +335,7 @@ def test_the_cosine_is_that_of_whole_examples(shape: tuple[int, ...]):
     def loss(z: torch.Tensor) -> torch.Tensor:
         return (z * weights.unsqueeze(place)).flatten(place + 1).sum(-1)
 
-    row = _measure(Given(), torch.zeros(shape), loss, truth, 2, dims)
+    row = compare(Given(), torch.zeros(shape), loss, truth, 2, dims)
     rows = [
         x.reshape(*shape[:place], -1).reshape(-1, 6 if dims == 1 else 9) for x in (truth, weights)
     ]
