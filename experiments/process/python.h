@@ -14,4 +14,10 @@ namespace aimle::experiments {
 /// could not be run or failed; Stopped if a signal ended it under an InterruptHandler.
 bool run_python_module(std::string_view module, const std::vector<std::string>& arguments);
 
+/// The same for a module that does the command's work: it reads `input` from its standard input,
+/// prints also if the program is quiet, and where it does not succeed this throws Explained or
+/// Failure.
+void call_python_module(std::string_view module, const std::vector<std::string>& arguments,
+                        std::string_view input);
+
 }  // namespace aimle::experiments

@@ -57,7 +57,7 @@ def contestants(
     """
     if yours is not None:
         yield Contestant(YOURS, None, samples, _copy(yours, samples))
-    for text in _all_texts() if texts is None else texts:
+    for text in _all_texts(model) if texts is None else texts:
         name, given = split_text(text)
         label = ":".join([name, *(f"{key}={v}" for key, v in given.items() if key != "lambda")])
         settings = _settings(name, model, samples) | python_settings(given)
@@ -75,8 +75,11 @@ def contestants(
                     _build(name, solver, settings | {"nb_samples": max(samples, 2)})
 
 
-def _all_texts() -> list[str]:
-    return [text for name in aimle.estimators() for text in (name, *_VARIANTS.get(name, ()))]
+def _all_texts(model: Model) -> list[str]:
+    variants = dict(_VARIANTS)
+    if model.noise is None:  # dpo's own is Normal noise, and the truth is of Gumbel noise
+        variants["dpo"] = ("dpo:noise=gumbel",)
+    return [text for name in aimle.estimators() for text in (name, *variants.get(name, ()))]
 
 
 def _steps(name: str, own: float | None, lambdas: Sequence[float]) -> list[float | None]:
@@ -108,7 +111,7 @@ def _build(name: str, solver: Any, settings: dict[str, Any]) -> nn.Module:
 
 
 def _copy(layer: nn.Module, samples: int) -> nn.Module:
-    own = copy.deepcopy(layer).train()
+    own: Any = copy.deepcopy(layer).train()
     if hasattr(own, "nb_samples"):
         own.nb_samples = samples
     if getattr(own, "output", "samples") == "flat":

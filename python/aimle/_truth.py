@@ -154,7 +154,14 @@ def _long_run(solver, model: Model, theta: Tensor, loss: Loss, share: int):
 def _blocks(estimate: Callable[[int], Tensor], share: int, numbers: int) -> list[Tensor]:
     """_BLOCKS estimates from about `share` samples of `numbers` each, in parts if they are many."""
     parts = max(1, share // max(2, _MOST_NUMBERS // numbers))
-    return [sum(estimate(share // parts) for _ in range(parts)) / parts for _ in range(_BLOCKS)]
+
+    def block() -> Tensor:
+        total = estimate(share // parts)
+        for _ in range(parts - 1):
+            total += estimate(share // parts)
+        return total / parts
+
+    return [block() for _ in range(_BLOCKS)]
 
 
 def _average(blocks: list[Tensor], about: str) -> tuple[Tensor, str, float]:
