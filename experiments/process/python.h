@@ -1,4 +1,5 @@
-// Figures and reports are drawn by the Python package: `python -m aimle.program.report…`.
+// Figures and reports are drawn, and diagnoses made, by the Python package: `python -m
+// aimle.program.…`.
 //
 // The interpreter is $AIMLE_PYTHON if set, else the one the build was configured with if it is
 // still there, else python3. In a build tree the package of the source tree is put on PYTHONPATH.

@@ -250,8 +250,8 @@ def solver_of_text(text: str, data: Tensor | None = None) -> Solver:
     cls = _class_of(name) if data is not None or name not in _CLASSES else _CLASSES[name]
     made = cls.__new__(cls)
     settings = dict(part.split("=", 1) for part in rest.split(",") if part)
-    values = {key: _setting_value(value) for key, value in settings.items()}
-    for key, value in (values | {"text": text, "data": data}).items():
+    values = {key: _setting_value(value) for key, value in settings.items()} | {"text": text}
+    for key, value in (values if data is None else values | {"data": data}).items():
         object.__setattr__(made, key, value)
     return made
 
