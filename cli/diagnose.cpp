@@ -1,23 +1,22 @@
 #include <ATen/Functions.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "aimle/base/join.h"
+#include "aimle/base/numbers.h"
 #include "aimle/base/shown_value.h"
 #include "cli/app.h"
 #include "cli/commands.h"
 #include "experiments/data/number_table.h"
 #include "experiments/data/numpy_random_state.h"
-#include "experiments/gradient/diagnose.h"
-#include "experiments/gradient/fields.h"
-#include "experiments/process/atomic_file.h"
+#include "experiments/gradient/contestant.h"
 #include "experiments/process/bytes_in_json.h"
 #include "experiments/process/failure.h"
 #include "experiments/process/interrupt.h"
-#include "experiments/process/progress.h"
 #include "experiments/process/python.h"
 
 namespace aimle::cli {
@@ -33,15 +32,34 @@ struct DiagnoseOptions {
   std::filesystem::path theta;
   std::filesystem::path target;
   std::filesystem::path gradients;
+  std::filesystem::path data_file;
+  std::vector<int64_t> data;  // of that file
   int64_t n = 20;
   int64_t seed = 0;
   int64_t long_run = 200'000;
+  int64_t repeats = 50;
+  int64_t warmup = 1000;
+  std::vector<int64_t> samples = {1, 10, 100};
+  std::vector<double> lambdas = {0.03, 0.1, 0.3, 1, 3, 10};
+  std::optional<double> temperature;
   std::vector<std::string> estimators;
-  DiagnoseSettings settings;
 };
 
-at::Tensor as_tensor(const data::NumberTable& array) {
-  return at::tensor(array.values, at::kDouble).to(at::kFloat).view({array.rows, array.columns});
+struct Problem {
+  SolverSpec solver;
+  at::Tensor theta;  // [*instance], float32
+  at::Tensor b;      // of the loss |z - b|^2, like theta, or
+  at::Tensor dy;     // [rows, *instance]
+};
+
+/// [rows, columns] of a file, float32; `name` is that of the array in an archive.
+at::Tensor read_tensor(const std::filesystem::path& path, const std::string& name) {
+  const data::NumberTable table = data::read_number_table(path, name);
+  const at::Tensor tensor = at::tensor(table.values, at::kDouble).to(at::kFloat);
+  if (!tensor.isfinite().all().item<bool>()) {
+    throw Failure("expected numbers within the range of float32 in " + path.string());
+  }
+  return tensor.view({table.rows, table.columns});
 }
 
 constexpr const char* kDefaultK = "3";
@@ -86,7 +104,7 @@ at::Tensor theta_of(const DiagnoseOptions& options, const SolverSpec& solver, Ra
     const at::Tensor theta = at::tensor(random.randn(count), at::kDouble).to(at::kFloat);
     return (solver.has_costs() ? theta.abs() : theta).view(shape);
   }
-  const at::Tensor theta = as_tensor(data::read_number_table(options.theta, "theta"));
+  const at::Tensor theta = read_tensor(options.theta, "theta");
   if (solver.instance_dims() == 2) return theta;
   if (solver.instance_dims() > 2) return theta.reshape(solver.shape_for(options.n));
   if (theta.size(0) != 1 && theta.size(1) != 1) {
@@ -96,11 +114,39 @@ at::Tensor theta_of(const DiagnoseOptions& options, const SolverSpec& solver, Ra
   return theta.flatten();
 }
 
+/// What instances bring beside their scores: one row of whole numbers.
+std::vector<int64_t> data_of(const DiagnoseOptions& options, const SolverSpec& solver) {
+  const std::filesystem::path& path = options.data_file;
+  if (path.empty() != !solver.kind()->takes_data) {
+    throw Misuse(path.empty() ? solver.name() +
+                                    " needs numbers beside its scores: give them with --data FILE, "
+                                    "int64 [length], as the solver's data in Python"
+                              : "--data is nothing that " + solver.name() + " takes");
+  }
+  if (path.empty()) return {};
+  const data::NumberTable table = data::read_number_table(path, "data");
+  if (table.rows != 1) {
+    throw Failure("expected one row of numbers in " + path.string() + " but it has " +
+                  std::to_string(table.rows));
+  }
+  constexpr double kLargest = 1LL << 53;
+  const auto bad = std::ranges::find_if(table.values, [](double value) {
+    return value != std::floor(value) || std::abs(value) > kLargest;
+  });
+  if (bad != table.values.end()) {
+    throw Failure("expected whole numbers in " + path.string() + " but entry " +
+                  std::to_string(bad - table.values.begin()) + " is " + spell_number(*bad));
+  }
+  return {table.values.begin(), table.values.end()};
+}
+
 /// Refuses theta of which the solver has no instance, or but one structure.
-void check_fits(const SolverSpec& solver, const at::Tensor& theta) {
+void check_fits(const SolverSpec& solver, const at::Tensor& theta,
+                const std::vector<int64_t>& data) {
   if (theta.numel() < 2) throw Failure("expected theta of at least two entries");
   try {
-    const int64_t chosen = solver.fit(theta.sizes()).solution_size().ones;
+    const Brought brought{.data_length = data.empty() ? -1 : std::ssize(data), .data = data.data()};
+    const int64_t chosen = solver.fit(theta.sizes(), brought).solution_size().ones;
     if (chosen >= theta.numel()) {
       throw Failure("expected --k below the " + std::to_string(theta.numel()) +
                     " entries of theta but got " + std::to_string(chosen));
@@ -110,12 +156,13 @@ void check_fits(const SolverSpec& solver, const at::Tensor& theta) {
   }
 }
 
-Problem problem_of(const DiagnoseOptions& options) {
+Problem problem_of(DiagnoseOptions& options) {
   RandomState random(static_cast<uint32_t>(options.seed));
   const SolverSpec solver = solver_of(options);
-  const at::Tensor theta = theta_of(options, solver, random).div(options.settings.temperature);
-  check_fits(solver, theta);
-  Problem problem{.solver = solver, .theta = theta.unsqueeze(0)};
+  options.data = data_of(options, solver);
+  const at::Tensor theta = theta_of(options, solver, random);
+  check_fits(solver, theta, options.data);
+  Problem problem{.solver = solver, .theta = theta};
   const auto fits = [&](const at::Tensor& given, const std::filesystem::path& path) {
     if (given.size(-1) * (theta.dim() > 1 && given.dim() > 1 ? given.size(0) : 1) !=
             theta.numel() &&
@@ -126,80 +173,65 @@ Problem problem_of(const DiagnoseOptions& options) {
     }
   };
   if (!options.gradients.empty()) {
-    const at::Tensor rows = as_tensor(data::read_number_table(options.gradients, "dy"));
+    const at::Tensor rows = read_tensor(options.gradients, "dy");
     if (rows.size(1) != theta.numel()) fits(rows.select(0, 0), options.gradients);
     std::vector<int64_t> sizes = theta.sizes().vec();
     sizes.insert(sizes.begin(), rows.size(0));
-    problem.coefficients = rows.view(sizes);
+    problem.dy = rows.view(sizes);
   } else if (!options.target.empty()) {
-    const at::Tensor b = as_tensor(data::read_number_table(options.target, "b"));
+    const at::Tensor b = read_tensor(options.target, "b");
     fits(b, options.target);
     if (b.numel() != theta.numel()) throw Failure("expected one b in " + options.target.string());
-    problem.target = b.reshape(theta.sizes());
+    problem.b = b.reshape(theta.sizes());
   } else {
-    problem.target = at::tensor(random.randn(theta.numel()), at::kDouble)
-                         .to(at::kFloat)
-                         .abs()
-                         .view(theta.sizes());
+    problem.b = at::tensor(random.randn(theta.numel()), at::kDouble)
+                    .to(at::kFloat)
+                    .abs()
+                    .view(theta.sizes());
   }
   return problem;
 }
 
-nlohmann::ordered_json json_of(const Diagnosis& found) {
-  return {{"estimator", found.estimator},
-          {"lambda", json_number(found.lambda)},
-          {"fixed_lambda", found.fixed_lambda},
-          {"samples", found.samples},
-          {"cosine", json_number(found.cosine)},
-          {"cosine_se", json_number(found.cosine_error)},
-          {"norm_ratio", json_number(found.norm_ratio)},
-          {"bias", json_number(found.bias)},
-          {"variance", json_number(found.variance)},
-          {"zeros", json_number(found.zeros)},
-          {"alpha", json_number(found.alpha)},
-          {"microseconds", json_number(found.microseconds)},
-          {"clipped", json_number(found.clipped)}};
-}
-
-nlohmann::ordered_json document(const DiagnoseOptions& options, const Problem& problem,
-                                const Truth& truth, const std::vector<Diagnosis>& found,
-                                const std::vector<Recommendation>& advice) {
-  nlohmann::ordered_json json = {
-      {"version", AIMLE_VERSION},
-      {"structure", problem.solver.name()},
+/// What the Python package is asked: everything that it has to know, files read and names checked.
+nlohmann::ordered_json request_of(const DiagnoseOptions& options, const Problem& problem,
+                                  int64_t threads) {
+  const auto numbers = [](const at::Tensor& tensor) {
+    const at::Tensor flat = tensor.contiguous().flatten();
+    return std::vector<float>(flat.data_ptr<float>(), flat.data_ptr<float>() + flat.numel());
+  };
+  nlohmann::ordered_json request = {
       {"solver", problem.solver.text()},
-      {"shape", problem.theta.sizes().slice(1).vec()},
-      {"k", problem.solver.kind()->takes_k
-                ? nlohmann::ordered_json(
-                      problem.solver.fit(problem.theta.sizes().slice(1)).solution_size().ones)
-                : nullptr},
-      {"theta", options.theta.empty() ? "random" : to_json_text(options.theta.string())},
-      {"loss", problem.target.defined() ? "|z - b|^2" : "<dy, z>"},
-      {"truth", truth.exact ? "exact" : "long run of the perturbation model"},
-      {"truth_relative_se", truth.relative_error},
-      {"repeats", options.settings.repeats},
-      {"warmup", options.settings.warmup},
-      {"temperature", options.settings.temperature},
-      {"complete", interrupt_signal() == 0}};
-  for (const Diagnosis& one : found) json["results"].push_back(json_of(one));
-  for (const Recommendation& one : advice) {
-    json["recommendations"].push_back({{"samples", one.samples},
-                                       {"estimator", one.estimator},
-                                       {"lambda", json_number(one.lambda)},
-                                       {"reason", one.reason}});
-  }
-  return json;
+      {"data", options.data},
+      {"shape", problem.theta.sizes().vec()},
+      {"theta", numbers(problem.theta)},
+      {"theta_file", options.theta.empty() ? "random" : to_json_text(options.theta.string())},
+      {"b", nullptr},
+      {"dy", nullptr},
+      {"temperature", nullptr},
+      {"samples", options.samples},
+      {"lambdas", options.lambdas},
+      {"estimators", nullptr},
+      {"repeats", options.repeats},
+      {"warmup", options.warmup},
+      {"long_run", options.long_run},
+      {"seed", options.seed},
+      {"threads", threads},
+      {"quiet", options.common.quiet}};
+  if (problem.b.defined()) request["b"] = numbers(problem.b);
+  if (problem.dy.defined()) request["dy"] = numbers(problem.dy);
+  if (options.temperature) request["temperature"] = *options.temperature;
+  if (!options.estimators.empty()) request["estimators"] = options.estimators;
+  return request;
 }
 
-void run_diagnosis(DiagnoseOptions& options) {
-  Problem problem = problem_of(options);
-  options.settings.seed = static_cast<uint64_t>(options.seed);
+/// Names, settings and their combination with the solver, before anything is measured.
+void check_estimators(const DiagnoseOptions& options, const SolverSpec& solver) {
   for (const std::string& text : options.estimators) {
-    Contestant contestant = parse_contestant(text);
-    if (!contestant.applies_to(problem.solver)) {
-      throw Misuse(contestant.label + " does not apply to " + problem.solver.name());
+    const Contestant contestant = parse_contestant(text);
+    if (!contestant.applies_to(solver)) {
+      throw Misuse(contestant.label + " does not apply to " + solver.name());
     }
-    contestant.build(problem.solver, contestant.least_samples());  // refuses what does not fit
+    contestant.build(solver, contestant.least_samples());  // refuses what does not fit
     const bool own_noise = estimator_info(contestant.name).takes("noise");
     if (own_noise &&
         (contestant.options.temperature || contestant.options.theta_noise_temperature)) {
@@ -207,45 +239,33 @@ void run_diagnosis(DiagnoseOptions& options) {
                    "': give the temperature of the noise as --temperature, since the "
                    "truth is of one temperature");
     }
-    const bool swept = estimator_info(contestant.name).takes("lambda") && !contestant.lambda();
-    for (const double lambda : swept ? options.settings.lambdas : std::vector<double>{1.0}) {
-      if (swept) contestant.options.lambda = lambda;
-      options.settings.contestants.push_back(contestant);
-    }
   }
+}
+
+/// When the file was written last, if there is one.
+std::optional<std::filesystem::file_time_type> time_of(const std::filesystem::path& file) {
+  std::error_code error;
+  const auto time = std::filesystem::last_write_time(file, error);
+  return error ? std::nullopt : std::optional(time);
+}
+
+void run_diagnosis(DiagnoseOptions& options) {
+  const Problem problem = problem_of(options);
+  check_estimators(options, problem.solver);
   const auto [threads, lock] = apply(options.common);
   const InterruptHandler handler;
-  handler.set_late_message(
-      "stopped before the measurements under way were done; nothing was written");
-  const Truth truth = find_truth(problem, options.long_run, options.settings.seed);
-  std::vector<Diagnosis> found;
-  {
-    Progress progress("diagnose", count_diagnoses(problem, options.settings));
-    found = diagnose(problem, options.settings, threads,
-                     [&](const std::string& note) { progress.step(note); });
-  }
-  const std::vector<Recommendation> advice = recommend(found);
   const std::filesystem::path file = options.common.out / "diagnosis.json";
-  write_atomically(file, document(options, problem, truth, found, advice).dump(1) + "\n");
-  if (const int signal = interrupt_signal()) {
-    throw Stopped(signal, "stopped; what was done is in " + file.string());
-  }
-  std::printf("%s\n", as_table(found).c_str());
-  if (!truth.exact) {
-    std::printf("The truth is a long run of the perturbation model, known to %.1f %%\n",
-                100 * truth.relative_error);
-  }
-  for (const Recommendation& one : advice) {
-    std::printf("S = %lld: %s%s (%s)\n", static_cast<long long>(one.samples), one.estimator.c_str(),
-                std::isfinite(one.lambda) ? (":lambda=" + csv_number(one.lambda)).c_str() : "",
-                one.reason.c_str());
-  }
-  std::printf("\n%s\n", file.c_str());
-  std::fflush(stdout);
-  if (run_python_module("aimle.program.report.diagnose", {options.common.out.string()})) {
-    std::printf("%s\n", (options.common.out / "report.html").c_str());
-  } else {
-    warn("no figures were drawn; the numbers are complete without them");
+  const auto before = time_of(file);
+  std::vector<std::string> arguments = {options.common.out.string()};
+  arguments.insert(arguments.end(), options.libraries.begin(), options.libraries.end());
+  try {
+    call_python_module("aimle.program.diagnose", arguments,
+                       request_of(options, problem, threads).dump());
+  } catch (const Stopped& stopped) {
+    throw Stopped(stopped.signal,
+                  time_of(file) == before
+                      ? "stopped before the measurements under way were done; nothing was written"
+                      : "stopped; what was done is in " + file.string());
   }
 }
 
@@ -288,6 +308,9 @@ void add_diagnose(CLI::App& app) {
       ->add_option("--n", options->n, "Random theta: entries, vertices of a tree, side of a grid")
       ->check(integer_between(2, 100'000))
       ->capture_default_str();
+  command->add_option("--data", options->data_file,
+                      "What a structure such as knapsack takes beside theta, whole numbers, .npy, "
+                      ".npz or .csv");
   CLI::Option* b = command->add_option(
       "--b", options->target,
       "Target b of the loss |z - b|^2, .npy, .npz or .csv; random if not given");
@@ -296,15 +319,15 @@ void add_diagnose(CLI::App& app) {
                    "Instead of b: recorded gradients of a loss, a row each, .npy, .npz or .csv")
       ->excludes(b);
   command
-      ->add_option("--temperature", options->settings.temperature,
-                   "Scale of the noise, in all estimators and in the truth")
-      ->check(number_between(1e-6, 1e6))
-      ->capture_default_str();
-  command->add_option("--samples", options->settings.samples, "Numbers of samples S")
+      ->add_option("--temperature", options->temperature,
+                   "Scale of the noise, in all estimators and in the truth; 1 if not given, but " +
+                       spell_number(kCostTemperature) + " where solutions vary in size")
+      ->check(number_between(1e-6, 1e6));
+  command->add_option("--samples", options->samples, "Numbers of samples S")
       ->delimiter(',')
       ->check(integer_between(1, 100'000))
       ->capture_default_str();
-  command->add_option("--lambdas", options->settings.lambdas, "Steps of imle, imle_central and dbb")
+  command->add_option("--lambdas", options->lambdas, "Steps of imle, imle_central and dbb")
       ->delimiter(',')
       ->check(number_between(1e-12, 1e12))
       ->capture_default_str();
@@ -313,12 +336,10 @@ void add_diagnose(CLI::App& app) {
                    "Which, as name[:setting=value...]; all that apply if not given")
       ->delimiter(',')
       ->check(taken_by(parse_contestant));
-  command->add_option("--repeats", options->settings.repeats, "Estimates of each kind")
+  command->add_option("--repeats", options->repeats, "Estimates of each kind")
       ->check(integer_between(2, 100'000))
       ->capture_default_str();
-  command
-      ->add_option("--warmup", options->settings.warmup,
-                   "Steps by which adaptive estimators warm up")
+  command->add_option("--warmup", options->warmup, "Steps by which adaptive estimators warm up")
       ->check(integer_between(0, 1'000'000))
       ->capture_default_str();
   command->add_option("--long_run", options->long_run, "Samples of the truth where none is exact")

@@ -31,8 +31,6 @@ SolverSpec suitable(const EstimatorInfo& info, const SolverSpec& solver) {
 
 bool Contestant::is_adaptive() const { return estimator_info(name).takes("initial_alpha"); }
 
-bool Contestant::takes_samples() const { return estimator_info(name).takes("nb_samples"); }
-
 int64_t Contestant::least_samples() const {
   const bool needs_two =
       name == "aimle_covariance" ||

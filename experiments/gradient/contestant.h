@@ -24,8 +24,6 @@ struct Contestant {
   bool is_adaptive() const;
   /// Least number of samples it can work with.
   int64_t least_samples() const;
-  /// Whether it draws samples at all.
-  bool takes_samples() const;
   bool applies_to(const SolverSpec& solver) const;
 
   /// The estimator around a solver, drawing this many samples.

@@ -19,31 +19,12 @@ uint64_t mix(uint64_t x) {  // splitmix64
   return x ^ (x >> 31);
 }
 
-/// c of every sample: [S, *instance]. Calls go on where the one before stopped, so that all rows
-/// have the same weight in the long run.
-at::Tensor rows_of_samples(const at::Tensor& coefficients, int64_t samples, const at::Tensor& key) {
-  const int64_t rows = coefficients.size(0);
-  const int64_t first = key[1].item<int64_t>() % rows * samples;
-  return coefficients.index_select(0, (at::arange(samples, at::kLong) + first).remainder(rows));
-}
-
-/// The problem as the z of one call see it: a linear loss gets a row for every sample, and for an
-/// estimator of the mean the mean row.
-Problem with_rows(Problem problem, int64_t samples, bool is_mean, const at::Tensor& key) {
-  if (problem.target.defined()) return problem;
-  problem.coefficients = is_mean ? problem.coefficients.mean(0, true)
-                                 : rows_of_samples(problem.coefficients, samples, key);
-  return problem;
-}
-
 at::Tensor loss_gradient(const Problem& problem, const at::Tensor& z) {
-  if (problem.target.defined()) return z.detach().sub(problem.target).mul_(2);
-  return problem.coefficients;
+  return z.detach().sub(problem.target).mul_(2);
 }
 
 at::Tensor losses(const Problem& problem, const at::Tensor& z) {
-  if (problem.target.defined()) return (z - problem.target).square().flatten(1).sum(1);
-  return (z * problem.coefficients).flatten(1).sum(1);
+  return (z - problem.target).square().flatten(1).sum(1);
 }
 
 double value_or_nan(const Estimator::Tensors& tensors, const char* name) {
@@ -67,12 +48,11 @@ at::Tensor estimate(const Estimator& estimator, const Problem& problem, const at
   // [1, S, *instance], or [1, *instance] from an estimator of the mean: its one row is a sample.
   const bool is_mean = output.dim() == theta.dim();
   const at::Tensor z = is_mean ? output : output.squeeze(0);
-  const Problem seen = with_rows(problem, z.size(0), is_mean, key);
   if (estimator.needs_losses()) {
-    const at::Tensor by_sample = losses(seen, z).unsqueeze(0);
+    const at::Tensor by_sample = losses(problem, z).unsqueeze(0);
     estimator.surrogate(theta, output, by_sample).sum().backward();
   } else {
-    z.backward(loss_gradient(seen, z));
+    z.backward(loss_gradient(problem, z));
   }
   if (!theta.grad().defined()) return at::zeros_like(problem.true_gradient);
   return theta.grad().squeeze(0).to(at::kDouble) / static_cast<double>(z.size(0));

@@ -3,11 +3,9 @@
 // The loss of a discrete z is linear on zeros and ones, since z_j^2 = z_j:
 //
 //   f(z) = ||z - b||^2 = <1 - 2b, z> + const,   dy = 2 (z - b) as a network would send it back
-//   f(z) = <c, z>,                              dy = c
 //
-// so the gradient of E f(z) under p(z) ~ exp<theta, z> is Cov(z) v with v = 1 - 2b or c: for
-// k-subsets -2 Cov(z) b. It comes from the exact distributions (aimle/exact), of grid paths by
-// listing them.
+// so the gradient of E f(z) under p(z) ~ exp<theta, z> is Cov(z) v with v = 1 - 2b: for k-subsets
+// -2 Cov(z) b. It comes from the exact distributions (aimle/exact).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,18 +20,13 @@ namespace aimle::experiments {
 struct Problem {
   SolverSpec solver;
   at::Tensor theta;          // [1, *instance], float32
-  at::Tensor target;         // b, [*instance]; undefined if the loss is linear
-  at::Tensor coefficients;   // c, [rows, *instance], row s mod rows for sample s; undefined for b
+  at::Tensor target;         // b, [*instance]
   at::Tensor true_gradient;  // [*instance], float64; filled by solve_exactly
 
   int64_t size() const { return theta.numel(); }
 };
 
-/// Whether the structure has a closed form, or is small enough to be listed.
-bool can_be_exact(const Problem& problem);
-
-/// Fills in the true gradient. Throws for a structure without an exact distribution that is too
-/// large to be listed.
+/// Fills in the true gradient. Throws for a structure without an exact distribution.
 void solve_exactly(Problem& problem);
 
 /// The authors' problem of this seed: theta = randn(n), then b = |randn(n)| (`is_signed`: randn(n),

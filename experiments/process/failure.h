@@ -17,6 +17,11 @@ struct Misuse : Failure {
   using Failure::Failure;
 };
 
+/// What went wrong has been said, by a process that worked for this one. Exit code 1.
+struct Explained : std::runtime_error {
+  Explained() : std::runtime_error("it was said what went wrong") {}
+};
+
 /// Whoever read standard output has closed it, as `head` does: the program ends without a word.
 struct ClosedPipe : std::runtime_error {
   ClosedPipe() : std::runtime_error("standard output is closed") {}

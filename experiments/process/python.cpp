@@ -8,9 +8,11 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -117,14 +119,32 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
-bool fail(const std::string& why) {
-  warn(why);
-  return false;
+struct Streams {
+  std::optional<std::string_view> input;  // none: that of this process
+  bool shows_output = true;
+};
+
+/// An open file with these contents and no name; at its beginning.
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+File file_with(std::string_view contents) {
+  File file(std::tmpfile(), std::fclose);
+  if (!file || std::fwrite(contents.data(), 1, contents.size(), file.get()) != contents.size() ||
+      std::fflush(file.get()) != 0) {
+    throw Failure("cannot write a temporary file: " + std::string(std::strerror(errno)));
+  }
+  std::rewind(file.get());
+  return file;
 }
 
-}  // namespace
+/// How a module that did not succeed ended: kExplained, or why it could not work.
+struct Outcome {
+  bool done = false;
+  bool explained = false;
+  std::string why;
+};
 
-bool run_python_module(std::string_view module, const std::vector<std::string>& arguments) {
+Outcome run(std::string_view module, const std::vector<std::string>& arguments,
+            const Streams& streams) {
   std::vector<std::string> command = {interpreter(), "-c", kRunModule, std::string(module)};
   command.insert(command.end(), arguments.begin(), arguments.end());
   std::vector<std::string> variables = environment();
@@ -132,33 +152,53 @@ bool run_python_module(std::string_view module, const std::vector<std::string>& 
   const InterruptHandler handler;
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  if (is_quiet()) {  // standard error stays: a module says there why it failed
+  if (!streams.shows_output) {  // standard error stays: a module says there why it failed
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  }
+  File input(nullptr, std::fclose);
+  if (streams.input) {
+    input = file_with(*streams.input);
+    posix_spawn_file_actions_adddup2(&actions, fileno(input.get()), STDIN_FILENO);
   }
   pid_t child = 0;
   const int error = posix_spawnp(&child, command[0].c_str(), &actions, nullptr,
                                  pointers(command).data(), pointers(variables).data());
   posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return fail("cannot run " + command[0] + " (" + std::strerror(error) + ")");
+  if (error != 0) return {.why = "cannot run " + command[0] + " (" + std::strerror(error) + ")"};
 
   const std::optional<int> waited = wait_for(child);
-  if (!waited) return fail(command[0] + " was lost (" + std::strerror(errno) + ")");
+  if (!waited) return {.why = command[0] + " was lost (" + std::strerror(errno) + ")"};
   const int status = *waited;
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {.done = true};
   if (const int signal = interrupt_signal()) {
     throw Stopped(signal, "stopped in " + std::string(module) + "; all before it is complete");
   }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kExplained) return false;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kExplained) return {.explained = true};
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNotWritten) {
     throw Failure("cannot write to standard output");
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == kClosedPipe) throw ClosedPipe();
   if (WIFEXITED(status)) {
-    return fail(command[0] + " -m " + std::string(module) + " ended with code " +
-                std::to_string(WEXITSTATUS(status)) + " (set AIMLE_PYTHON to a Python that has " +
-                "torch, matplotlib and this package)");
+    return {.why = command[0] + " -m " + std::string(module) + " ended with code " +
+                   std::to_string(WEXITSTATUS(status)) + " (set AIMLE_PYTHON to a Python that " +
+                   "has torch, matplotlib and this package)"};
   }
-  return fail(command[0] + " was ended by signal " + std::to_string(WTERMSIG(status)));
+  return {.why = command[0] + " was ended by signal " + std::to_string(WTERMSIG(status))};
+}
+
+}  // namespace
+
+bool run_python_module(std::string_view module, const std::vector<std::string>& arguments) {
+  const Outcome outcome = run(module, arguments, {.shows_output = !is_quiet()});
+  if (!outcome.why.empty()) warn(outcome.why);
+  return outcome.done;
+}
+
+void call_python_module(std::string_view module, const std::vector<std::string>& arguments,
+                        std::string_view input) {
+  const Outcome outcome = run(module, arguments, {.input = input});
+  if (outcome.explained) throw Explained();
+  if (!outcome.done) throw Failure(outcome.why);
 }
 
 }  // namespace aimle::experiments

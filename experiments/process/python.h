@@ -1,4 +1,5 @@
-// Figures and reports are drawn by the Python package: `python -m aimle.program.report…`.
+// Figures and reports are drawn, and diagnoses made, by the Python package: `python -m
+// aimle.program.…`.
 //
 // The interpreter is $AIMLE_PYTHON if set, else the one the build was configured with if it is
 // still there, else python3. In a build tree the package of the source tree is put on PYTHONPATH.
@@ -13,5 +14,11 @@ namespace aimle::experiments {
 /// Runs `python -m module arguments...` and waits. False, after saying why on standard error, if it
 /// could not be run or failed; Stopped if a signal ended it under an InterruptHandler.
 bool run_python_module(std::string_view module, const std::vector<std::string>& arguments);
+
+/// The same for a module that does the command's work: it reads `input` from its standard input,
+/// prints also if the program is quiet, and where it does not succeed this throws Explained or
+/// Failure.
+void call_python_module(std::string_view module, const std::vector<std::string>& arguments,
+                        std::string_view input);
 
 }  // namespace aimle::experiments

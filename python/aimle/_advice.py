@@ -1,8 +1,4 @@
-"""What a diagnosis recommends, and why: the rule of `aimle diagnose`.
-
-The program has the same rule in experiments/gradient/recommend.cpp; a test holds both to the same
-words.
-"""
+"""What a diagnosis recommends, and why."""
 
 from __future__ import annotations
 

@@ -21,6 +21,8 @@ from aimle.solvers import Solver
 FEWEST_SAMPLES = 200  # of a long run
 _FEW = 20_000  # structures to be listed
 _BLOCKS = 20  # of a long run
+# Numbers of noise drawn at once: the memory does not grow with the length of the run.
+_MOST_NUMBERS = 1 << 23
 # Numbers of a block up to which threads cost more than they save: their waiting at the end of every
 # short operation is busy, and on a machine with other work it took five times the work's own time.
 _FEW_NUMBERS = 2_000_000
@@ -76,16 +78,25 @@ def estimate_gradient(layer: nn.Module, theta: Tensor, loss: Loss) -> tuple[Tens
 
 def _count(solver: object, theta: Tensor) -> float:
     """The number of structures, infinite where it is not known to be small."""
-    if not isinstance(solver, Solver) or not solver.lists:
+    if not isinstance(solver, Solver) or not solver.lists or solver.takes_data:
         return math.inf
     instance = theta.shape[theta.dim() - solver.instance_dims :]
     return torch.ops.aimle.structure_count.default(solver.text, instance)
 
 
-def find_truth(solver, model: Model, theta: Tensor, loss: Loss, samples: int):
-    """(gradient in float64, how it was found, its relative standard error)."""
-    count = _count(solver, theta) if model.is_exponential(solver) else math.inf
+def find_truth(
+    solver, model: Model, theta: Tensor, loss: Loss, samples: int, price: Tensor | None = None
+):
+    """(gradient in float64, how it was found, its relative standard error).
+
+    price: of a loss that is linear on zeros and ones (aimle._losses), if it is one.
+    """
     tau = model.temperature
+    is_exponential = model.is_exponential(solver)
+    if price is not None and is_exponential and getattr(solver, "has_exact", False):
+        gradient = _closed_form(solver, theta.double() / tau, price.double())
+        return gradient / tau, "exact", 0.0
+    count = _count(solver, theta) if is_exponential else math.inf
     if count * theta.numel() <= _FEW * 100 and count <= _FEW:
         dims = solver.instance_dims
         batch = theta.shape[: theta.dim() - dims]
@@ -98,6 +109,13 @@ def find_truth(solver, model: Model, theta: Tensor, loss: Loss, samples: int):
     share = samples // _BLOCKS
     with _one_thread(theta.device.type == "cpu" and share * theta.numel() <= _FEW_NUMBERS):
         return _long_run(solver, model, theta, loss, share)
+
+
+def _closed_form(solver: Solver, theta: Tensor, price: Tensor) -> Tensor:
+    """The gradient of <price, E z>."""
+    theta = theta.detach().requires_grad_()
+    (gradient,) = torch.autograd.grad((exact.marginals(solver, theta) * price).sum(), theta)
+    return gradient
 
 
 @contextlib.contextmanager
@@ -117,14 +135,33 @@ def _long_run(solver, model: Model, theta: Tensor, loss: Loss, share: int):
     """What find_truth returns, from _BLOCKS blocks of this many samples."""
     tau = model.temperature
     if model.is_exponential(solver) and getattr(solver, "has_exact", False):
-        layer = aimle.estimator("sfe", solver, baseline="leave_one_out", nb_samples=share)
-        blocks = [
-            estimate_gradient(layer, theta / tau, loss)[0].double() / tau for _ in range(_BLOCKS)
-        ]
-        return _average(blocks, "score function, long run")
+
+        def score_function(samples: int) -> Tensor:
+            settings = {"baseline": "leave_one_out", "nb_samples": samples}
+            layer = aimle.estimator("sfe", solver, **settings)
+            return estimate_gradient(layer, theta / tau, loss)[0].double() / tau
+
+        return _average(_blocks(score_function, share, theta.numel()), "score function, long run")
     noise, tau = model.with_density()
-    blocks = [_model_gradient(solver, noise, tau, theta, loss, share) for _ in range(_BLOCKS)]
+
+    def perturbation_model(samples: int) -> Tensor:
+        return _model_gradient(solver, noise, tau, theta, loss, samples)
+
+    blocks = _blocks(perturbation_model, share, theta.numel())
     return _average(blocks, "perturbation model, long run")
+
+
+def _blocks(estimate: Callable[[int], Tensor], share: int, numbers: int) -> list[Tensor]:
+    """_BLOCKS estimates from about `share` samples of `numbers` each, in parts if they are many."""
+    parts = max(1, share // max(2, _MOST_NUMBERS // numbers))
+
+    def block() -> Tensor:
+        total = estimate(share // parts)
+        for _ in range(parts - 1):
+            total += estimate(share // parts)
+        return total / parts
+
+    return [block() for _ in range(_BLOCKS)]
 
 
 def _average(blocks: list[Tensor], about: str) -> tuple[Tensor, str, float]:

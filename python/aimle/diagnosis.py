@@ -9,7 +9,8 @@ one: cosine (per example, averaged), norm ratio, bias, variance, zeros, time and
 share of costs that noise and step took below zero. With tau the temperature of the layer, or the
 solver's own if only a solver is given, the truth is
 
-    exact                     of p(z) ~ exp<theta/tau, z>, by listing all structures
+    exact                     of p(z) ~ exp<theta/tau, z>, by listing all structures, or in closed
+                              form for the losses of `aimle diagnose`
     score function, long run  of the same, where it has a closed form but too many structures
     perturbation model, long run   of E loss(MAP(theta + tau noise)), for any other solver or noise
 
@@ -20,41 +21,23 @@ to the length of the gradient, for those that have no noise of their own.
 
 from __future__ import annotations
 
-import copy
 import json
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-import aimle
 from aimle import _library
 from aimle._advice import name_of, recommend
+from aimle._contestants import YOURS, Contestant, contestants
+from aimle._losses import LossRange, checked_loss
+from aimle._measure import compare, warm_up
 from aimle._settings import check_int, check_tensor
-from aimle._sharing import keep_own_state
-from aimle._truth import FEWEST_SAMPLES, Loss, Model, estimate_gradient, find_truth, model_of
+from aimle._truth import FEWEST_SAMPLES, Loss, Model, find_truth, model_of
 from aimle.solvers import Solver, check_solver
-
-_YOURS = "your layer"
-# The estimators whose noise can be chosen, but those that are without noise unless it is asked for.
-_WITH_NOISE = frozenset(
-    [
-        "aimle",
-        "aimle_forward",
-        "aimle_noise",
-        "aimle_covariance",
-        "imle",
-        "imle_central",
-        "ste",
-        "thresholds",
-        "dpo",
-    ]
-)
 
 
 @dataclass
@@ -73,11 +56,9 @@ class Diagnosis:
         """For each S the highest cosine, or what is as good within its error and much simpler."""
         return [recommend(group) for _, group in self._ranked()]
 
-    def save(self, folder: str | Path) -> Path:
-        """Writes diagnosis.json and, with matplotlib, report.html; its path."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        found = {
+    def document(self) -> dict[str, Any]:
+        """What diagnosis.json holds."""
+        return {
             "version": _library.version,
             "structure": self.structure,
             "shape": self.shape,
@@ -85,10 +66,15 @@ class Diagnosis:
             "truth": self.truth,
             "truth_relative_se": self.truth_relative_se,
             "repeats": self.repeats,
-            "results": self.rows,
+            "results": [{name: _finite(value) for name, value in row.items()} for row in self.rows],
             "recommendations": self.recommendations,
         }
-        (folder / "diagnosis.json").write_text(json.dumps(found, indent=1) + "\n")
+
+    def save(self, folder: str | Path) -> Path:
+        """Writes diagnosis.json and, with matplotlib, report.html; its path."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "diagnosis.json").write_text(json.dumps(self.document(), indent=1) + "\n")
         try:
             from aimle.program.report.diagnose import draw
         except ImportError:
@@ -130,6 +116,11 @@ class Diagnosis:
         return [(count, [r for r in ranked if r["samples"] == count]) for count in counts]
 
 
+def _finite(value: Any) -> Any:
+    """JSON has no NaN."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def _clipped(row: dict[str, Any]) -> str:
     """The share of costs that were below zero in backward; nothing where none is counted."""
     return "" if row["clipped"] is None else f" {row['clipped']:7.3f}"
@@ -157,7 +148,8 @@ def diagnose(
         loss_fn: z [*batch, S, *instance] -> losses [*batch, S], each of its own sample.
         nb_samples: the numbers of samples S to look at, or one.
         lambdas: fixed steps to try, in units of theta. They refer to a loss summed over samples.
-        estimators: names of ``aimle.estimators()``; all that apply if None.
+        estimators: names of ``aimle.estimators()``, also with settings, as on the command line
+            (``sfe:baseline=leave_one_out``); all that apply if None.
         repeats: estimates of each kind, at least 2.
         warmup: backward passes by which adaptive estimators settle first, at the first number of
             samples; a quarter of it at each further one.
@@ -176,89 +168,102 @@ def diagnose(
         )
     check_solver("diagnose", solver)
     solver, sign = _own_sense(solver, yours, theta)
-    theta = sign * theta.detach()
-    dims = getattr(solver, "instance_dims", theta.dim() - 1)
-    loss = _checked(loss_fn, theta, dims)
-    losses = _Range(loss)
-    model = model_of(yours, solver)
-    truth, about, error = find_truth(solver, model, theta, losses, truth_samples)
-    if losses.is_a_point() or not truth.norm() > 0:
-        raise ValueError(
-            "[aimle.diagnose] the true gradient is zero: the loss ignores the choice, it is "
-            f"{losses.high.flatten()[0]:g} for all solutions of the first example"
+    return measure(
+        Problem(solver, model_of(yours, solver), sign * theta.detach(), loss_fn, yours, sign),
+        nb_samples=(nb_samples,) if isinstance(nb_samples, int) else nb_samples,
+        lambdas=lambdas,
+        estimators=estimators,
+        repeats=repeats,
+        warmup=warmup,
+        truth_samples=truth_samples,
+    )
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is diagnosed: MAP(theta + noise of the model) under a loss.
+
+    theta is in the sense of the solver, and sign is -1 where it is not that of `yours`.
+    """
+
+    solver: Any
+    model: Model
+    theta: Tensor
+    loss_fn: Loss
+    yours: nn.Module | None = None
+    sign: float = 1.0
+
+    @property
+    def dims(self) -> int:
+        return getattr(self.solver, "instance_dims", self.theta.dim() - 1)
+
+    def scale(self, contestant: Contestant) -> float:
+        """The others see theta / tau, whose gradient is tau times theta's."""
+        return self.sign if contestant.name == YOURS else 1.0 / self.model.temperature
+
+
+#: Sees the diagnosis so far, who was measured last, and how many there will be in all.
+Watch = Callable[[Diagnosis, str, int], None]
+
+
+def measure(
+    problem: Problem,
+    *,
+    nb_samples: Sequence[int],
+    lambdas: Sequence[float],
+    estimators: Sequence[str] | None,
+    repeats: int,
+    warmup: int,
+    truth_samples: int,
+    watch: Watch = lambda *_: None,
+) -> Diagnosis:
+    """The diagnosis of a problem: the truth, then everybody who takes part."""
+    solver, model, yours = problem.solver, problem.model, problem.yours
+    everybody: list[Contestant] = []
+    for samples in nb_samples:
+        check_int("diagnose", "nb_samples", samples, 1)
+        everybody += contestants(solver, yours, model, samples, lambdas, estimators)
+    truth, found = _truth_of(problem, repeats, truth_samples)
+    watch(found, "the true gradient", len(everybody))
+    loss = checked_loss(problem.loss_fn, problem.theta, problem.dims)
+    settled: dict[str, dict[str, Tensor]] = {}
+    for one in everybody:
+        scale = problem.scale(one)
+        theta = scale * problem.theta
+        warm_up(one.name, one.layer, theta, loss, warmup, settled)
+        error = found.truth_relative_se
+        row = compare(one.layer, theta, loss, truth / scale, repeats, problem.dims, error)
+        step = row.pop("step")
+        step = None if step is None else step / abs(scale)
+        fixed = one.fixed_lambda
+        found.rows.append(
+            {"estimator": one.name, "lambda": fixed if fixed is not None else step}
+            | {"fixed_lambda": fixed is not None, "samples": one.samples}
+            | row
         )
-    found = Diagnosis(
+        watch(found, one.name, len(everybody))
+    return found
+
+
+def _truth_of(problem: Problem, repeats: int, samples: int) -> tuple[Tensor, Diagnosis]:
+    """The true gradient, and a diagnosis without rows; ValueError where the gradient is zero."""
+    solver, theta, loss_fn = problem.solver, problem.theta, problem.loss_fn
+    losses = LossRange(checked_loss(getattr(loss_fn, "mean", loss_fn), theta, problem.dims))
+    price = getattr(loss_fn, "price", None)
+    truth, about, error = find_truth(solver, problem.model, theta, losses, samples, price)
+    rounding = 0.0 if price is None else 1e-12 * float(price.norm())
+    if losses.is_a_point() or not truth.norm() > rounding:
+        raise ValueError(
+            "[aimle.diagnose] the true gradient is zero: the loss ignores the choice"
+            + losses.description()
+        )
+    return truth, Diagnosis(
         structure=type(solver).__name__ if isinstance(solver, Solver) else "callable",
         shape=list(theta.shape),
         truth=about,
         truth_relative_se=error,
         repeats=repeats,
     )
-    settled: dict[str, dict[str, Tensor]] = {}
-    for samples in (nb_samples,) if isinstance(nb_samples, int) else nb_samples:
-        check_int("diagnose", "nb_samples", samples, 1)
-        for name, fixed, layer in _contestants(solver, yours, model, samples, lambdas, estimators):
-            # The others see theta / tau, whose gradient is tau times theta's.
-            scale = sign if name == _YOURS else 1.0 / model.temperature
-            _warm_up(name, layer, scale * theta, loss, warmup, settled)
-            row = _measure(layer, scale * theta, loss, truth / scale, repeats, dims, error)
-            step = row.pop("step")
-            step = None if step is None else step / abs(scale)
-            found.rows.append(
-                {"estimator": name, "lambda": fixed if fixed is not None else step}
-                | {"fixed_lambda": fixed is not None, "samples": samples}
-                | row
-            )
-    return found
-
-
-def _checked(loss_fn: Loss, theta: Tensor, dims: int) -> Loss:
-    """loss_fn, held to its shape; one z per example is one sample."""
-
-    def loss(z: Tensor) -> Tensor:
-        if z.dim() == theta.dim():
-            z = z.unsqueeze(theta.dim() - dims)
-        losses = loss_fn(z)
-        if not isinstance(losses, Tensor):
-            raise TypeError(
-                "[aimle.diagnose] expected loss_fn to return a tensor but got "
-                f"{type(losses).__name__}"
-            )
-        wanted = z.shape[: z.dim() - dims]
-        if losses.shape != wanted:
-            raise ValueError(
-                f"[aimle.diagnose] expected loss_fn to return {list(wanted)}, a loss for every "
-                f"sample, but got {list(losses.shape)}"
-            )
-        if z.requires_grad and not losses.requires_grad:
-            raise ValueError(
-                "[aimle.diagnose] expected loss_fn to be differentiable in z but its losses have "
-                'no gradient: estimators=["sfe"] needs none'
-            )
-        return losses
-
-    return loss
-
-
-class _Range:
-    """A loss that remembers the least and the greatest value it gave to each example."""
-
-    def __init__(self, loss: Loss) -> None:
-        self.loss = loss
-        self.low = self.high = torch.tensor(math.nan)
-
-    def __call__(self, z: Tensor) -> Tensor:
-        losses = self.loss(z)
-        seen = losses.detach()
-        self.low = torch.fmin(self.low, seen.amin(-1))
-        self.high = torch.fmax(self.high, seen.amax(-1))
-        return losses
-
-    def is_a_point(self) -> bool:
-        """Whether no example's loss changed by more than rounding does."""
-        rounding = 8 * torch.finfo(self.high.dtype).eps
-        size = torch.maximum(self.low.abs(), self.high.abs())
-        return bool((self.high - self.low <= rounding * size).all())
 
 
 class _Costs:
@@ -281,100 +286,3 @@ def _own_sense(solver, yours, theta: Tensor):
     if hasattr(solver, "sense"):
         return solver, -1.0
     return _Costs(solver, getattr(solver, "instance_dims", theta.dim() - 1)), 1.0
-
-
-def _contestants(solver, yours, model: Model, samples, lambdas, names):
-    """(name, fixed lambda, estimator of theta / temperature), for all that apply."""
-    if yours is not None:
-        own = copy.deepcopy(yours).train()
-        keep_own_state(own)  # whatever the other processes do
-        if hasattr(own, "nb_samples"):
-            own.nb_samples = samples
-        if getattr(own, "output", "samples") == "flat":
-            own.output = "samples"
-        yield _YOURS, None, own
-    for name in names or aimle.estimators():
-        has_step = name in ("imle", "imle_central", "dbb")
-        for fixed in lambdas if has_step else (None,):
-            settings: dict[str, Any] = {}
-            if fixed is not None:
-                settings["lambda_"] = float(fixed) / model.temperature
-            if name != "dbb":
-                settings["nb_samples"] = samples
-            if model.noise is not None and name in _WITH_NOISE:
-                needs_density = name in ("thresholds", "dpo")
-                settings["noise"] = model.with_density()[0] if needs_density else model.noise
-            try:
-                yield name, fixed, aimle.estimator(name, solver, **settings)
-            except TypeError:
-                if names is not None:
-                    raise  # it was asked for by name
-            except ValueError:
-                continue  # needs more samples
-
-
-def _warm_up(
-    name: str,
-    layer: nn.Module,
-    theta: Tensor,
-    loss: Loss,
-    steps: int,
-    settled: dict[str, dict[str, Tensor]],
-) -> None:
-    """Lets an adaptive layer settle, from where it was with another number of samples."""
-    if getattr(layer, "alpha", None) is None:
-        return
-    if name in settled:
-        layer.load_state_dict(settled[name])
-        steps //= 4
-    for _ in range(steps):
-        estimate_gradient(layer, theta, loss)
-    settled[name] = {key: value.clone() for key, value in layer.state_dict().items()}
-
-
-def _measure(
-    layer: nn.Module,
-    theta: Tensor,
-    loss: Loss,
-    truth: Tensor,
-    repeats: int,
-    dims: int,
-    truth_error: float = 0.0,
-) -> dict:
-    alpha = getattr(layer, "alpha", None)
-    alpha = float(alpha) if alpha is not None else None
-    stats = getattr(layer, "stats", None)
-    estimates: list[Tensor] = []
-    steps: list[float] = []
-    clipped: list[float] = []
-    fastest = math.inf
-    for _ in range(repeats):
-        start = time.perf_counter()
-        estimates.append(estimate_gradient(layer, theta, loss)[0].double())
-        fastest = min(fastest, time.perf_counter() - start)
-        seen = {} if stats is None else stats()
-        for name, values in (("lambda_mean", steps), ("clipped_share", clipped)):
-            if name in seen and bool(torch.isfinite(seen[name])):
-                values.append(float(seen[name]))
-    all_ = torch.stack(estimates)
-    mean, scale = all_.mean(0), truth.norm()
-    target = truth.flatten(truth.dim() - dims).reshape(-1, truth.shape[-dims:].numel())
-    cosine = torch.cosine_similarity(
-        all_.reshape(repeats, *target.shape), target.expand(repeats, -1, -1), dim=-1, eps=1e-30
-    )
-    known = target.norm(dim=-1) > 0
-    each = (cosine * known).sum(1) / known.sum()
-    variance = float((all_ - mean).square().sum() / (repeats - 1) / scale**2)
-    squared = float((mean - truth).square().sum() / scale**2)
-    return {
-        "cosine": float(each.mean()),
-        "cosine_se": float(each.std() / math.sqrt(repeats)),
-        "norm_ratio": float(mean.norm() / scale),
-        "bias": math.sqrt(max(0.0, squared - variance / repeats - truth_error**2)),
-        "variance": variance,
-        "zeros": float((all_.abs() < 1e-8).double().mean()),
-        "alpha": alpha,
-        "microseconds": 1e6 * fastest,
-        "clipped": sum(clipped) / len(clipped) if clipped else None,
-        "step": sum(steps) / len(steps) if steps else None,
-    }

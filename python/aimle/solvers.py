@@ -202,6 +202,11 @@ _AnySolver = TypeVar("_AnySolver", bound=type[Solver])
 
 def declared(cls: _AnySolver) -> _AnySolver:
     """Fills in the class attributes, and makes the class known to ``aimle.solver``."""
+    _CLASSES[cls.name] = cls
+    return _described(cls)
+
+
+def _described(cls: _AnySolver) -> _AnySolver:
     known = declarations()[cls.name]
     cls.sense = known["sense"]
     cls.instance_dims = known["instance_dims"]
@@ -215,7 +220,6 @@ def declared(cls: _AnySolver) -> _AnySolver:
     cls.default_noise = known["noise"]
     cls.default_temperature = known["temperature"]
     cls.symmetric_perturbation = not cls.has_costs
-    _CLASSES[cls.name] = cls
     return cls
 
 
@@ -234,6 +238,32 @@ def solver(name: str, **settings: Any) -> Solver:
     if name not in solver_names():
         _ops.solver_text.default(name)  # a ValueError that names those that there are
     return _class_of(name)(**settings)
+
+
+def solver_of_text(text: str, data: Tensor | None = None) -> Solver:
+    """The solver of a text such as "topk:k=5", with its data, int64 [length], where it takes some.
+
+    One with data is not of the class that would make it, from a graph for example.
+    """
+    text = _ops.solver_text.default(text)  # checked, all settings named
+    name, _, rest = text.partition(":")
+    cls = _class_of(name) if data is not None or name not in _CLASSES else _CLASSES[name]
+    made = cls.__new__(cls)
+    settings = dict(part.split("=", 1) for part in rest.split(",") if part)
+    values = {key: _setting_value(value) for key, value in settings.items()} | {"text": text}
+    for key, value in (values if data is None else values | {"data": data}).items():
+        object.__setattr__(made, key, value)
+    return made
+
+
+def _setting_value(text: str) -> Any:
+    """The inverse of _setting_text."""
+    if ":" in text:
+        return tuple(map(int, text.split(":")))
+    try:
+        return int(text)
+    except ValueError:
+        return {"false": False, "true": True}.get(text, text)
 
 
 def solver_names() -> list[str]:
@@ -298,15 +328,11 @@ def _class_of(name: str) -> type[Solver]:
             "name": name,
             "__doc__": known["summary"],
             "__post_init__": check,
-            "__reduce__": lambda self: (_make, (name, dataclasses.asdict(self))),
+            "__reduce__": lambda self: (solver_of_text, (self.text, self.data)),
         },
     )
-    return declared(with_known_names(cls))
-
-
-def _make(name: str, settings: dict[str, Any]) -> Solver:
-    """For pickles of solvers without a class in a module."""
-    return solver(name, **settings)
+    _CLASSES.setdefault(name, cls)
+    return _described(with_known_names(cls))
 
 
 def check_solver(owner: str, solver: object) -> None:

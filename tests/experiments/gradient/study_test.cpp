@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "experiments/engine/estimator_settings.h"
-#include "experiments/gradient/diagnose.h"
 #include "experiments/gradient/study.h"
 #include "experiments/process/statistics.h"
 
@@ -60,37 +59,6 @@ TEST(TrueGradient, IsTheDerivativeOfTheExpectedLoss) {
     solve_exactly(tree);
     expect_derivative(tree);
   }
-}
-
-TEST(TrueGradient, OfGridPathsHasTheSignOfCosts) {
-  Problem grid{.solver = grid_path()};
-  at::manual_seed(0);
-  grid.theta = at::rand({1, 3, 3});
-  grid.coefficients = at::zeros({1, 3, 3});
-  grid.coefficients[0][1][1] = 1.0;  // f = 1 where the path takes the middle
-  solve_exactly(grid);
-  EXPECT_LT(grid.true_gradient[1][1].item<double>(), -0.1);  // a dearer middle is taken less
-  EXPECT_NEAR(grid.true_gradient[0][0].item<double>(), 0.0, 1e-12);  // all begin there
-}
-
-// Of grids that are too large for the memory otherwise.
-TEST(TrueGradient, OfALongRunInPartsIsTheSameWithinItsError) {
-  const auto truth_of = [](int64_t most_numbers) {
-    const at::Tensor cells = at::arange(30, at::kFloat).view({5, 6});
-    Problem problem{.solver = grid_path(),
-                    .theta = 1 + (cells * 7).fmod(5).div(10).unsqueeze(0),
-                    .target = cells.fmod(2)};
-    const Truth truth = find_truth(problem, 40000, 3, most_numbers);
-    EXPECT_FALSE(truth.exact);
-    EXPECT_LT(truth.relative_error, 0.1);
-    return problem.true_gradient;
-  };
-  const at::Tensor whole = truth_of(1 << 23);
-  EXPECT_TRUE(whole.equal(truth_of(1 << 24)));
-  const at::Tensor parts = truth_of(30 * 50);  // 40 parts of 50 samples
-  const double apart = (parts - whole).norm().item<double>() / whole.norm().item<double>();
-  EXPECT_GT(apart, 0.0);
-  EXPECT_LT(apart, 0.3);  // each is known to 10 %: 4 standard errors of their difference are 57 %
 }
 
 TEST(Contestant, IsReadFromItsName) {

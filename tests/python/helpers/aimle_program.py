@@ -21,9 +21,20 @@ def need_program() -> None:
         pytest.skip("the program was not built (AIMLE_CLI)")
 
 
+def without_figures(command: str = "") -> dict[str, str]:
+    """The environment of a program that draws nothing, which takes seconds."""
+    if command != "diagnose":
+        return {**os.environ, "AIMLE_PYTHON": "/no/python"}
+    path = os.pathsep.join(
+        [str(Path(__file__).parent / "no_matplotlib"), os.environ.get("PYTHONPATH", "")]
+    )
+    return {**os.environ, "AIMLE_PYTHON": sys.executable, "PYTHONPATH": path}
+
+
 def aimle(*arguments: object, figures: bool = False, **options) -> subprocess.CompletedProcess:
-    """Without figures, unless asked: drawing takes seconds."""
-    environment = {**os.environ, "AIMLE_PYTHON": sys.executable if figures else "/no/python"}
+    """Without figures, unless asked."""
+    drawing = {**os.environ, "AIMLE_PYTHON": sys.executable}
+    environment = drawing if figures else without_figures(str(arguments[0]) if arguments else "")
     return subprocess.run(
         [str(PROGRAM), *map(str, arguments)],
         env=environment,

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from aimle_program import aimle, need_program
 
+from aimle.estimate.texts import python_settings
 from aimle.program.benchmark import __main__ as command
 from aimle.program.benchmark import digits, methods, program_tasks, table, task
 from aimle.program.benchmark.results import Results, Row
@@ -171,14 +172,14 @@ class TestMethods:
     def test_paper_is_algorithm_1(self) -> None:
         import aimle as package
 
-        settings = methods.python_settings(dict(methods.SINGLE["paper"].settings))
+        settings = python_settings(dict(methods.SINGLE["paper"].settings))
         target = package.AdaptiveTarget(**settings)
         assert (target.start, target.step, target.target_norm) == (0.0, 1e-3, 1.0)
         assert target == package.AdaptiveTarget.paper(0.0)
 
     def test_a_candidate_counts_by_the_task(self) -> None:
         found = methods.parse_candidate("a2=aimle,alpha_range=1e-6:2,target_norm=K/sqrt(S)")
-        settings = methods.python_settings(found.resolved(ones=10, samples=4))
+        settings = python_settings(found.resolved(ones=10, samples=4))
         assert (found.name, found.estimator) == ("a2", "aimle")
         assert settings == {"alpha_range": (1e-6, 2.0), "target_norm": 5.0}
 

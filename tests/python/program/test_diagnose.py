@@ -1,185 +1,16 @@
-"""`aimle diagnose` and `aimle.diagnose`: right numbers, on files and on a user's batch."""
+"""`aimle.diagnose`: right numbers, on a user's batch and loss."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from aimle_program import aimle, fails, need_program
-from html_page import check
-from repository import ROOT
 
 import aimle as library
-
-ROW = {
-    "estimator", "lambda", "fixed_lambda", "samples", "cosine", "cosine_se", "norm_ratio", "bias",
-    "variance", "zeros", "alpha", "microseconds", "clipped",
-}  # fmt: skip
 
 
 def by_name(rows: list[dict], samples: int) -> dict[str, dict]:
     return {row["estimator"]: row for row in rows if row["samples"] == samples}
-
-
-def by_the_package(rows: list[dict]) -> list[dict]:
-    """What the package recommends where the program measured these rows."""
-    found = library.Diagnosis("", [], "exact", 0.0, 20, rows)
-    fields = ("samples", "estimator", "lambda", "reason")
-    return [{name: advice[name] for name in fields} for advice in found.recommendations]
-
-
-# ---- the program -------------------------------------------------------------------------------
-
-
-def run(folder: Path, *options: object, **more) -> dict:
-    need_program()
-    result = aimle("diagnose", "--out", folder, "--repeats", 20, "--warmup", 20, *options, **more)
-    assert result.returncode == 0, result.stderr
-    found = json.loads((folder / "diagnosis.json").read_text())
-    assert all(set(row) == ROW for row in found["results"])
-    assert "estimator" in result.stdout
-    assert len(found["recommendations"]) == len({row["samples"] for row in found["results"]})
-    assert found["recommendations"] == by_the_package(found["results"])
-    return found
-
-
-def test_files_are_read_and_unbiased_estimators_found_so(tmp_path: Path):
-    random = np.random.RandomState(3)
-    theta, b = random.randn(8).astype(np.float32), random.randn(8)
-    np.save(tmp_path / "theta.npy", theta)
-    np.savetxt(tmp_path / "b.csv", b[None], delimiter=",")
-    found = run(
-        tmp_path / "out",
-        *("--theta", tmp_path / "theta.npy", "--b", tmp_path / "b.csv"),
-        *("--structure", "topk", "--k", 3, "--samples", "1000"),
-        *("--estimators", "sfe:baseline=leave_one_out,thresholds,ste,imle", "--lambdas", "0.1,1"),
-    )
-    assert found["truth"] == "exact"
-    rows = by_name(found["results"], 1000)
-    # 20 000 samples in all: what is left of the noise is a hundredth of its standard deviation.
-    assert rows["sfe:baseline=leave_one_out"]["bias"] < 0.1
-    assert rows["sfe:baseline=leave_one_out"]["cosine"] > 0.97
-    assert rows["ste"]["bias"] > 1
-    assert {r["lambda"] for r in found["results"] if r["estimator"] == "imle"} == {0.1, 1}
-
-
-@pytest.mark.parametrize(
-    "structure",
-    [
-        "argmax",
-        "topk",
-        "spanning_tree",
-        "grid_path",
-        "chain",
-        "bernoulli",
-        "lattice_path",
-        "assignment",
-        "arborescence",
-    ],
-)
-def test_every_structure_and_all_that_apply(structure: str, tmp_path: Path):
-    sizes = {"spanning_tree": 5, "grid_path": 3, "chain": 3, "lattice_path": 3}
-    n = {**sizes, "assignment": 4, "arborescence": 4}.get(structure, 8)
-    found = run(tmp_path / "out", "--structure", structure, "--n", n, "--samples", "10")
-    assert found["truth"] == "exact"
-    solver = {
-        "argmax": library.Argmax(),
-        "topk": library.TopK(3),
-        "spanning_tree": library.SpanningTree(5),
-        "grid_path": library.GridPath(),
-        "lattice_path": library.LatticePath(),
-        "assignment": library.Assignment(),
-        "arborescence": library.Arborescence(),
-        "chain": library.Chain(),
-        "bernoulli": library.Bernoulli(),
-    }[structure]
-    expected = set()
-    for name in library.estimators():
-        for usable in [solver] + ([library.TopK(1)] if structure == "argmax" else []):
-            try:
-                library.estimator(name, usable, **({} if name == "dbb" else {"nb_samples": 10}))
-                expected.add(name)
-            except TypeError:
-                pass
-    assert {row["estimator"].split(":")[0] for row in found["results"]} == expected
-
-
-def test_recorded_gradients_and_a_large_grid(tmp_path: Path):
-    dy = np.random.RandomState(0).rand(3, 36).astype(np.float32)
-    np.save(tmp_path / "dy.npy", dy)
-    found = run(
-        tmp_path / "out",
-        *("--structure", "grid_path", "--n", 6, "--dy", tmp_path / "dy.npy"),
-        *("--samples", "3,2000", "--estimators", "dpo,imle_central:lambda=0.3"),
-    )
-    assert found["truth"].startswith("long run")
-    assert 0 < found["truth_relative_se"] < 0.2
-    # The loss is linear: the perturbed optimiser is unbiased for the same model, by another way.
-    rows = by_name(found["results"], 2000)
-    noise = (rows["dpo"]["variance"] / 20) ** 0.5 + found["truth_relative_se"]
-    assert rows["dpo"]["bias"] < 4 * noise < 0.5
-    assert rows["imle_central"]["cosine"] > 0.2
-
-
-def test_the_page(tmp_path: Path):
-    pytest.importorskip("matplotlib")
-    run(tmp_path / "out", "--n", 6, "--samples", "2,20", "--lambdas", "0.1,1", figures=True)
-    html = (tmp_path / "out/report.html").read_text()
-    check(html)
-    assert html.count("<svg") == 3
-
-
-def test_grid_paths_of_scores_are_refused(tmp_path: Path):
-    need_program()
-    for method in ("aimle", "dpo"):
-        fails(
-            *("diagnose", "--structure", "grid_path", "--n", 5, "--out", tmp_path / "out"),
-            *("--estimators", f"{method}:sense=max"),
-            code=1,
-            says='expected sense "min" for grid_path',
-        )
-    assert not (tmp_path / "out").exists()
-
-
-def test_bad_files_are_named(tmp_path: Path):
-    need_program()
-
-    def theta(name: str, content: bytes, says: str, *more: object) -> None:
-        path = tmp_path / name
-        path.write_bytes(content)
-        fails(*("diagnose", "--theta", path, "--out", tmp_path / "out", *more), code=1, says=says)
-        assert not (tmp_path / "out").exists()
-
-    def npy(array: np.ndarray) -> bytes:
-        np.save(tmp_path / "array.npy", array)
-        return (tmp_path / "array.npy").read_bytes()
-
-    good = npy(np.ones(5))
-    fails("diagnose", "--theta", tmp_path / "no.npy", code=1, says="there is no such file")
-    theta("a.txt", b"1,2", "ends in .npy, .npz or .csv")
-    theta("a.npy", b"1,2", "expected a .npy file")
-    theta("b.npy", good[:-1], "breaks off")
-    theta("c.npy", good[:20], "breaks off inside the header")
-    theta("d.npy", npy(np.ones(5, dtype=np.complex64)), "expected little-endian numbers")
-    theta("e.npy", npy(np.ones((2, 2, 2))), "one or two dimensions")
-    theta("f.npy", npy(np.array([1.0, np.nan])), "entry 1 is nan")
-    theta("h.npy", npy(np.ones(0)), "expected numbers but it holds none")
-    theta("a.csv", b"", "expected numbers but it holds none")
-    theta("b.csv", b"1,2\n3\n", "b.csv:2: expected 2 numbers")
-    theta("c.csv", b"1,two\n", "c.csv:1: expected a number but got 'two'")
-    theta("d.csv", b"1,2\n3,4\n", "expected one row")
-    theta("e.csv", b"1,,2\n", "expected a number but got ''")
-    theta("f.csv", b"1,2,3,4\n", "n(n-1)/2", "--structure", "spanning_tree")
-    theta("g.csv", b"1,2,3,4\n", "expected --k below", "--structure", "topk", "--k", 4)
-    (tmp_path / "b3.csv").write_text("1,2,3")
-    theta("h.csv", b"1,2,3,4\n", "as many as theta has", "--b", tmp_path / "b3.csv")
-
-
-# ---- the Python function -----------------------------------------------------------------------
 
 
 def quartic(z: torch.Tensor) -> torch.Tensor:
@@ -228,6 +59,114 @@ def test_the_truth_of_a_long_run_agrees_with_the_exact_one():
     assert about == "perturbation model, long run"
     assert 0 < error < 0.05
     assert (run_ - exact).norm() / exact.norm() < 4 * error
+
+
+@pytest.mark.parametrize(
+    ("solver", "shape"),
+    [
+        (library.Argmax(), (6,)),
+        (library.TopK(2), (6,)),
+        (library.SpanningTree(4), (6,)),
+        (library.Bernoulli(), (4,)),
+        (library.Chain(), (2, 2, 2)),
+        (library.LatticePath(), (3, 3)),
+    ],
+    ids=str,
+)
+def test_the_closed_form_of_a_linear_loss_is_that_of_the_list(solver, shape: tuple[int, ...]):
+    from aimle._losses import RecordedGradients, SquaredDistance
+    from aimle._truth import Model, find_truth
+
+    torch.manual_seed(5)
+    theta = torch.randn(1, *shape)
+    noise = library.Logistic() if isinstance(solver, library.Bernoulli) else library.Gumbel()
+    model = Model(noise, 0.7)
+    for loss in (SquaredDistance(torch.rand(shape)), RecordedGradients(torch.randn(3, *shape))):
+        found, about, _ = find_truth(solver, model, theta, loss.mean, 200, loss.price)
+        listed, other, _ = find_truth(solver, model, theta, loss.mean, 200)
+        assert about == other == "exact"
+        torch.testing.assert_close(found, listed, rtol=1e-5, atol=1e-6)
+
+
+def test_recorded_gradients_have_the_same_weight():
+    from aimle._losses import RecordedGradients
+
+    loss = RecordedGradients(torch.eye(3))
+    z = torch.ones(1, 2, 3) * torch.tensor([1.0, 2.0, 3.0])
+    assert [loss(z).tolist() for _ in range(3)] == [[[1.0, 2.0]], [[3.0, 1.0]], [[2.0, 3.0]]]
+    assert loss.mean(z).tolist() == [[2.0, 2.0]]
+
+
+def test_a_long_run_in_parts_is_the_same_within_its_error(monkeypatch: pytest.MonkeyPatch):
+    """Of grids that are too large for the memory otherwise."""
+    from aimle import _truth
+
+    cells = torch.arange(30.0).view(5, 6)
+    costs, dear = 1 + (cells * 7 % 5 / 10).unsqueeze(0), cells % 2
+    model = _truth.Model(library.Normal(), 0.3)
+    drawn = []
+
+    def loss(z: torch.Tensor) -> torch.Tensor:
+        drawn.append(z.shape[1])
+        return (z - dear).square().flatten(2).sum(-1)
+
+    def truth() -> tuple[torch.Tensor, float]:
+        torch.manual_seed(3)
+        found, _, error = _truth.find_truth(library.GridPath(), model, costs, loss, 40_000)
+        return found, error
+
+    whole, error = truth()
+    assert set(drawn) == {2000}
+    monkeypatch.setattr(_truth, "_MOST_NUMBERS", 30 * 50)
+    drawn.clear()
+    parts, _ = truth()
+    assert drawn == [50] * 800
+    assert 0 < (parts - whole).norm() / whole.norm() < 4 * 2**0.5 * error < 0.6
+
+
+def test_a_dearer_cell_is_taken_less():
+    from aimle._truth import find_truth, model_of
+
+    torch.manual_seed(0)
+    solver = library.GridPath()
+
+    def takes_the_middle(z: torch.Tensor) -> torch.Tensor:
+        return z[..., 1, 1]
+
+    costs = torch.full((1, 3, 3), 0.7)
+    truth = find_truth(solver, model_of(None, solver), costs, takes_the_middle, 20_000)[0]
+    assert truth[0, 1, 1] < -0.1
+
+
+def test_the_others_have_the_temperature_of_costs():
+    """The layer beside the same estimator in its own default noise."""
+    torch.manual_seed(0)
+    layer = library.estimator("imle_central", library.GridPath(), lambda_=0.3)
+    settings = {"estimators": ["imle_central"], "lambdas": (0.3,), "nb_samples": 500}
+    found = library.diagnose(layer, torch.rand(1, 5, 5) + 0.5, spread, **settings)
+    yours, other = found.rows
+    for name in ("cosine", "norm_ratio", "clipped"):
+        assert yours[name] == pytest.approx(other[name], abs=0.05), name
+
+
+def test_estimators_may_have_settings():
+    theta, names = torch.randn(1, 5), ["sfe:baseline=leave_one_out", "imle:lambda=2", "identity"]
+    settings = {"nb_samples": (1, 4), "repeats": 2, "lambdas": (1.0, 3.0)}
+    found = library.diagnose(library.TopK(2), theta, quartic, estimators=names, **settings)
+    labels = [(row["samples"], row["estimator"]) for row in found.rows]
+    same = [(1, "imle"), (1, "identity"), (4, names[0]), (4, "imle"), (4, "identity")]
+    assert labels == same  # the first needs two samples
+    assert {row["lambda"] for row in found.rows if row["estimator"] == "imle"} == {2}
+    for wrong in ("imel", "imle:lambda=-1", "imle:lambda", "sfe:baseline=mean"):
+        with pytest.raises(ValueError, match="expected"):
+            library.diagnose(library.TopK(2), theta, quartic, estimators=[wrong], nb_samples=1)
+
+
+def test_knapsacks_under_gumbel_noise_have_a_truth():
+    layer = library.IMLE(library.Knapsack([3, 1, 4], capacity=5), noise="gumbel")
+    settings = {"nb_samples": 2, "repeats": 2, "estimators": ["ste"], "truth_samples": 400}
+    found = library.diagnose(layer, torch.rand(1, 3), spread, **settings)
+    assert found.truth == "score function, long run"
 
 
 def spread(z: torch.Tensor) -> torch.Tensor:
@@ -321,7 +260,7 @@ def test_the_share_of_clipped_costs_is_shown_for_grids():
 
 @pytest.mark.parametrize("shape", [(6,), (3, 6), (2, 2, 6), (3, 3, 3)], ids=str)
 def test_the_cosine_is_that_of_whole_examples(shape: tuple[int, ...]):
-    from aimle.diagnosis import _measure
+    from aimle._measure import compare
 
     class Given(torch.nn.Module):
         def forward(self, theta: torch.Tensor) -> torch.Tensor:
@@ -335,7 +274,7 @@ def test_the_cosine_is_that_of_whole_examples(shape: tuple[int, ...]):
     def loss(z: torch.Tensor) -> torch.Tensor:
         return (z * weights.unsqueeze(place)).flatten(place + 1).sum(-1)
 
-    row = _measure(Given(), torch.zeros(shape), loss, truth, 2, dims)
+    row = compare(Given(), torch.zeros(shape), loss, truth, 2, dims)
     rows = [
         x.reshape(*shape[:place], -1).reshape(-1, 6 if dims == 1 else 9) for x in (truth, weights)
     ]
@@ -433,23 +372,6 @@ def test_the_truth_has_the_noise_of_the_layer():
     assert by_name(found.rows, 500)["imle_central"]["cosine"] > 0.8
 
 
-def test_the_program_takes_the_temperature_of_the_noise(tmp_path: Path):
-    need_program()
-    np.save(tmp_path / "theta.npy", 0.3 * np.random.default_rng(0).normal(size=6))
-    options = ["--theta", tmp_path / "theta.npy", "--samples", 2000, "--repeats", 20]
-    options += ["--estimators", "thresholds,reinmax", "--temperature", 0.3]
-    done = aimle("diagnose", *options, "--out", tmp_path / "out")
-    assert done.returncode == 0, done.stderr
-    found = json.loads((tmp_path / "out/diagnosis.json").read_text())
-    for row in found["results"]:
-        assert row["bias"] < 4 * (row["variance"] / 20) ** 0.5 + 1e-3
-    fails(
-        *("diagnose", "--estimators", "thresholds:temperature=0.3", "--out", tmp_path / "other"),
-        code=2,
-        says="give the temperature of the noise as --temperature",
-    )
-
-
 def test_it_says_what_it_wants():
     theta = torch.randn(2, 5)
     with pytest.raises(TypeError, match="an estimator or a solver"):
@@ -475,35 +397,3 @@ def test_it_says_what_it_wants():
     found = library.diagnose(library.TopK(2), theta, blind, nb_samples=2, estimators=["sfe"])
     assert {row["estimator"] for row in found.rows} == {"sfe"}
     assert {row["samples"] for row in found.rows} == {2}
-
-
-# ---- the log -----------------------------------------------------------------------------------
-
-
-def test_stats_go_to_any_callable():
-    class Model(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.choose = library.AIMLE(library.TopK(2))
-
-    model = Model()
-    written: list[tuple[str, float, int]] = []
-    first = library.log_stats(model, lambda *entry: written.append(entry), 0)
-    assert set(first) == {"aimle/choose/alpha", "aimle/choose/gbar", "aimle/choose/updates"}
-    z = model.choose(torch.randn(4, 6, requires_grad=True))
-    z.square().sum().backward()
-    library.log_stats(model.choose, lambda *entry: written.append(entry), 7, prefix="layer")
-    assert ("layer/updates", 1.0, 7) in written
-    assert any(name == "layer/lambda_mean" for name, _, _ in written)
-
-
-def test_the_example_logs_every_number():
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
-    command = [sys.executable, str(ROOT / "examples/log_stats.py")]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    lines = [line.split() for line in result.stdout.splitlines()]
-    names = {name for _, name, _ in lines}
-    assert {"loss", "aimle/alpha", "aimle/lambda_mean", "aimle/count"} <= names
-    losses = [float(value) for _, name, value in lines if name == "loss"]
-    assert losses[-1] < losses[0]

@@ -1,24 +1,18 @@
 """How the program behaves at a terminal: widths, signals, standard output, quiet, odd names."""
 
-import contextlib
-import fcntl
 import json
 import os
-import pty
 import re
-import select
 import signal
-import struct
 import subprocess
-import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from aimle_program import PROGRAM, aimle, fails, metrics, need_program
+from aimle_program import PROGRAM, aimle, fails, metrics, need_program, without_figures
+from terminal import terminal
 
-NO_FIGURES = {**os.environ, "AIMLE_PYTHON": "/no/python"}
 TINY = ["--n", "4", "--seeds", "1", "--samples", "2", "--warmup", "0", "--estimators", "ste"]
 SMALL = ["--examples", "400", "--test_examples", "40", "--validation", "40", "--batch", "20",
          "--nb_samples", "2", "--threads", "1"]  # fmt: skip
@@ -30,69 +24,6 @@ PROMPTLY = 15.0
 @pytest.fixture(autouse=True)
 def _program():
     need_program()
-
-
-class Terminal:
-    """The program with a terminal as its standard error and, unless told, output."""
-
-    def __init__(self, *arguments: object, columns: int, **options) -> None:
-        self.inside, self._end = pty.openpty()
-        self.resize(columns)
-        environment = {k: v for k, v in NO_FIGURES.items() if k != "COLUMNS"} | {"TERM": "xterm"}
-        self.process = subprocess.Popen(
-            [str(PROGRAM), *map(str, arguments)],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=options.get("stdout", self._end),
-            stderr=self._end,
-            start_new_session=True,
-        )
-        os.close(self._end)
-        self.shown = ""
-
-    def resize(self, columns: int) -> None:
-        fcntl.ioctl(self.inside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-
-    def read(self) -> bool:
-        """Adds what is shown next; false at the end."""
-        if not select.select([self.inside], [], [], 120)[0]:
-            raise TimeoutError(self.shown[-1000:])
-        try:
-            new = os.read(self.inside, 65536)
-        except OSError:  # the program has ended
-            return False
-        self.shown += new.decode(errors="replace")
-        return bool(new)
-
-    def wait_for(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 60
-        while not condition():
-            assert self.read(), self.shown[-1000:]
-            assert time.monotonic() < deadline, self.shown[-1000:]
-
-    def interrupt(self) -> float:
-        """Seconds until the program has ended after Ctrl-C."""
-        start = time.monotonic()
-        os.killpg(self.process.pid, signal.SIGINT)
-        while self.read():
-            pass
-        self.process.wait(timeout=60)
-        return time.monotonic() - start
-
-    def last_line(self) -> str:
-        return re.split(r"[\r\n]", self.shown.strip())[-1].removeprefix("\x1b[K")
-
-
-@contextlib.contextmanager
-def terminal(*arguments: object, columns: int = 80, **options) -> Iterator[Terminal]:
-    opened = Terminal(*arguments, columns=columns, **options)
-    try:
-        yield opened
-    finally:
-        if opened.process.poll() is None:
-            opened.process.kill()
-            opened.process.wait()
-        os.close(opened.inside)
 
 
 def bars(shown: str) -> list[str]:
@@ -267,7 +198,11 @@ def test_output_that_cannot_be_written_is_an_error(arguments: list[str], runs: P
     given = [part.format(runs=runs, out=tmp_path / "out") for part in arguments]
     with open("/dev/full", "w") as full:
         result = subprocess.run(
-            [PROGRAM, *given], stdout=full, stderr=subprocess.PIPE, text=True, env=NO_FIGURES
+            [PROGRAM, *given],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=without_figures(given[0]),
         )
     assert result.returncode == 1
     last = result.stderr.splitlines()[-1]

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from aimle_program import without_figures
 from html_page import check
 from written_runs import write_run
 
@@ -299,7 +300,7 @@ def studies(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             [program, *command, *common, "--out", folder / name],
             check=True,
             capture_output=True,
-            env=os.environ | {"AIMLE_PYTHON": "/no/python"},
+            env=without_figures(command[0]),
         )
     return folder
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import aimle
-from aimle.program.benchmark.methods import python_settings
+from aimle.estimate.texts import python_settings
 
 PIXELS, CHOSEN, CLASSES = 64, 8, 10
 TRAINING_IMAGES = 1300

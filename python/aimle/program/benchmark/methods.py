@@ -1,6 +1,6 @@
 """The methods of the comparison, with the settings that the command line and Python share.
 
-Settings are text, spelled as options of ``aimle train``; ``python_settings`` turns them into
+Settings are text, spelled as options of ``aimle train``; ``aimle.estimate.texts`` turns them into
 arguments of ``aimle.estimator``.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 #: Algorithm 1 of the paper, with every setting that a default may change.
 PAPER = {
@@ -88,18 +87,3 @@ def parse_candidate(text: str) -> Method:
         raise ValueError(f"expected a new name but {name!r} is a method of the benchmark")
     settings = tuple((pair[0], pair[1]) for pair in pairs)
     return Method(name, estimator, settings, " ".join(rest))
-
-
-def _value(text: str) -> Any:
-    if ":" in text:
-        low, high = text.split(":")
-        return float(low), float(high)
-    try:
-        return float(text)
-    except ValueError:
-        return {"true": True, "false": False}.get(text, text)
-
-
-def python_settings(settings: dict[str, str]) -> dict[str, Any]:
-    """The same settings as keyword arguments of ``aimle.estimator``."""
-    return {"lambda_" if name == "lambda" else name: _value(v) for name, v in settings.items()}

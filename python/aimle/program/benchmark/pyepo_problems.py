@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 import aimle
-from aimle.program.benchmark.methods import python_settings
+from aimle.estimate.texts import python_settings
 
 SAMPLES = 3
 CALLS = 4800

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 import aimle
-from aimle.program.demo.progress import Progress
+from aimle.program.progress import Progress
 
 COSTS = torch.tensor([0.8, 1.2, 5.3, 7.7, 9.2])
 SAND, GRASS, FOREST = [0.85, 0.75, 0.45], [0.45, 0.70, 0.30], [0.15, 0.40, 0.15]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from types import TracebackType
@@ -18,7 +19,8 @@ class Progress:
         self.title, self.total = title, total
         self.stream = stream or sys.stderr
         self.live = self.stream.isatty()
-        self.done, self.start, self.shown = 0, time.monotonic(), 0.0
+        self.done, self.start = 0, time.monotonic()
+        self.shown = 0.0 if self.live else self.start
 
     def __enter__(self) -> Progress:
         return self
@@ -29,7 +31,11 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self.live:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the bar's line."""
+        if self.live and self.done:
             self.stream.write("\n")
             self.stream.flush()
 
@@ -48,9 +54,9 @@ class Progress:
         if self.live:
             filled = round(share * _WIDTH)
             bar = "█" * filled + "░" * (_WIDTH - filled)
-            self.stream.write(
-                f"\r{self.title:24} {bar} {share:4.0%} {left:4.0f} s left  {note}\033[K"
-            )
+            line = f"{self.title:24} {bar} {share:4.0%} {left:4.0f} s left  {note}"
+            columns = os.get_terminal_size(self.stream.fileno()).columns or 80
+            self.stream.write(f"\r{line[: columns - 1]}\033[K")
         else:
             self.stream.write(
                 f"{self.title}: {self.done}/{self.total}, {left:.0f} s left, {note}\n"

@@ -1,0 +1,121 @@
+"""Who takes part in a diagnosis: every estimator that applies, and the layer that was given."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+import aimle
+from aimle._sharing import keep_own_state
+from aimle._truth import Model
+from aimle.estimate.texts import python_settings, split_text
+
+YOURS = "your layer"
+# The estimators whose noise can be chosen, but those that are without noise unless it is asked for.
+_WITH_NOISE = frozenset(
+    [
+        "aimle",
+        "aimle_forward",
+        "aimle_noise",
+        "aimle_covariance",
+        "imle",
+        "imle_central",
+        "ste",
+        "thresholds",
+        "dpo",
+    ]
+)
+_WITH_STEP = ("imle", "imle_central", "dbb")
+# Settings that change an estimator enough to be looked at, beside its defaults.
+_VARIANTS = {"thresholds": ("thresholds:order=first",), "sfe": ("sfe:baseline=leave_one_out",)}
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """An estimator of theta / temperature; "your layer" is one of theta itself."""
+
+    name: str  # with its settings but lambda: `thresholds:order=first`
+    fixed_lambda: float | None  # in units of theta
+    samples: int
+    layer: nn.Module
+
+
+def contestants(
+    solver: Any,
+    yours: nn.Module | None,
+    model: Model,
+    samples: int,
+    lambdas: Sequence[float],
+    texts: Sequence[str] | None,
+) -> Iterator[Contestant]:
+    """All that apply, or those of these texts (``name:setting=value:...``), with S samples.
+
+    TypeError for a text whose estimator does not apply. Those that need more samples are left out.
+    """
+    if yours is not None:
+        yield Contestant(YOURS, None, samples, _copy(yours, samples))
+    for text in _all_texts(model) if texts is None else texts:
+        name, given = split_text(text)
+        label = ":".join([name, *(f"{key}={v}" for key, v in given.items() if key != "lambda")])
+        settings = _settings(name, model, samples) | python_settings(given)
+        own = settings.pop("lambda_", None)
+        for fixed in _steps(name, own, lambdas):
+            if fixed is not None:
+                settings["lambda_"] = fixed / model.temperature
+            try:
+                yield Contestant(label, fixed, samples, _build(name, solver, settings))
+            except TypeError:
+                if texts is not None:
+                    raise  # it was asked for by name
+            except ValueError:
+                if texts is not None:  # an error of its own, unless it only needs more samples
+                    _build(name, solver, settings | {"nb_samples": max(samples, 2)})
+
+
+def _all_texts(model: Model) -> list[str]:
+    variants = dict(_VARIANTS)
+    if model.noise is None:  # dpo's own is Normal noise, and the truth is of Gumbel noise
+        variants["dpo"] = ("dpo:noise=gumbel",)
+    return [text for name in aimle.estimators() for text in (name, *variants.get(name, ()))]
+
+
+def _steps(name: str, own: float | None, lambdas: Sequence[float]) -> list[float | None]:
+    """The fixed steps to try: its own, those that were given, or none."""
+    if own is not None:
+        return [own]
+    return [float(each) for each in lambdas] if name in _WITH_STEP else [None]
+
+
+def _settings(name: str, model: Model, samples: int) -> dict[str, Any]:
+    """The number of samples, and the noise of the model at temperature 1."""
+    settings: dict[str, Any] = {} if name == "dbb" else {"nb_samples": samples}
+    if model.noise is not None and name in _WITH_NOISE:
+        noise, temperature = model.noise, model.temperature
+        if name in ("thresholds", "dpo"):
+            noise, temperature = model.with_density()
+        settings |= {"noise": noise, "temperature": temperature / model.temperature}
+    return settings
+
+
+def _build(name: str, solver: Any, settings: dict[str, Any]) -> nn.Module:
+    """One of n is 1 of n, and some estimators are written for one of the two only."""
+    try:
+        return aimle.estimator(name, solver, **settings)
+    except TypeError:
+        if type(solver) is not aimle.Argmax:
+            raise
+        return aimle.estimator(name, aimle.TopK(1), **settings)
+
+
+def _copy(layer: nn.Module, samples: int) -> nn.Module:
+    own: Any = copy.deepcopy(layer).train()
+    keep_own_state(own)  # whatever the other processes do
+    if hasattr(own, "nb_samples"):
+        own.nb_samples = samples
+    if getattr(own, "output", "samples") == "flat":
+        own.output = "samples"
+    return own

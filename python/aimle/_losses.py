@@ -1,0 +1,112 @@
+"""Losses that are linear on zeros and ones, of which a diagnosis knows more than their values.
+
+price    what one more entry adds, like an instance of theta: E loss = <price, E z> + constant
+mean     the loss with its own randomness averaged out; the loss itself if it has none
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from aimle._truth import Loss
+
+
+class SquaredDistance:
+    """|z - b|^2, for b [*instance]: z^2 = z for zeros and ones."""
+
+    def __init__(self, b: Tensor) -> None:
+        self.b, self.price, self.mean = b, 1 - 2 * b, self
+
+    def __call__(self, z: Tensor) -> Tensor:
+        return (z - self.b).square().flatten(z.dim() - self.b.dim()).sum(-1)
+
+
+class Linear:
+    """<c, z>, for c [*instance]."""
+
+    def __init__(self, c: Tensor) -> None:
+        self.c, self.price, self.mean = c, c, self
+
+    def __call__(self, z: Tensor) -> Tensor:
+        return (z * self.c).flatten(z.dim() - self.c.dim()).sum(-1)
+
+
+class RecordedGradients:
+    """<c, z> with a row of c [rows, *instance] for every sample.
+
+    A call goes on with the row at which the one before stopped: all rows have the same weight.
+    """
+
+    def __init__(self, rows: Tensor) -> None:
+        self.rows, self.mean = rows, Linear(rows.mean(0))
+        self.price = self.mean.price
+        self._next = 0
+
+    def __call__(self, z: Tensor) -> Tensor:
+        count = len(self.rows)
+        dims = self.rows.dim() - 1
+        samples = z.shape[z.dim() - dims - 1]
+        order = (torch.arange(samples) + self._next) % count
+        self._next = (self._next + samples) % count
+        return (z * self.rows[order]).flatten(z.dim() - dims).sum(-1)
+
+
+def checked_loss(loss_fn: Loss, theta: Tensor, dims: int) -> Loss:
+    """loss_fn, held to its shape; one z per example, a mean of samples, is one sample."""
+    mean = getattr(loss_fn, "mean", loss_fn)
+
+    def loss(z: Tensor) -> Tensor:
+        is_mean = z.dim() == theta.dim()
+        if is_mean:
+            z = z.unsqueeze(theta.dim() - dims)
+        losses = mean(z) if is_mean else loss_fn(z)
+        if not isinstance(losses, Tensor):
+            raise TypeError(
+                "[aimle.diagnose] expected loss_fn to return a tensor but got "
+                f"{type(losses).__name__}"
+            )
+        wanted = z.shape[: z.dim() - dims]
+        if losses.shape != wanted:
+            raise ValueError(
+                f"[aimle.diagnose] expected loss_fn to return {list(wanted)}, a loss for every "
+                f"sample, but got {list(losses.shape)}"
+            )
+        if z.requires_grad and not losses.requires_grad:
+            raise ValueError(
+                "[aimle.diagnose] expected loss_fn to be differentiable in z but its losses have "
+                'no gradient: estimators=["sfe"] needs none'
+            )
+        return losses
+
+    return loss
+
+
+class LossRange:
+    """A loss that remembers the least and the greatest value it gave to each example."""
+
+    def __init__(self, loss: Loss) -> None:
+        self.loss = loss
+        self.low = self.high = torch.tensor(math.nan)
+
+    def __call__(self, z: Tensor) -> Tensor:
+        losses = self.loss(z)
+        seen = losses.detach()
+        self.low = torch.fmin(self.low, seen.amin(-1))
+        self.high = torch.fmax(self.high, seen.amax(-1))
+        return losses
+
+    def is_a_point(self) -> bool:
+        """Whether no example's loss changed by more than rounding does."""
+        rounding = 8 * torch.finfo(self.high.dtype).eps
+        size = torch.maximum(self.low.abs(), self.high.abs())
+        return bool((self.high - self.low <= rounding * size).all())
+
+    def description(self) -> str:
+        """Of a point; nothing of a loss that was never asked."""
+        value = float(self.high.flatten()[0])
+        return (
+            "" if math.isnan(value) else f", it is {value:g} for all solutions of the first example"
+        )

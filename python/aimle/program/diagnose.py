@@ -1,0 +1,178 @@
+"""`aimle diagnose`: reads what the program asks from standard input, measures, writes and prints.
+
+The program has read the files, checked the names and locked the folder (cli/diagnose.cpp, where a
+request is made). Arguments: the folder, and libraries of solvers to be loaded. Everything that is
+measured or recommended is that of ``aimle.diagnose``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import aimle
+from aimle._losses import RecordedGradients, SquaredDistance
+from aimle._truth import Model, model_of
+from aimle.diagnosis import Diagnosis, Problem, measure
+from aimle.program.launch import EXPLAINED
+from aimle.program.progress import Progress
+from aimle.program.report.files import explain, write_atomically
+from aimle.solvers import Solver, solver_of_text
+
+Request = dict[str, Any]
+
+
+def problem_of(request: Request) -> Problem:
+    """Solver, noise, theta and loss; theta is a batch of one."""
+    solver = solver_of_text(
+        request["solver"], torch.tensor(request["data"]) if request["data"] else None
+    )
+    model = model_of(None, solver)
+    if request["temperature"] is not None:
+        model = Model(model.noise, request["temperature"])
+    shape = request["shape"]
+    theta = torch.tensor(request["theta"], dtype=torch.float32).view(1, *shape)
+    loss: SquaredDistance | RecordedGradients
+    if request["b"] is not None:
+        loss = SquaredDistance(torch.tensor(request["b"], dtype=torch.float32).view(shape))
+    else:
+        loss = RecordedGradients(torch.tensor(request["dy"], dtype=torch.float32).view(-1, *shape))
+    return Problem(solver, model, theta, loss)
+
+
+def document(request: Request, problem: Problem, found: Diagnosis, complete: bool) -> Request:
+    """What diagnosis.json holds: what was asked, and what was found."""
+    solver: Solver = problem.solver
+    about = {
+        "structure": solver.name,
+        "solver": solver.text,
+        "shape": request["shape"],
+        "k": getattr(solver, "k", None) if solver.takes_k else None,
+        "theta": request["theta_file"],
+        "loss": "|z - b|^2" if request["b"] is not None else "<dy, z>",
+        "warmup": request["warmup"],
+        "temperature": problem.model.temperature,
+        "complete": complete,
+    }
+    return found.document() | about
+
+
+class Run:
+    """One diagnosis, and what there is of it when a signal ends it."""
+
+    def __init__(self, request: Request, folder: Path) -> None:
+        self.request, self.file = request, folder / "diagnosis.json"
+        self.problem = problem_of(request)
+        self.found: Diagnosis | None = None
+        self.progress: Progress | None = None
+
+    def measure(self) -> Diagnosis:
+        request = self.request
+        if sys.stderr.isatty() and not request["quiet"]:
+            print("finding the true gradient", end="", file=sys.stderr, flush=True)
+        found = measure(
+            self.problem,
+            nb_samples=request["samples"],
+            lambdas=request["lambdas"],
+            estimators=request["estimators"],
+            repeats=request["repeats"],
+            warmup=request["warmup"],
+            truth_samples=request["long_run"],
+            watch=self._watch,
+        )
+        self.save(complete=True)
+        return found
+
+    def save(self, complete: bool) -> None:
+        """Writes diagnosis.json, if anybody was measured."""
+        if self.found is None or not self.found.rows:
+            return
+        text = json.dumps(document(self.request, self.problem, self.found, complete), indent=1)
+        write_atomically(self.file, f"{text}\n".encode())
+
+    def _watch(self, found: Diagnosis, note: str, total: int) -> None:
+        if self.found is None:  # the truth is known; calls are timed on one thread
+            torch.set_num_threads(1)
+        self.found = found
+        if self.request["quiet"]:
+            return
+        if self.progress is None:
+            self.progress = Progress("diagnose", total)
+        else:
+            self.progress.step(note)
+
+    def close(self) -> None:
+        if self.progress is not None:
+            self.progress.close()
+
+
+def _draw(folder: Path) -> None:
+    """Draws the page and says where it is, or why there is none."""
+    try:
+        from aimle.program.report.diagnose import draw
+
+        print(draw(folder))
+    except (ImportError, OSError, ValueError) as error:
+        missing = "no figures were drawn; the numbers are complete without them"
+        print(f"{missing} ({explain(error)})", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def _ended_by_signals(run: Run) -> Iterator[None]:
+    """A signal ends the work at the next safe point, and keeps what was measured."""
+
+    def stop(number: int, _: object) -> None:
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    try:
+        yield
+    except SystemExit:
+        run.save(complete=False)
+        raise
+    finally:
+        run.close()
+
+
+def _in_words(error: Exception) -> str:
+    """Without the names of functions, in the words of the command line, in one line."""
+    text = explain(error)
+    if isinstance(error, MemoryError) or "DefaultCPUAllocator" in text:
+        return "out of memory"
+    return re.sub(r"\[aimle[^\]]*\] ", "", text).replace("lambda_", "lambda").partition("\n")[0]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    name, *libraries = sys.argv[1:] if arguments is None else arguments
+    request, folder = json.load(sys.stdin), Path(name)
+    torch.set_num_threads(request["threads"])
+    torch.manual_seed(request["seed"])
+    try:
+        for library in libraries:
+            aimle.load_library(library)
+        run = Run(request, folder)
+        with _ended_by_signals(run):
+            found = run.measure()
+    except (ValueError, TypeError, RuntimeError, OSError, MemoryError) as error:
+        print(f"aimle: {_in_words(error)}", file=sys.stderr)
+        return EXPLAINED
+    output: Any = sys.stdout
+    output.reconfigure(errors="surrogateescape")  # names of folders may be any bytes
+    print(f"{found}\n\n{run.file}", flush=True)
+    _draw(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
