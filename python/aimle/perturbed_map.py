@@ -26,6 +26,7 @@ from typing_extensions import Unpack
 
 from aimle._defaults import noise_for, subtracted_mean, temperature_for
 from aimle._sampling import AnySolver, NoiseSettings, SamplingModule, StepSettings
+from aimle._saved_state import usable_state
 from aimle._settings import check_positive, check_tensor, check_theta, is_number
 from aimle._sharing import SharedState, Sharing, check_group
 from aimle.functional import blank_key, draw_layer_key
@@ -379,20 +380,8 @@ class PerturbedMap(SamplingModule, SharedState):
     def _load_from_state_dict(
         self, state_dict, prefix, metadata, strict, missing_keys, unexpected_keys, error_msgs
     ):
-        """Refuses a state that belongs to another rule of the step size."""
-        measured = f"{prefix}reach" in state_dict
-        if f"{prefix}alpha" in state_dict and self.alpha is not None:
-            if self.reach is not None and not measured:
-                error_msgs.append(
-                    f"the state of {prefix.rstrip('.') or 'the layer'} was saved with a given "
-                    "target_norm, as by the paper's rule, the default before version 0.2: make the "
-                    "layer with target=aimle.AdaptiveTarget.paper() to continue with that rule"
-                )
-            elif self.reach is None and measured:
-                error_msgs.append(
-                    f"the state of {prefix.rstrip('.') or 'the layer'} was saved with a measured "
-                    "target_norm: make the layer with target=aimle.AdaptiveTarget()"
-                )
+        """As ``usable_state`` says."""
+        state_dict = usable_state(self, state_dict, prefix, strict, error_msgs)
         if self._sharing.stats is not None:
             self._waiting().zero_()  # they were counted for another state
         super()._load_from_state_dict(

@@ -69,7 +69,7 @@ def staged_map(
     """z for a callable solver, shaped as the layer's output says."""
     check_batch(type(layer).__name__, theta, solver.instance_dims)
     call = StagedCall(layer, theta, key, mask, solver, settings, args, kwargs)
-    call.deferred = deferred
+    call.state = layer._state(deferred)
     return StagedMap.apply(theta, call)
 
 
@@ -89,8 +89,8 @@ class StagedCall:
     must_keep: tuple[str, ...] = ("shape", "dtype", "device")
     #: Whether backward may leave out rows.
     solves_some_rows = True
-    #: Whether the state moves later, by the counts of several processes.
-    deferred = False
+    #: The state when the layer was called; torch.func.functional_call takes it back afterwards.
+    state: list[Tensor | None]
 
     def __init__(self, layer, theta, key, mask, solver, settings, args, kwargs) -> None:
         self.layer, self.args, self.kwargs = layer, args, kwargs
@@ -115,7 +115,7 @@ class StagedCall:
 
     def step(self, theta: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         """x_left, x_right [B S, *instance], and what `difference` asks for: lambda and counted."""
-        alpha, _, updates = self.layer._state()[:3]
+        alpha, _, updates = self.state[:3]
         state = (alpha, updates)
         left, right, *weights = _ops.step.default(
             dy, *self.inputs(theta), *state, self.settings, *self.temperatures
@@ -131,7 +131,7 @@ class StagedCall:
         weights: tuple[Tensor, ...],
     ) -> Tensor:
         """The gradient of theta; the state moves."""
-        state = self.layer._state(self.deferred)
+        state = self.state
         solutions = (z_left, z_right, *weights)
         return _ops.difference.default(
             *solutions, *self.inputs(theta), *state, self.settings, *self.temperatures

@@ -212,6 +212,11 @@ class AuthorsCall(StagedCall):
     must_keep = ("shape", "device")
     solves_some_rows = False  # the authors' functions see all rows
 
+    @property
+    def state(self) -> list[Tensor | None]:  # type: ignore[override]
+        """The target's now: the authors read it in backward."""
+        return self.layer._state()
+
     def __init__(self, layer, theta, key, mask, solver, settings, args, kwargs) -> None:
         super().__init__(layer, theta, key, mask, solver, settings, args, kwargs)
         target = layer.target_distribution
@@ -298,7 +303,7 @@ class AuthorsCall(StagedCall):
             lambda_,
             counted,
             *self.inputs(theta),
-            *layer._state(),
+            *self.state,
             settings,
             *self.temperatures,
         )

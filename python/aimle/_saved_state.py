@@ -1,0 +1,51 @@
+"""Which part of a saved state a layer can continue with."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+_NAMES = ("alpha", "gbar", "updates", "reach", "velocity")
+
+
+def usable_state(
+    layer: Any, state: Mapping[str, Tensor], prefix: str, strict: bool, errors: list[str]
+) -> Mapping[str, Tensor]:
+    """What the layer loads of a state: without an adaptive state if it has none of its own, with
+    the one that it has now if the state has none; a warning says so.
+
+    A state that belongs to another rule of the step size is an error.
+    """
+    owner = prefix.rstrip(".") or "the layer"
+    own = [name for name in _NAMES if layer._buffers[name] is not None]
+    given = [name for name in _NAMES if f"{prefix}{name}" in state]
+    if own and given:
+        if "reach" in own and "reach" not in given:
+            errors.append(
+                f"the state of {owner} was saved with a given target_norm, as by the paper's rule, "
+                "the default before version 0.2: make the layer with "
+                "target=aimle.AdaptiveTarget.paper() to continue with that rule"
+            )
+        elif "reach" in given and "reach" not in own:
+            errors.append(
+                f"the state of {owner} was saved with a measured target_norm: make the layer with "
+                "target=aimle.AdaptiveTarget()"
+            )
+    elif given and strict:
+        warnings.warn(
+            f"[aimle.{type(layer).__name__}] the state of {owner} has {', '.join(given)} of an "
+            "adaptive step; this layer has none and leaves them out",
+            stacklevel=2,
+        )
+        return {key: value for key, value in state.items() if key[len(prefix) :] not in given}
+    elif own and strict:
+        warnings.warn(
+            f"[aimle.{type(layer).__name__}] the state of {owner} was saved by a layer without an "
+            "adaptive step: the step size of this layer stays as it is",
+            stacklevel=2,
+        )
+        return {**state, **{f"{prefix}{name}": layer._buffers[name] for name in own}}
+    return state
