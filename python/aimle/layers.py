@@ -27,7 +27,7 @@ from aimle._sampling import (
     StepSettings,
     TargetSettings,
 )
-from aimle._settings import check_batch, check_choice, check_mask, check_theta
+from aimle._settings import check_batch, check_choice, check_mask, check_theta, instance_dims_of
 from aimle.perturbed_map import PerturbedMap
 from aimle.targets import AdaptiveTarget, FixedTarget, Target
 
@@ -89,6 +89,14 @@ class AIMLE(PerturbedMap):
         output: "samples", "flat" or "mean".
         noise_in_eval: keep the noise and S in eval mode.
         generator: draws the keys instead of PyTorch's default one.
+        instance_dims: with a callable, how many trailing dimensions of theta an instance has; None
+            is its attribute of this name, or all but the first.
+        fractional: with a callable, whether solutions may be other than whole numbers; None is its
+            attribute ``fractional``, or False. Otherwise such a solution is an error, and on a GPU
+            or in compiled code a row of NaN.
+        repeat_arguments: with a callable, whether tensors, arrays and lists among the extra
+            arguments have an entry per example, [*batch, ...], which the layer repeats for its
+            samples and, like the rows of scores, leaves out in backward where it can.
     """
 
     def __init__(
@@ -158,6 +166,9 @@ class DBB(PerturbedMap):
         *,
         sense: Sense | None = None,
         output: Output = "mean",
+        instance_dims: int | None = None,
+        fractional: bool | None = None,
+        repeat_arguments: bool = False,
     ) -> None:
         super().__init__(
             solver,
@@ -166,6 +177,9 @@ class DBB(PerturbedMap):
             noise=None,
             sense=sense,
             output=output,
+            instance_dims=instance_dims,
+            fractional=fractional,
+            repeat_arguments=repeat_arguments,
         )
 
 
@@ -209,7 +223,7 @@ class Identity(PerturbedMap):
         check_theta(type(self).__name__, theta)
         if mask is not None:
             check_mask(type(self).__name__, mask, theta)
-        count = getattr(self.solver, "instance_dims", theta.dim() - 1)
+        count = instance_dims_of(self.solver, theta, self.instance_dims)
         check_batch(type(self).__name__, theta, count)
         name = "none" if self.projection is None else self.projection
         projected = torch.ops.aimle.project.default(theta, name, count, mask)
