@@ -7,6 +7,7 @@ Estimators  estimator(name, solver, ...), estimators(); Thresholds, SFE, Covaria
 Solvers     Arborescence, Argmax, Assignment, Bernoulli, Chain, DagPath, GraphPath, GridPath,
             Knapsack, LatticeMoves, LatticePath, SpanningTree, TopK; by name, and your own:
             solver, solver_names, load_library; solve, Status
+Yours       per_instance: a function of one instance as a solver, on a pool of workers; SolverError
 Helpers     chain_scores, chain_labels, chain_mask; symmetrise, sinkhorn
 Exact       exact.log_partition, .marginals, .covariance, .entropy, .sample, .structures, .expected,
             .exact_gradient
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from aimle import _library, exact
 from aimle._library import cmake_prefix_path
+from aimle.black_box import PerInstance, SolverError, per_instance
 from aimle.chains import chain_labels, chain_mask, chain_scores
 from aimle.diagnosis import Diagnosis, diagnose
 from aimle.estimate import (
@@ -97,10 +99,12 @@ __all__ = [
     "Logistic",
     "Noise",
     "Normal",
+    "PerInstance",
     "PerturbedMap",
     "ReinMax",
     "SoftSub",
     "Solver",
+    "SolverError",
     "SpanningTree",
     "Status",
     "SumOfGamma",
@@ -119,6 +123,7 @@ __all__ = [
     "exact",
     "load_library",
     "log_stats",
+    "per_instance",
     "perturbed_fenchel_young_loss",
     "sample_noise",
     "sinkhorn",
