@@ -32,7 +32,7 @@ def as_answer(owner: str, z: object, scores: Tensor, *, fractional: bool) -> Ten
     if isinstance(z, np.ndarray):
         if z.dtype.kind not in "biuf":
             raise TypeError(f"{name} must return numbers but returned an array of {z.dtype}")
-        z = torch.from_numpy(np.ascontiguousarray(z)).to(scores.device)
+        z = torch.from_numpy(np.require(z, requirements=["C", "W"])).to(scores.device)
     if not isinstance(z, Tensor):
         raise TypeError(f"{name} must return a tensor or an array but returned {type(z).__name__}")
     for what in ("shape", "device"):

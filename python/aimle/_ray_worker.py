@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, cast
 
+from aimle import _worker
 from aimle._worker import solve_one
 from aimle._worker_pool import Task, Worker, WorkerDied
 
@@ -45,6 +47,9 @@ class RayWorker:
         self._ray = _ray()
         if not self._ray.is_initialized():
             self._ray.init()
+        # By value: the cluster's workers need not have this package, nor import torch with it.
+        for module in (_worker, sys.modules[__name__]):
+            self._ray.cloudpickle.register_pickle_by_value(module)
         actor = self._ray.remote(num_cpus=1, max_restarts=0)(_Solving)
         self._actor = actor.remote(fn, as_tensor)
         self.pending = self._actor.start.remote()
