@@ -138,6 +138,7 @@ def setup_for(owner: str, fn: Callable[..., Any], as_tensor: bool) -> dict[str, 
         "main": main,
         "function": pickled,
         "as_tensor": as_tensor,
+        "modules": ["numpy", "torch"] if as_tensor else ["numpy"],
     }
 
 

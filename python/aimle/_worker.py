@@ -11,6 +11,7 @@ the user's function does: it starts in a fraction of a second. It holds one end 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import pickle
 import signal
@@ -60,6 +61,8 @@ def _load(setup: dict[str, Any]) -> Any:
     sys.argv = setup["argv"]
     if setup["main"] is not None:
         _import_main(setup["main"])
+    for name in setup["modules"]:  # now, not in the time of the first instance
+        importlib.import_module(name)
     return pickle.loads(setup["function"])
 
 

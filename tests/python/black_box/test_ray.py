@@ -62,7 +62,7 @@ def test_an_instance_that_kills_its_worker_twice_is_reported():
 def test_a_time_limit_ends_the_worker():
     x = scores_of(5, 6)
     x[1, 0] = -1.0
-    solver = solver_of(never_ends_below_zero, timeout=1.0, on_error="nan")
+    solver = solver_of(never_ends_below_zero, timeout=3.0, on_error="nan")
     with solver, pytest.warns(UserWarning, match="row 1 of 5"):
         z = solver(x)
     assert z.isnan().any(1).tolist() == [False, True, False, False, False]

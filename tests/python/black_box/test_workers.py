@@ -98,17 +98,17 @@ def test_the_first_failure_is_reported_whoever_finds_it():
 def test_a_time_limit_ends_the_worker_and_not_the_pool():
     x = scores_of(6, 5).abs()
     x[1, 0] = -1.0
-    solver = aimle.per_instance(never_ends_below_zero, workers=2, timeout=0.3, on_error="nan")
+    solver = aimle.per_instance(never_ends_below_zero, workers=2, timeout=2.0, on_error="nan")
     with solver:
-        with pytest.warns(UserWarning, match=r"row 1 of 6 .* longer than timeout=0.3 s"):
+        with pytest.warns(UserWarning, match=r"row 1 of 6 .* longer than timeout=2 s"):
             z = solver(x)
         assert z.isnan().any(1).tolist() == [False, True, False, False, False, False]
         rest = [0, 2, 3, 4, 5]
         assert torch.equal(z[rest], TOPK(x[rest]))
         assert torch.equal(solver(x[rest]), TOPK(x[rest]))
-    raising = aimle.per_instance(never_ends_below_zero, workers=1, timeout=0.3)
+    raising = aimle.per_instance(never_ends_below_zero, workers=1, timeout=0.1)
     with raising, pytest.raises(aimle.SolverError) as raised:
-        raising(x)
+        raising(x[1:2])
     assert raised.value.reason == "timeout"
     assert np.array_equal(np.load(raised.value.path)["scores"], x[1].numpy())
 
