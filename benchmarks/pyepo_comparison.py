@@ -1,6 +1,6 @@
 """PyEPO's methods against ours on PyEPO's problems, at an equal number of solver calls.
 
-    python benchmarks/pyepo_comparison.py [--calls 4800] [--seeds 3] [--problems path,knapsack]
+    python benchmarks/pyepo_comparison.py [--calls 4800] [--seeds 3] [--problems path,knapsack] [--methods …]
 
 Data and models are PyEPO's: shortest path over a 5 x 5 grid, and a knapsack of 16 items with one
 budget. A linear model predicts costs; the loss is the mean regret, except for SPO+ and PFY (the
@@ -253,12 +253,13 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=4800, help="of the solver, in each training")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--problems", default=",".join(PROBLEMS))
+    parser.add_argument("--methods", default=",".join(METHODS))
     options = parser.parse_args()
     torch.set_num_threads(1)
     print("| problem | method | PyEPO | `from_pyepo` | native | native, until as low as PyEPO |")
     print("| --- | --- | --- | --- | --- | --- |")
     for name in options.problems.split(","):
-        for method in METHODS:
+        for method in options.methods.split(","):
             seeds = []
             for seed in range(options.seeds):
                 problem = PROBLEMS[name](seed)

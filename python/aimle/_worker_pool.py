@@ -24,6 +24,8 @@ Task = tuple[Any, tuple, dict]
 START_LIMIT = 300.0
 # How often a worker may die on one instance.
 _DEATHS = 2
+# How many more than there are workers may be found dead, in one run.
+_LOSSES = 2
 
 
 @dataclass
@@ -113,6 +115,7 @@ class _Run:
         self.posts = pool._posts
         self.waiting = deque(range(len(tasks)))
         self.deaths: dict[int, int] = {}
+        self.lost = 0
         self.results: list[Outcome | None] = [None] * len(tasks)
         self.failed_at = len(tasks)  # the lowest index that failed
 
@@ -121,9 +124,10 @@ class _Run:
             self._hand_out()
             busy = [post for post in self.posts if not post.ready or post.index is not None]
             needed = [post for post in busy if self._matters(post)]
-            if not needed:
+            if needed:
+                self._listen(needed)
+            elif not self.waiting:  # otherwise all workers were lost
                 break
-            self._listen(needed)
         self._drop([post for post in self.posts if post.index is not None])
         return self.results
 
@@ -147,7 +151,8 @@ class _Run:
                 try:
                     post.worker.submit(self.tasks[post.index])
                 except WorkerDied as death:
-                    self._died(post, death)
+                    self.waiting.appendleft(post.index)
+                    self._lost(post, death)
 
     def _listen(self, posts: list[_Post]) -> None:
         remaining = min(post.deadline for post in posts) - time.monotonic()
@@ -184,9 +189,10 @@ class _Run:
         self._fail(post.index, Outcome(None, "timeout", limit))
 
     def _died(self, post: _Post, death: WorkerDied) -> None:
-        self._drop([post])
         if post.index is None:
-            raise StartError(f"a worker ended before it was ready: {death}")
+            self._lost(post, death)
+            return
+        self._drop([post])
         deaths = self.deaths[post.index] = self.deaths.get(post.index, 0) + 1
         if deaths < _DEATHS:
             self.waiting.appendleft(post.index)
@@ -194,6 +200,13 @@ class _Run:
             self._fail(
                 post.index, Outcome(None, "died", f"its worker died {deaths} times: {death}")
             )
+
+    def _lost(self, post: _Post, death: WorkerDied) -> None:
+        """A worker that died before it was given anything to do: no fault of an instance."""
+        self._drop([post])
+        self.lost += 1
+        if self.lost > self.pool._count + _LOSSES:
+            raise StartError(f"{self.lost} workers ended before they had anything to do: {death}")
 
     def _fail(self, index: int, outcome: Outcome) -> None:
         self.results[index] = outcome

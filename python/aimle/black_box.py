@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -154,21 +154,19 @@ class PerInstance:
         if len(indices) == 0:
             return
         rows = np.ascontiguousarray(rows)
-        args, kwargs = self._entries(args, len(rows)), self._entries(kwargs, len(rows))
-        tasks: list[Task] = [
-            (rows[i].copy(), tuple(each(i) for each in args), {n: e(i) for n, e in kwargs.items()})
-            for i in indices.tolist()
-        ]
+        entries = self._entries(args, len(rows)), self._entries(kwargs, len(rows))
+        tasks = _Tasks(rows, indices, *entries)
         try:
             outcomes = self._running().run(tasks, self.on_error == "raise")
         except StartError as error:
             self.close()
             raise RuntimeError(f"[aimle.{_OWNER}] {error}") from None
-        for index, task, outcome in zip(indices.tolist(), tasks, outcomes, strict=True):
+        for number, outcome in enumerate(outcomes):
+            index = int(indices[number])
             if outcome is None:
                 continue
             if outcome.failure:
-                solutions[index] = self._fallback(index, len(rows), task, outcome)
+                solutions[index] = self._fallback(index, len(rows), tasks[number], outcome)
             else:
                 solution = self._checked(index, outcome.solution, rows)
                 solutions[index] = self._last[solution.shape] = solution
@@ -277,6 +275,22 @@ class PerInstance:
             self.workers,
             self.timeout,
         )
+
+
+class _Tasks(Sequence[Task]):
+    """The tasks of a call, each made when it is asked for: copies of what is under way alone."""
+
+    def __init__(self, rows: NDArray, indices: NDArray, args: list, kwargs: dict) -> None:
+        self._rows, self._indices = rows, indices
+        self._args, self._kwargs = args, kwargs
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def __getitem__(self, number: Any) -> Any:
+        row = int(self._indices[number])
+        kwargs = {name: entry(row) for name, entry in self._kwargs.items()}
+        return self._rows[row].copy(), tuple(entry(row) for entry in self._args), kwargs
 
 
 def _cores() -> int:

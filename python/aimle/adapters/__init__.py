@@ -1,7 +1,8 @@
 """Solvers of other libraries as solvers for layers; each is an ``aimle.per_instance``.
 
-All take its settings (workers, timeout, on_error, cache and the rest). Masked scores, which are
-infinitely bad, reach them as finite ones that are worse than all others together.
+All take its settings (workers, timeout, on_error, cache and the rest). Solutions are taken to vary
+in size, unless ``fixed_size=True`` says that all have the same number of ones. Masked scores, which
+are infinitely bad, reach them as finite ones that are worse than all others together.
 """
 
 from aimle.adapters._cp_sat import from_cp_sat

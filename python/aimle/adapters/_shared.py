@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+#: What is known of solutions of which nothing is known: they may have more ones or fewer.
+VARIES: dict[str, Any] = {"fixed_size": False}
+
 
 def finite(scores: NDArray) -> NDArray:
     """The scores in float64, infinite ones as finite ones beyond all others together."""

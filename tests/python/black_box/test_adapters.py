@@ -2,13 +2,17 @@
 
 import copy
 import functools
+import os
 import pickle
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from layer_cases import run
+from repository import ROOT
 
 import aimle
 
@@ -137,6 +141,24 @@ def test_pyepo():
     expected = aimle.TopK(1)(x)
     for each in (cut, copy.deepcopy(cut)):
         assert torch.equal(each(x), expected)
+
+
+def test_the_comparison_with_pyepo_fills_its_table():
+    pytest.importorskip("pyepo")
+    pytest.importorskip("ortools")
+    program = [sys.executable, str(ROOT / "benchmarks" / "pyepo_comparison.py")]
+    folder = str(Path(aimle.__file__).parents[1])
+    result = subprocess.run(
+        [*program, "--calls", "120", "--seeds", "1", "--problems", "path"],
+        env={**os.environ, "PYTHONPATH": folder},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    table = [line.split(" | ") for line in result.stdout.splitlines()]
+    assert [row[1] for row in table[2:]] == ["DBB", "IMLE", "AIMLE", "PFY", "SPO+"]
+    assert all("times faster" in row[-1] for row in table[2:-1])
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,10 @@ from instance_solvers import (
 from layer_cases import run
 
 import aimle
+from aimle._worker_pool import StartError, WorkerDied, WorkerPool
 
 TOPK = aimle.TopK(2)
-DEADLINE = 60.0
+DEADLINE = 300.0
 
 
 def scores_of(*shape: int) -> torch.Tensor:
@@ -130,11 +131,13 @@ def test_an_instance_that_kills_its_worker_twice_is_reported():
         assert torch.equal(solver(x[:4]), TOPK(x[:4]))
 
 
-def test_a_worker_killed_between_calls_is_replaced():
+def test_workers_killed_between_calls_are_replaced():
     x = scores_of(6, 5)
     with aimle.per_instance(best_two, workers=2) as solver:
         solver(x)
-        os.kill(pids_of(solver)[0], signal.SIGKILL)
+        for pid in pids_of(solver):
+            os.kill(pid, signal.SIGKILL)
+            assert ends(pid)
         assert torch.equal(solver(x), TOPK(x))
 
 
@@ -246,3 +249,53 @@ def test_a_module_that_workers_cannot_import_is_told(tmp_path: Path, monkeypatch
 
     with pytest.raises(RuntimeError, match=r"could not load the function(.|\n)*not in a worker"):
         aimle.per_instance(only_here.solve, workers=1)(scores_of(2, 5))
+
+
+class Scripted:
+    """A worker that dies as often as it is told, on the way to being ready or when given a task."""
+
+    left: int
+
+    def __init__(self, where: str) -> None:
+        self.where, self.said = where, ("ready",)
+
+    def die_in(self, where: str) -> None:
+        if self.where == where and Scripted.left > 0:
+            Scripted.left -= 1
+            raise WorkerDied("as told")
+
+    def submit(self, task) -> None:
+        self.die_in("submit")
+        self.said = ("solved", task[0])
+
+    def answer(self) -> tuple:
+        self.die_in("start" if self.said == ("ready",) else "solve")
+        return self.said
+
+    def kill(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("where", ["start", "submit"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_workers_lost_in_idleness_are_no_fault_of_an_instance(where: str, count: int):
+    tasks = [(number, (), {}) for number in range(5)]
+    Scripted.left = count + 2
+    pool = WorkerPool(lambda: Scripted(where), lambda workers, _: workers, count, None)
+    assert [each.solution for each in pool.run(tasks, True)] == [0, 1, 2, 3, 4]
+    pool.close()
+    Scripted.left = count + 3
+    with pytest.raises(StartError, match=f"{count + 3} workers ended before .*as told"):
+        pool.run(tasks, True)
+
+
+def test_a_death_in_mid_solve_is_forgiven_once():
+    tasks = [(number, (), {}) for number in range(5)]
+    pool = WorkerPool(lambda: Scripted("solve"), lambda workers, _: workers, 1, None)
+    Scripted.left = 1
+    assert [each.failure for each in pool.run(tasks, True)] == [""] * 5
+    Scripted.left = 2
+    outcomes = pool.run(tasks, True)
+    assert (outcomes[0].failure, outcomes[1:]) == ("died", [None] * 4)
+    Scripted.left = 2
+    assert [each.failure for each in pool.run(tasks, False)] == ["died", "", "", "", ""]
