@@ -1,6 +1,6 @@
 """PyEPO's methods against ours on PyEPO's problems, at an equal number of solver calls.
 
-    python benchmarks/pyepo_comparison.py [--calls 4800] [--seeds 3] [--problems path,knapsack] [--methods …]
+    python benchmarks/pyepo_comparison.py [--calls 4800] [--seeds 3]
 
 Data and models are PyEPO's: shortest path over a 5 x 5 grid, and a knapsack of 16 items with one
 budget. A linear model predicts costs; the loss is the mean regret, except for SPO+ and PFY (the
