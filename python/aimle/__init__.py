@@ -7,6 +7,8 @@ Estimators  estimator(name, solver, ...), estimators(); Thresholds, SFE, Covaria
 Solvers     Arborescence, Argmax, Assignment, Bernoulli, Chain, DagPath, GraphPath, GridPath,
             Knapsack, LatticeMoves, LatticePath, SpanningTree, TopK; by name, and your own:
             solver, solver_names, load_library; solve, Status
+Yours       per_instance: a function of one instance as a solver, on a pool of workers; SolverError;
+            from_pyepo, from_linear_sum_assignment, from_milp, from_cp_sat, from_networkx
 Helpers     chain_scores, chain_labels, chain_mask; symmetrise, sinkhorn
 Exact       exact.log_partition, .marginals, .covariance, .entropy, .sample, .structures, .expected,
             .exact_gradient
@@ -24,6 +26,14 @@ from typing import TYPE_CHECKING
 from aimle import _library, exact
 from aimle._library import cmake_prefix_path
 from aimle._sharing import reduce_state
+from aimle.adapters import (
+    from_cp_sat,
+    from_linear_sum_assignment,
+    from_milp,
+    from_networkx,
+    from_pyepo,
+)
+from aimle.black_box import PerInstance, SolverError, per_instance
 from aimle.chains import chain_labels, chain_mask, chain_scores
 from aimle.diagnosis import Diagnosis, diagnose
 from aimle.estimate import (
@@ -99,10 +109,12 @@ __all__ = [
     "Logistic",
     "Noise",
     "Normal",
+    "PerInstance",
     "PerturbedMap",
     "ReinMax",
     "SoftSub",
     "Solver",
+    "SolverError",
     "SpanningTree",
     "Status",
     "SumOfGamma",
@@ -119,8 +131,14 @@ __all__ = [
     "estimator",
     "estimators",
     "exact",
+    "from_cp_sat",
+    "from_linear_sum_assignment",
+    "from_milp",
+    "from_networkx",
+    "from_pyepo",
     "load_library",
     "log_stats",
+    "per_instance",
     "perturbed_fenchel_young_loss",
     "reduce_state",
     "sample_noise",

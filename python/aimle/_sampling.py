@@ -33,7 +33,15 @@ class SampleSettings(TypedDict, total=False):
     generator: Generator | None
 
 
-class NoiseSettings(SampleSettings, total=False):
+class CallableSettings(TypedDict, total=False):
+    """Of layers that take solvers of the user's own: what they need to know of them."""
+
+    instance_dims: int | None
+    fractional: bool | None
+    repeat_arguments: bool
+
+
+class NoiseSettings(SampleSettings, CallableSettings, total=False):
     """Of layers that perturb theta."""
 
     noise: Noise | str | None
@@ -77,6 +85,7 @@ DEFAULTS: StepSettings = {
     "noise_in_eval": False,
     "noise": "auto",
     "process_group": "auto",
+    "repeat_arguments": False,
 }
 
 

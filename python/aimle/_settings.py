@@ -90,8 +90,16 @@ def check_batch(owner: str, theta: Tensor, dims: int) -> None:
     if dims < 1:
         raise ValueError(
             f"[aimle.{owner}] expected theta [batch, *instance] but got shape "
-            f"{tuple(theta.shape)}: add a dimension, as in theta.unsqueeze(0)"
+            f"{tuple(theta.shape)}, which has no batch: add a dimension, as in theta.unsqueeze(0), "
+            f"or make the layer with instance_dims={theta.dim()}"
         )
+
+
+def instance_dims_of(solver: object, theta: Tensor, given: int | None = None) -> int:
+    """How many dimensions of theta an instance has: those given, the solver's own, or all but the
+    first."""
+    own = getattr(solver, "instance_dims", None) if given is None else given
+    return theta.dim() - 1 if own is None else own
 
 
 def check_positive(owner: str, name: str, value: object) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 import aimle
 from aimle import exact
 from aimle._defaults import noise_for, temperature_for, varies
+from aimle._settings import instance_dims_of
 from aimle.estimate.perturbed import perturbed_solutions, signed
 from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
 from aimle.solvers import Solver
@@ -174,7 +175,7 @@ def _average(blocks: list[Tensor], about: str) -> tuple[Tensor, str, float]:
 def _model_gradient(solver, noise, tau: float, theta: Tensor, loss: Loss, samples: int) -> Tensor:
     """mean_s (f_s - mean of the others) nu'(eps_s) / tau: unbiased for any solver and loss."""
     sense: Literal["max", "min"] = getattr(solver, "sense", "max")
-    dims = getattr(solver, "instance_dims", theta.dim() - 1)
+    dims = instance_dims_of(solver, theta)
     key = aimle.draw_key(theta)
     tau = signed(tau, sense)
     eps, z = perturbed_solutions(

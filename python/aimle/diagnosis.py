@@ -32,10 +32,11 @@ from torch import Tensor, nn
 
 from aimle import _library
 from aimle._advice import name_of, recommend
+from aimle._answers import may_be_fractional
 from aimle._contestants import YOURS, Contestant, contestants
 from aimle._losses import LossRange, checked_loss
 from aimle._measure import compare, warm_up
-from aimle._settings import check_int, check_tensor
+from aimle._settings import check_int, check_tensor, instance_dims_of
 from aimle._truth import FEWEST_SAMPLES, Loss, Model, find_truth, model_of
 from aimle.solvers import Solver, check_solver
 
@@ -195,7 +196,7 @@ class Problem:
 
     @property
     def dims(self) -> int:
-        return getattr(self.solver, "instance_dims", self.theta.dim() - 1)
+        return instance_dims_of(self.solver, self.theta)
 
     def scale(self, contestant: Contestant) -> float:
         """The others see theta / tau, whose gradient is tau times theta's."""
@@ -266,23 +267,26 @@ def _truth_of(problem: Problem, repeats: int, samples: int) -> tuple[Tensor, Dia
     )
 
 
-class _Costs:
-    """A callable solver that minimises, and says so."""
+class _Described:
+    """A callable solver that says what its layer was told of it."""
 
-    sense = "min"
+    def __init__(self, solver, sense: str, instance_dims: int, fractional: bool) -> None:
+        self.solver, self.sense = solver, sense
+        self.instance_dims, self.fractional = instance_dims, fractional
+        if hasattr(solver, "fixed_size"):
+            self.fixed_size = solver.fixed_size
 
-    def __init__(self, solver: Callable[..., Tensor], instance_dims: int) -> None:
-        self.solver, self.instance_dims = solver, instance_dims
-
-    def __call__(self, costs: Tensor) -> Tensor:
-        return self.solver(costs)
+    def __call__(self, scores: Tensor) -> Tensor:
+        return self.solver(scores)
 
 
 def _own_sense(solver, yours, theta: Tensor):
     """The solver, and 1, or -1 where its own sense is not that in which the layer uses it."""
-    sense = getattr(yours, "sense", None)
-    if sense is None or sense == getattr(solver, "sense", "max"):
-        return solver, 1.0
-    if hasattr(solver, "sense"):
-        return solver, -1.0
-    return _Costs(solver, getattr(solver, "instance_dims", theta.dim() - 1)), 1.0
+    own = getattr(solver, "sense", None)
+    sense = getattr(yours, "sense", None) or own or "max"
+    sign = 1.0 if own in (None, sense) else -1.0
+    if isinstance(solver, Solver):
+        return solver, sign
+    dims = instance_dims_of(solver, theta, getattr(yours, "instance_dims", None))
+    fractional = may_be_fractional(solver, getattr(yours, "fractional", None))
+    return _Described(solver, own or sense, dims, fractional), sign

@@ -27,7 +27,7 @@ from aimle._sampling import (
     StepSettings,
     TargetSettings,
 )
-from aimle._settings import check_batch, check_choice, check_mask, check_theta
+from aimle._settings import check_batch, check_choice, check_mask, check_theta, instance_dims_of
 from aimle.perturbed_map import PerturbedMap
 from aimle.targets import AdaptiveTarget, FixedTarget, Target
 
@@ -93,6 +93,14 @@ class AIMLE(PerturbedMap):
             of them (docs/distributed.md). "auto": those of DDP or FSDP if the layer is in such a
             model, else this process alone. None: this process alone. Or a
             ``torch.distributed.ProcessGroup``.
+        instance_dims: with a callable, how many trailing dimensions of theta an instance has; None
+            is its attribute of this name, or all but the first.
+        fractional: with a callable, whether solutions may be other than whole numbers; None is its
+            attribute ``fractional``, or False. Otherwise such a solution is an error, and on a GPU
+            or in compiled code a row of NaN.
+        repeat_arguments: with a callable, whether tensors, arrays and lists among the extra
+            arguments have an entry per example, [*batch, ...], which the layer repeats for its
+            samples and, like the rows of scores, leaves out in backward where it can.
     """
 
     def __init__(
@@ -162,6 +170,9 @@ class DBB(PerturbedMap):
         *,
         sense: Sense | None = None,
         output: Output = "mean",
+        instance_dims: int | None = None,
+        fractional: bool | None = None,
+        repeat_arguments: bool = False,
     ) -> None:
         super().__init__(
             solver,
@@ -170,6 +181,9 @@ class DBB(PerturbedMap):
             noise=None,
             sense=sense,
             output=output,
+            instance_dims=instance_dims,
+            fractional=fractional,
+            repeat_arguments=repeat_arguments,
         )
 
 
@@ -213,7 +227,7 @@ class Identity(PerturbedMap):
         check_theta(type(self).__name__, theta)
         if mask is not None:
             check_mask(type(self).__name__, mask, theta)
-        count = getattr(self.solver, "instance_dims", theta.dim() - 1)
+        count = instance_dims_of(self.solver, theta, self.instance_dims)
         check_batch(type(self).__name__, theta, count)
         name = "none" if self.projection is None else self.projection
         projected = torch.ops.aimle.project.default(theta, name, count, mask)

@@ -27,11 +27,11 @@ from typing_extensions import Unpack
 from aimle._defaults import noise_for, subtracted_mean, temperature_for
 from aimle._sampling import AnySolver, NoiseSettings, SamplingModule, StepSettings
 from aimle._saved_state import usable_state
-from aimle._settings import check_positive, check_tensor, check_theta, is_number
+from aimle._settings import check_positive, check_tensor, check_theta, instance_dims_of, is_number
 from aimle._sharing import SharedState, Sharing, check_group
 from aimle.functional import blank_key, draw_layer_key
 from aimle.noise import Noise, SumOfGamma
-from aimle.solvers import CHECK_DEFAULT, Solver, resolve_sense
+from aimle.solvers import CHECK_DEFAULT, Solver, checked_dims, resolve_sense
 from aimle.staged import CallableSolver, staged_map
 from aimle.targets import AdaptiveTarget, Target, ThresholdTarget, target_text
 
@@ -92,16 +92,20 @@ class PerturbedMap(SamplingModule, SharedState):
 
     Args:
         solver: a native solver, or any callable from scores [B S, *instance] (example-major) to
-            solutions of the same shape, dtype and device; float32 where theta is bfloat16 or
-            float16. Backward may call it with some of the rows, those whose solutions can differ.
+            solutions of the same shape and device; float32 where theta is bfloat16 or
+            float16. NumPy's arrays, bools and other precisions are converted. Solutions must be
+            whole numbers unless an attribute ``fractional``, or the layer's argument, says that
+            they need not be. Backward may call it with some of the rows, those whose solutions can
+            differ.
             One that keeps data of its own for each row must say so by an attribute ``rowwise =
             False`` or get them as extra arguments of the call, which are forwarded to it, in
-            backward too: then all rows are solved, or none. It maximises,
+            backward too: then all rows are solved, or none (see repeat_arguments). It maximises,
             unless it has an attribute ``sense`` or, failing that, the layer's sense says otherwise.
             All dimensions of theta but the first are the instance's, unless it has an attribute
-            ``instance_dims``. It sees masked scores as -inf (+inf if it minimises). An attribute
-            ``fixed_size`` says whether all its solutions have the same number of ones: with True
-            norms leave out the mean, with False, as for paths, the noise is centred.
+            ``instance_dims`` or the layer is given one. It sees masked scores as -inf (+inf if it
+            minimises). An attribute ``fixed_size`` says whether all its solutions have the same
+            number of ones: with True norms leave out the mean, with False, as for paths, the noise
+            is centred.
         difference: "central", "forward" or "straight_through"; "thresholds" for that target.
     The other arguments are those of ``AIMLE``.
     """
@@ -137,6 +141,12 @@ class PerturbedMap(SamplingModule, SharedState):
         self._target_noise_temperature = settings["target_noise_temperature"]
         check_group(owner, settings["process_group"])
         self._sharing = Sharing(settings["process_group"])
+        self.fractional = settings["fractional"]
+        self.repeat_arguments = settings["repeat_arguments"]
+        dims = settings["instance_dims"]
+        self.instance_dims = checked_dims(
+            owner, solver, dims, self.fractional, self.repeat_arguments
+        )
         self.target = target
         self.difference = difference
         for name, value in self._initial_buffers().items():
@@ -241,7 +251,7 @@ class PerturbedMap(SamplingModule, SharedState):
                 )
             if data is not None:
                 kwargs["data"] = data  # an argument of the callable's own
-            dims = getattr(self.solver, "instance_dims", theta.dim() - 1)
+            dims = instance_dims_of(self.solver, theta, self.instance_dims)
             minimises = getattr(self.solver, "sense", self.sense) == "min"
             fixed_size = getattr(self.solver, "fixed_size", False)
             about = CallableSolver(bool(minimises), dims, bool(fixed_size))

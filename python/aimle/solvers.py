@@ -349,6 +349,29 @@ def check_solver(owner: str, solver: object) -> None:
         )
 
 
+def checked_dims(
+    owner: str,
+    solver: object,
+    instance_dims: int | None,
+    fractional: bool | None,
+    repeat_arguments: bool = False,
+) -> int | None:
+    """instance_dims as given; TypeError for settings of callables that a native solver has not."""
+    if instance_dims is not None:
+        instance_dims = check_int(owner, "instance_dims", instance_dims, 1)
+    if isinstance(solver, Solver):
+        given = {"fractional": fractional, "repeat_arguments": repeat_arguments}
+        unwanted = [f"{name}={value!r}" for name, value in given.items() if value]
+        if instance_dims not in (None, solver.instance_dims):
+            unwanted.append(f"instance_dims={instance_dims}")
+        if unwanted:
+            raise TypeError(
+                f"[aimle.{owner}] {type(solver).__name__} knows its instances; only a callable "
+                f"solver takes {', '.join(unwanted)}"
+            )
+    return instance_dims
+
+
 def resolve_sense(
     owner: str, solver: object, sense: Literal["max", "min"] | None
 ) -> Literal["max", "min"]:

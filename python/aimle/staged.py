@@ -8,7 +8,8 @@ both solutions are the same, and a row of NaN gets a gradient of NaN whatever it
 row is left the solver is not called. All rows are solved
 
     with extra arguments of the call, which may have an entry per row that cannot be told from
-    others (unless no row differs), or if the solver says so by an attribute ``rowwise = False``;
+    others (unless no row differs, or the layer repeats them: then it knows), or if the solver
+    says so by an attribute ``rowwise = False``;
     on a GPU, where counting the rows would wait for the device;
     in compiled code, whose shapes cannot depend on values;
     by the functions of ``aimle.compat``, as the authors do.
@@ -22,6 +23,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
+from aimle._answers import as_answer, may_be_fractional
+from aimle._extra_arguments import ExtraArguments
 from aimle._settings import check_batch
 
 if TYPE_CHECKING:
@@ -85,15 +88,13 @@ class StagedCall:
     """One call of a callable solver: its stages, and what forward and backward share apart from
     the tensors of the graph."""
 
-    #: What the solver's answer must have in common with its scores.
-    must_keep: tuple[str, ...] = ("shape", "dtype", "device")
     #: Whether backward may leave out rows.
     solves_some_rows = True
     #: The state when the layer was called; torch.func.functional_call takes it back afterwards.
     state: list[Tensor | None]
 
     def __init__(self, layer, theta, key, mask, solver, settings, args, kwargs) -> None:
-        self.layer, self.args, self.kwargs = layer, args, kwargs
+        self.layer = layer
         self.settings = f"solver={solver.text} {settings}"
         self.temperatures = layer._temperatures()
         self.key, self.table = key, layer.table
@@ -102,6 +103,10 @@ class StagedCall:
         self.samples = int(setting_of(settings, "samples"))
         split = theta.dim() - solver.instance_dims
         self.batch, self.instance = theta.shape[:split], theta.shape[split:]
+        self.arguments = ExtraArguments(args, kwargs)
+        if layer.repeat_arguments:
+            owner = type(layer).__name__
+            self.arguments = self.arguments.repeated(owner, self.batch, self.samples)
         # Where nothing but the step makes a difference, the forward difference takes z as it is.
         equal = layer.theta_noise_temperature == layer.target_noise_temperature
         self.keeps_solution = layer.difference == "forward" and equal
@@ -157,8 +162,8 @@ class StagedCall:
         z_right = z_left.clone()
         if rows.numel() > 0:
             if z is None:
-                z_left[rows] = self.call_solver(left[rows])
-            z_right[rows] = self.call_solver(right[rows])
+                z_left[rows] = self.call_solver(left[rows], rows)
+            z_right[rows] = self.call_solver(right[rows], rows)
         return z_left, z_right
 
     def rows_to_solve(self, left: Tensor, right: Tensor) -> Tensor | None:
@@ -171,7 +176,7 @@ class StagedCall:
         rows = differ.nonzero().squeeze(1)
         if rows.numel() == left.shape[0]:
             return None
-        by_row = getattr(self.layer.solver, "rowwise", True) and not (self.args or self.kwargs)
+        by_row = getattr(self.layer.solver, "rowwise", True) and self.arguments.can_be_split
         return rows if rows.numel() == 0 or by_row else None
 
     def hide_masked(self, x: Tensor) -> Tensor:
@@ -182,22 +187,17 @@ class StagedCall:
         rows = rows.expand(-1, self.samples, *self.instance).reshape(x.shape)
         return x.masked_fill(~rows, torch.inf if self.minimises else -torch.inf)
 
-    def call_solver(self, x: Tensor) -> Tensor:
-        """The callable's solution of x [N, *instance], checked."""
+    def call_solver(self, x: Tensor, rows: Tensor | None = None) -> Tensor:
+        """The callable's solution of x [N, *instance], these of all rows if given, checked."""
+        given = self.arguments if rows is None else self.arguments.of_rows(rows)
         with _without_autocast(x.device.type):
-            z = self.layer.solver(x, *self.args, **self.kwargs)
-        name = f"[aimle.{type(self.layer).__name__}] the solver"
-        if not isinstance(z, Tensor):
-            raise TypeError(f"{name} must return a tensor but returned {type(z).__name__}")
-        for what in self.must_keep:
-            got, expected = getattr(z, what), getattr(x, what)
-            if got != expected:
-                error = TypeError if what == "dtype" else ValueError
-                hint = " (return z.to(scores.dtype))" if what == "dtype" else ""
-                raise error(
-                    f"{name} must keep the {what} {expected} of its input but gave {got}{hint}"
-                )
-        return z.detach()
+            z = self.layer.solver(x, *given.args, **given.kwargs)
+        return self.checked(z, x)
+
+    def checked(self, z: object, x: Tensor) -> Tensor:
+        """The answer z to x as a tensor like x."""
+        fractional = may_be_fractional(self.layer.solver, self.layer.fractional)
+        return as_answer(type(self.layer).__name__, z, x, fractional=fractional)
 
     def shape_output(self, z: Tensor, dtype: torch.dtype) -> Tensor:
         """A copy of z in theta's dtype, shaped as the layer's output says."""

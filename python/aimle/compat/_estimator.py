@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Size, Tensor
 
+from aimle._answers import as_answer
 from aimle._settings import check_batch, check_int, check_theta
 from aimle.compat.noise import BaseNoiseDistribution, as_native, is_ours
 from aimle.compat.target import (
@@ -209,7 +210,6 @@ class AuthorsMap(PerturbedMap):
 class AuthorsCall(StagedCall):
     """One call: the stages with a factor of theta, given noise and marginal samples."""
 
-    must_keep = ("shape", "device")
     solves_some_rows = False  # the authors' functions see all rows
 
     @property
@@ -233,12 +233,11 @@ class AuthorsCall(StagedCall):
             layer.reuses_solution or (self.keeps_solution and not outside)
         )
 
-    def call_solver(self, x: Tensor) -> Tensor:
-        """The function's solution; a floating-point dtype of its own becomes the output's."""
-        z = super().call_solver(x)
-        if z.is_floating_point() and z.dtype != x.dtype:
+    def checked(self, z: object, x: Tensor) -> Tensor:
+        """Whatever the function gives; a floating-point dtype of its own becomes the output's."""
+        if isinstance(z, Tensor) and z.is_floating_point() and z.dtype != x.dtype:
             self.output_dtype = z.dtype
-        return z.to(x.dtype)
+        return as_answer("compat", z, x, fractional=True)
 
     def shape_output(self, z: Tensor, dtype: torch.dtype) -> Tensor:
         return super().shape_output(z, self.output_dtype or dtype)

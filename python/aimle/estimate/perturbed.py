@@ -17,24 +17,27 @@ NeurIPS 2020. Noise of density exp(-nu(eps)) makes the mean solution smooth in t
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Generator, Tensor
 
+from aimle._answers import as_answer, may_be_fractional
 from aimle._names import SettingsModule, known_names
 from aimle._sampling import AnySolver, Sense
 from aimle._settings import (
+    check_batch,
     check_choice,
     check_int,
     check_mask,
     check_positive,
     check_tensor,
     check_theta,
+    instance_dims_of,
 )
 from aimle.functional import draw_key, sample_noise
 from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
-from aimle.solvers import Solver, check_solver, resolve_sense
+from aimle.solvers import Solver, check_solver, checked_dims, resolve_sense
 
 _ops = torch.ops.aimle
 
@@ -52,6 +55,7 @@ class DPO(SettingsModule):
         noise_in_eval: keep the noise in eval mode, which otherwise gives the noise-free solution.
         generator: draws the keys instead of PyTorch's default one.
         output: "mean", the only one: the method is about the mean.
+        instance_dims, fractional: of a callable, as for ``AIMLE``.
     """
 
     def __init__(
@@ -66,6 +70,8 @@ class DPO(SettingsModule):
         noise_in_eval: bool = False,
         generator: Generator | None = None,
         output: Literal["mean"] = "mean",
+        instance_dims: int | None = None,
+        fractional: bool | None = None,
     ) -> None:
         super().__init__()
         check_solver("DPO", solver)
@@ -75,6 +81,8 @@ class DPO(SettingsModule):
         leave_one_out = variance_reduction == "leave_one_out"
         nb_samples = check_int("DPO", "nb_samples", nb_samples, 2 if leave_one_out else 1)
         self.solver = solver
+        self.instance_dims = checked_dims("DPO", solver, instance_dims, fractional)
+        self.fractional = fractional
         self.noise = _with_density("DPO", noise)
         self.nb_samples = nb_samples
         check_positive("DPO", "temperature", temperature)
@@ -96,9 +104,11 @@ class DPO(SettingsModule):
         check_theta("DPO", theta)
         if mask is not None:
             check_mask("DPO", mask, theta)
-        dims = getattr(self.solver, "instance_dims", theta.dim() - 1)
+        dims = instance_dims_of(self.solver, theta, self.instance_dims)
+        check_batch("DPO", theta, dims)
+        about = _About("DPO", self.fractional)
         if not (self.training or self.noise_in_eval):
-            return _solve(self.solver, self.sense, theta.detach(), mask, k, data, dims)
+            return _solve(self.solver, self.sense, theta.detach(), mask, k, data, dims, about)
         if key is None:
             key = draw_key(theta, generator=self.generator)
         check_tensor("DPO", "key", key)
@@ -117,6 +127,7 @@ class DPO(SettingsModule):
             data,
             key,
             dims,
+            about,
         )
         reduced = self.variance_reduction == "leave_one_out"
         mean = _ops.dpo.default(folded, eps, z, mask, self.noise.name, tau, dims, reduced)
@@ -146,6 +157,8 @@ def perturbed_fenchel_young_loss(
     k: Tensor | int | None = None,
     data: Tensor | None = None,
     key: Tensor | None = None,
+    instance_dims: int | None = None,
+    fractional: bool | None = None,
 ) -> Tensor:
     """E max_z <theta + tau eps, z> - <theta, target>, one value per example: [*batch].
 
@@ -157,6 +170,8 @@ def perturbed_fenchel_young_loss(
     GridPath takes perturbed costs below zero as zero. So does the value, for solution and target
     alike, and a draw in which a cell is clipped adds nothing to the cell's gradient: keep costs
     above zero, for example with softplus.
+
+    instance_dims and fractional tell of a callable, as for ``AIMLE``.
     """
     nb_samples = check_int("perturbed_fenchel_young_loss", "nb_samples", nb_samples, 1)
     check_positive("perturbed_fenchel_young_loss", "temperature", temperature)
@@ -172,12 +187,16 @@ def perturbed_fenchel_young_loss(
         check_mask("perturbed_fenchel_young_loss", mask, theta)
     noise = as_noise(noise)
     sense = resolve_sense("perturbed_fenchel_young_loss", solver, sense)
-    dims = getattr(solver, "instance_dims", theta.dim() - 1)
+    owner = "perturbed_fenchel_young_loss"
+    given_dims = checked_dims(owner, solver, instance_dims, fractional)
+    dims = instance_dims_of(solver, theta, given_dims)
+    check_batch(owner, theta, dims)
+    about = _About(owner, fractional)
     key = draw_key(theta) if key is None else key.to(theta.device)
     tau = signed(temperature, sense)
     folded, mask = _undirected(solver, theta, mask)
     eps, z = perturbed_solutions(
-        solver, sense, noise, tau, nb_samples, folded, mask, k, data, key, dims
+        solver, sense, noise, tau, nb_samples, folded, mask, k, data, key, dims, about
     )
     if isinstance(solver, Solver) and folded.shape != theta.shape:
         # A target has the same in both directions.
@@ -203,11 +222,12 @@ def perturbed_solutions(
     data,
     key,
     dims: int,
+    about: _About | None = None,
 ) -> tuple[Tensor, Tensor]:
     """eps and the solutions of theta + tau eps: both [S, *batch, *instance]."""
     eps = sample_noise(noise, theta.shape, key, instance_dims=dims, nb_samples=nb_samples)
     eps = eps.movedim(theta.dim() - dims, 0).to(theta.dtype)
-    return eps, _solve(solver, sense, theta.detach() + tau * eps, mask, k, data, dims)
+    return eps, _solve(solver, sense, theta.detach() + tau * eps, mask, k, data, dims, about)
 
 
 def _undirected(solver: AnySolver, theta: Tensor, mask: Tensor | None) -> list[Any]:
@@ -217,7 +237,16 @@ def _undirected(solver: AnySolver, theta: Tensor, mask: Tensor | None) -> list[A
     return [None if x is None else _ops.undirected.default(x, solver.text) for x in (theta, mask)]
 
 
-def _solve(solver, sense: Sense, x: Tensor, mask, k, data, dims: int) -> Tensor:
+class _About(NamedTuple):
+    """Who asks a callable, and whether its solutions may be fractional."""
+
+    owner: str = "solve"
+    fractional: bool | None = None
+
+
+def _solve(
+    solver, sense: Sense, x: Tensor, mask, k, data, dims: int, about: _About | None = None
+) -> Tensor:
     """Solutions of x [..., *instance], costs where sense is "min"."""
     opposite = getattr(solver, "sense", sense) != sense
     scores = -x if opposite else x
@@ -226,7 +255,10 @@ def _solve(solver, sense: Sense, x: Tensor, mask, k, data, dims: int) -> Tensor:
     if mask is not None:
         scores = scores.masked_fill(~mask, torch.inf if sense == "min" else -torch.inf)
     instance = x.shape[x.dim() - dims :]
-    return solver(scores.reshape(-1, *instance)).reshape(x.shape).detach()
+    rows = scores.reshape(-1, *instance)
+    owner, fractional = about or _About()
+    z = as_answer(owner, solver(rows), rows, fractional=may_be_fractional(solver, fractional))
+    return z.reshape(x.shape)
 
 
 def _with_density(owner: str, noise: Noise | str | None) -> Noise:

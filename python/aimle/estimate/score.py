@@ -27,7 +27,7 @@ from torch import Tensor
 from typing_extensions import Unpack
 
 from aimle._sampling import DEFAULTS, AdaptiveSettings, AnySolver, Output, SampleSettings
-from aimle._settings import check_choice, check_theta
+from aimle._settings import check_choice, check_theta, instance_dims_of
 from aimle.estimate.perturbed import signed
 from aimle.estimate.sampled import SampledEstimator
 from aimle.layers import difference_of, split_target
@@ -128,7 +128,7 @@ class CovarianceAIMLE(PerturbedMap):
 
     def surrogate(self, theta: Tensor, z: Tensor, losses: Tensor) -> Tensor:
         """losses, one per sample, with the covariance's part of the gradient of theta."""
-        dims = getattr(self.solver, "instance_dims", theta.dim() - 1)
+        dims = instance_dims_of(self.solver, theta, self.instance_dims)
         tau = signed(self.theta_noise_temperature, self.sense)
         return _ops.covariance_surrogate.default(theta, z, losses, self.share, tau, dims)
 

@@ -66,6 +66,23 @@ def test_python_runs(page: Path, tmp_path: Path, monkeypatch, capsys):
     AFTERWARDS.get(page.name, lambda _: None)(names)
 
 
+def optional_blocks() -> list:
+    """Blocks that need a package which the project does not: each stands alone."""
+    found = []
+    for page in PAGES:
+        matches = re.finditer(
+            r"^```python needs=(\w+)\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE
+        )
+        found += [pytest.param(*match.groups(), id=f"{page.name} {match[1]}") for match in matches]
+    return found
+
+
+@pytest.mark.parametrize(("package", "block"), optional_blocks())
+def test_python_with_other_packages_runs(package: str, block: str):
+    pytest.importorskip(package)
+    exec(compile(block, package, "exec"), {})
+
+
 def test_cpp_compiles(tmp_path: Path):
     """Every block that starts with its includes, in a function of its own."""
     compiler = shutil.which("c++")

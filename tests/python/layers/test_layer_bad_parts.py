@@ -136,10 +136,22 @@ CALLS: dict[str, Misuse] = {
         ("solver", "shape", "[4, 5]", "[4, 2]"),
     ),
     "a solver that returns another type": (
-        lambda: topk(solver=misbehaves(lambda x: x > 0)),
+        lambda: topk(solver=misbehaves(lambda x: x + 0j)),
         lambda f: f(theta()),
         TypeError,
-        ("solver", "dtype", "torch.float64", "torch.bool"),
+        ("solver", "dtype", "torch.float64", "torch.complex128"),
+    ),
+    "a solver that returns words": (
+        lambda: topk(solver=misbehaves(lambda x: x.numpy().astype(str))),
+        lambda f: f(theta()),
+        TypeError,
+        ("solver", "numbers", "array of <U"),
+    ),
+    "a solver that returns fractions": (
+        lambda: topk(solver=misbehaves(lambda x: x.softmax(-1).round(decimals=2))),
+        lambda f: f(theta()),
+        ValueError,
+        ("solver", "fractional", "row 0", "fractional=True"),
     ),
     "a solver that returns another device": (
         lambda: topk(solver=misbehaves(lambda x: x.to(META))),

@@ -82,7 +82,8 @@ def test_names_of_other_libraries_are_understood(call, meant: str):
 
 
 def test_an_unknown_name_without_a_neighbour_is_told_what_there_is():
-    with pytest.raises(TypeError, match=r"'colour'; it takes solver, lambda_, sense, output$"):
+    known = "solver, lambda_, sense, output, instance_dims, fractional, repeat_arguments"
+    with pytest.raises(TypeError, match=f"'colour'; it takes {known}$"):
         aimle.DBB(TOPK, colour="red")
     with pytest.raises(TypeError, match=r"\[aimle.Argmax\] .*'k'; it takes none"):
         aimle.Argmax(k=1)

@@ -76,13 +76,9 @@ def test_signatures_show_the_default_of_every_setting():
 
     samples = {"nb_samples": 1, "output": "samples", "noise_in_eval": False, "generator": None}
     temperatures = {"temperature": None, "theta_noise_temperature": None}
-    noise = {**samples, **temperatures, "noise": "auto", "sense": None}
-    step = {
-        **noise,
-        "target_noise_temperature": None,
-        "target": None,
-        "process_group": "auto",
-    }
+    callables = {"instance_dims": None, "fractional": None, "repeat_arguments": False}
+    noise = {**samples, **callables, **temperatures, "noise": "auto", "sense": None}
+    step = {**noise, "target_noise_temperature": None, "target": None, "process_group": "auto"}
     target = {each.name for each in dataclasses.fields(aimle.AdaptiveTarget) if each.name[0] != "_"}
     adaptive = {**step, **dict.fromkeys(target), "symmetric_perturbation": None}
     assert shown(aimle.AIMLE) == adaptive

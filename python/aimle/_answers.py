@@ -1,0 +1,65 @@
+"""What a callable solver answered, as the layers need it: the scores' shape, dtype and device.
+
+NumPy's arrays, bools, whole numbers and other precisions are converted. Values within TOLERANCE of
+whole numbers, as solvers of mixed-integer programs give them, are rounded. Others are refused
+unless they were asked for: on the CPU by an error; on a GPU, where an error would wait for the
+device, and in compiled code the row becomes NaN. NaN stays: it says that a row was not solved.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+#: How far from a whole number a value may be.
+TOLERANCE = 1e-4
+
+_REMEDY = (
+    "a difference of relaxed solutions is no estimate for the discrete ones; round them, or ask "
+    "for them with fractional=True"
+)
+
+
+def may_be_fractional(solver: object, given: bool | None) -> bool:
+    """Whether answers need not be whole numbers: as given, or as the solver says."""
+    return bool(getattr(solver, "fractional", False) if given is None else given)
+
+
+def as_answer(owner: str, z: object, scores: Tensor, *, fractional: bool) -> Tensor:
+    """The answer z to scores [N, *instance], checked; see the module."""
+    name = f"[aimle.{owner}] the solver"
+    if isinstance(z, np.ndarray):
+        if z.dtype.kind not in "biuf":
+            raise TypeError(f"{name} must return numbers but returned an array of {z.dtype}")
+        z = torch.from_numpy(np.require(z, requirements=["C", "W"])).to(scores.device)
+    if not isinstance(z, Tensor):
+        raise TypeError(f"{name} must return a tensor or an array but returned {type(z).__name__}")
+    for what in ("shape", "device"):
+        got, expected = getattr(z, what), getattr(scores, what)
+        if got != expected:
+            raise ValueError(f"{name} must keep the {what} {expected} of its input but gave {got}")
+    if z.is_complex():
+        raise TypeError(
+            f"{name} must keep the dtype {scores.dtype} of its input but gave {z.dtype}"
+        )
+    whole = not z.is_floating_point()
+    z = z.detach().to(scores.dtype)
+    return z if whole or fractional else _whole(name, z)
+
+
+def _whole(name: str, z: Tensor) -> Tensor:
+    rounded = z.round()
+    if torch.compiler.is_compiling() or not z.is_cpu or type(z) is not Tensor:
+        wrong = ((z - rounded).abs() > TOLERANCE).flatten(1).any(1)
+        return rounded.masked_fill(wrong.reshape(-1, *[1] * (z.dim() - 1)), torch.nan)
+    if torch.equal(z, rounded):
+        return z
+    wrong = (z - rounded).abs() > TOLERANCE
+    if wrong.any():
+        row, *entry = wrong.nonzero()[0].tolist()
+        raise ValueError(
+            f"{name} gave a fractional solution: {z[row][tuple(entry)].item():g} in row {row}, "
+            f"entry {entry[0] if len(entry) == 1 else entry}: {_REMEDY}"
+        )
+    return rounded

@@ -1,0 +1,158 @@
+"""Worker processes: programs of their own, started afresh, never forked from this process.
+
+A process forked from one with threads, as every process with torch in it, may wait for ever. The
+price is that the function must travel: by pickle, or by cloudpickle where it is installed, which
+takes functions of a notebook, lambdas and closures too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, cast
+
+from aimle import _worker
+from aimle._worker_pool import Task, Worker, WorkerDied
+
+_PROGRAM = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__aimle_worker__')"
+# Workers are as many as the cores already.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# Between looks at workers whose end of the socket somebody else keeps open.
+_LOOK = 1.0
+
+_open: weakref.WeakSet[ProcessWorker] = weakref.WeakSet()
+
+
+class ProcessWorker:
+    """A process that solves instances with a function."""
+
+    def __init__(self, setup: dict[str, Any]) -> None:
+        ours, theirs = socket.socketpair()
+        environment = {**dict.fromkeys(_THREADS, "1"), **os.environ, _worker.IN_WORKER: "1"}
+        file = str(Path(_worker.__file__).resolve())
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM, file, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                env=environment,
+            )
+        self.connection = Connection(ours.detach())
+        _open.add(self)
+        with contextlib.suppress(OSError):  # if it has ended, `answer` says so
+            self.connection.send(setup)
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is no process any more."""
+        return self._process.poll() is not None
+
+    def submit(self, task: Task) -> None:
+        """See Worker."""
+        try:
+            self.connection.send(task)
+        except OSError as error:
+            raise self._death() from error
+
+    def answer(self) -> tuple:
+        """See Worker."""
+        try:
+            if self.connection.poll():
+                return self.connection.recv()
+        except (EOFError, OSError) as error:
+            raise self._death() from error
+        raise self._death()
+
+    def kill(self) -> None:
+        """See Worker."""
+        self.connection.close()
+        self._process.kill()
+        self._process.wait()
+
+    def _death(self) -> WorkerDied:
+        try:
+            code = self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return WorkerDied("it closed its connection")
+        if code >= 0:
+            return WorkerDied(f"exit status {code}")
+        return WorkerDied(f"signal {-code} ({signal.Signals(-code).name})")
+
+
+def _close_inherited() -> None:
+    """In a forked child: the workers are the parent's, and must see it go."""
+    for worker in list(_open):
+        with contextlib.suppress(OSError):
+            worker.connection.close()
+        worker._process.returncode = 0  # not ours to wait for
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_close_inherited)
+
+
+def wait_for(workers: list[Worker], seconds: float) -> list[Worker]:
+    """Those that have something to say, or have ended."""
+    processes = cast("list[ProcessWorker]", workers)
+    heard = wait([each.connection for each in processes], min(seconds, _LOOK))
+    return [each for each in workers if cast(ProcessWorker, each).connection in heard] or [
+        each for each in workers if cast(ProcessWorker, each).ended
+    ]
+
+
+def setup_for(owner: str, fn: Callable[..., Any], as_tensor: bool) -> dict[str, Any]:
+    """What a worker needs to load fn; TypeError if fn cannot travel."""
+    if os.environ.get(_worker.IN_WORKER):
+        raise RuntimeError(
+            f"[aimle.{owner}] a worker ran the script that it imports the function from: put what "
+            "the script does under `if __name__ == '__main__':`, or the function into a module"
+        )
+    pickled, by_value = _pickled(owner, fn)
+    main = None
+    if not by_value and b"__main__" in pickled:
+        main = getattr(sys.modules["__main__"], "__file__", None)
+        if main is None or not os.path.exists(main):
+            raise TypeError(
+                f"[aimle.{owner}] expected fn to be a function of a module but got {fn!r} of a "
+                "session without a file: install cloudpickle, put it into a module, or use "
+                "pool='threads' or workers=0"
+            )
+        main = os.path.abspath(main)
+    return {
+        "path": [os.path.abspath(each) for each in sys.path],
+        "argv": sys.argv,
+        "main": main,
+        "function": pickled,
+        "as_tensor": as_tensor,
+        "modules": ["numpy", "torch"] if as_tensor else ["numpy"],
+    }
+
+
+def _pickled(owner: str, fn: Callable[..., Any]) -> tuple[bytes, bool]:
+    """The function, and whether it brings its own code along."""
+    with contextlib.suppress(ImportError):
+        import cloudpickle
+
+        return cloudpickle.dumps(fn), True
+    try:
+        return pickle.dumps(fn), False
+    except Exception as error:
+        raise TypeError(
+            f"[aimle.{owner}] expected fn to be picklable, as a function at the top level of a "
+            f"module is, since it runs in other processes, but got {fn!r} ({error}): move it there,"
+            " install cloudpickle, or use pool='threads' or workers=0"
+        ) from error

@@ -1,0 +1,81 @@
+"""Workers that are actors of a Ray cluster: `pip install aimle[ray]`."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any, cast
+
+from aimle import _worker
+from aimle._worker import solve_one
+from aimle._worker_pool import Task, Worker, WorkerDied
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError(
+            "[aimle.per_instance] pool='ray' needs Ray: pip install aimle[ray]"
+        ) from error
+    return ray
+
+
+class _Solving:
+    """The actor."""
+
+    def __init__(self, fn: Callable[..., Any], as_tensor: bool) -> None:
+        self._fn, self._as_tensor = fn, as_tensor
+
+    def start(self) -> tuple:
+        """Answers once the actor has started."""
+        return ("ready",)
+
+    def solve(self, task: Task) -> tuple:
+        """See `solve_one`."""
+        instance, args, kwargs = task
+        if self._as_tensor:
+            instance = instance.copy()  # Ray's arrays cannot be written to
+        return solve_one(self._fn, self._as_tensor, instance, args, kwargs)
+
+
+class RayWorker:
+    """An actor that solves instances with a function. It takes one CPU of the cluster."""
+
+    def __init__(self, fn: Callable[..., Any], as_tensor: bool) -> None:
+        self._ray = _ray()
+        if not self._ray.is_initialized():
+            self._ray.init()
+        # By value: the cluster's workers need not have this package, nor import torch with it.
+        for module in (_worker, sys.modules[__name__]):
+            self._ray.cloudpickle.register_pickle_by_value(module)
+        actor = self._ray.remote(num_cpus=1, max_restarts=0)(_Solving)
+        self._actor = actor.remote(fn, as_tensor)
+        self.pending = self._actor.start.remote()
+
+    def submit(self, task: Task) -> None:
+        """See Worker."""
+        self.pending = self._actor.solve.remote(task)
+
+    def answer(self) -> tuple:
+        """See Worker."""
+        try:
+            return self._ray.get(self.pending)
+        except self._ray.exceptions.RayActorError as error:
+            raise WorkerDied(str(error).partition("\n")[0]) from error
+
+    def kill(self) -> None:
+        """See Worker."""
+        if self._ray.is_initialized():
+            self._ray.kill(self._actor)
+
+
+def wait_for(workers: list[Worker], seconds: float) -> list[Worker]:
+    """Those that have answered, or have died."""
+    ray = _ray()
+    pending = [cast(RayWorker, each).pending for each in workers]
+    limit = None if math.isinf(seconds) else seconds
+    ray.wait(pending, num_returns=1, timeout=limit, fetch_local=False)
+    done, _ = ray.wait(pending, num_returns=len(pending), timeout=0, fetch_local=False)
+    return [each for each in workers if cast(RayWorker, each).pending in done]

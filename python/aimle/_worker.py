@@ -1,0 +1,104 @@
+"""One instance solved by a user's function, and the process that does so again and again.
+
+A worker process runs this file by its path, so that it imports neither the package nor torch unless
+the user's function does: it starts in a fraction of a second. It holds one end of a socket and
+
+    receives  what it needs to load the function, answered by ("ready",) or ("refused", why)
+    receives  (instance, args, kwargs), answered by what `solve_one` returns
+    ends      when the other end is closed, which the death of its parent does, in mid-solve too
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import pickle
+import signal
+import sys
+import threading
+import traceback
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
+from typing import Any
+
+#: Set in the environment of workers.
+IN_WORKER = "AIMLE_WORKER"
+
+
+def solve_one(fn: Any, as_tensor: bool, instance: Any, args: tuple, kwargs: dict) -> tuple:
+    """("solved", array) or ("raised", exception or None, its name and message, traceback)."""
+    try:
+        if as_tensor:
+            import torch
+
+            instance = torch.from_numpy(instance)
+        solution = fn(instance, *args, **kwargs)
+        if hasattr(solution, "detach"):
+            solution = solution.detach().cpu().numpy()
+        import numpy as np
+
+        return "solved", np.asarray(solution)
+    except Exception as error:
+        trace = "".join(traceback.format_exception(error))
+        return "raised", _sendable(error), f"{type(error).__name__}: {error}", trace
+
+
+def _sendable(error: Exception) -> Exception | None:
+    """The exception without its frames, or None if it cannot travel."""
+    error = error.with_traceback(None)
+    error.__cause__ = error.__context__ = None
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return None
+    return error
+
+
+def _load(setup: dict[str, Any]) -> Any:
+    """The function, with the parent's modules within reach."""
+    sys.path[:] = setup["path"]
+    sys.argv = setup["argv"]
+    if setup["main"] is not None:
+        _import_main(setup["main"])
+    for name in setup["modules"]:  # now, not in the time of the first instance
+        importlib.import_module(name)
+    return pickle.loads(setup["function"])
+
+
+def _import_main(path: str) -> None:
+    """The parent's script under another name, as multiprocessing does, for what it defines."""
+    import runpy
+    import types
+
+    module = types.ModuleType("__mp_main__")
+    module.__dict__.update(runpy.run_path(path, run_name="__mp_main__"))
+    sys.modules["__main__"] = sys.modules["__mp_main__"] = module
+
+
+def _receive(connection: Connection, tasks: SimpleQueue) -> None:
+    try:
+        while True:
+            tasks.put(connection.recv())
+    except (EOFError, OSError):
+        os._exit(0)  # the parent has gone, or wants no more
+
+
+def _serve(connection: Connection) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends its workers
+    setup = connection.recv()
+    try:
+        fn = _load(setup)
+    except BaseException as error:  # a script may well call sys.exit
+        connection.send(("refused", "".join(traceback.format_exception(error))))
+        return
+    connection.send(("ready",))
+    tasks: SimpleQueue = SimpleQueue()
+    threading.Thread(target=_receive, args=(connection, tasks), daemon=True).start()
+    while True:
+        connection.send(solve_one(fn, setup["as_tensor"], *tasks.get()))
+
+
+if __name__ == "__aimle_worker__":
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError, EOFError):
+        _serve(Connection(int(sys.argv[1])))

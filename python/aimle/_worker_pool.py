@@ -1,0 +1,224 @@
+"""A pool of workers: one instance each at a time, with a time limit; the dead are replaced.
+
+What a worker is, others say: a process (`_process_worker`) or a Ray actor (`_ray_worker`). The pool
+hands out instances in their order and keeps as many under way as it has workers. Results come back
+in the order of the instances, and the failure that counts is that of the lowest index, so that
+nothing depends on how many workers there are.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+#: (instance, args, kwargs)
+Task = tuple[Any, tuple, dict]
+
+#: Seconds that a worker may take to start: to import what the function needs.
+START_LIMIT = 300.0
+# How often a worker may die on one instance.
+_DEATHS = 2
+# How many more than there are workers may be found dead, in one run.
+_LOSSES = 2
+
+
+@dataclass
+class Outcome:
+    """A solution, or why there is none."""
+
+    solution: Any = None
+    failure: Literal["", "error", "timeout", "died"] = ""
+    message: str = ""
+    exception: Exception | None = None
+    trace: str = ""
+
+
+class WorkerDied(Exception):  # noqa: N818  (an event, not an error of its own)
+    """A worker ended before it had answered."""
+
+
+class Worker(Protocol):
+    """What a pool asks of its workers."""
+
+    def submit(self, task: Task) -> None:
+        """Starts on a task; WorkerDied if there is nobody to do so."""
+
+    def answer(self) -> tuple:
+        """("ready",), ("refused", why) or what `_worker.solve_one` returns; WorkerDied."""
+
+    def kill(self) -> None:
+        """Ends it, whatever it is doing."""
+
+
+@dataclass
+class _Post:
+    """A worker and what it is doing."""
+
+    worker: Worker
+    ready: bool = False
+    index: int | None = None
+    deadline: float = field(default_factory=lambda: time.monotonic() + START_LIMIT)
+
+
+class WorkerPool:
+    """As many workers as `count`, made by `make` when they are first needed.
+
+    wait(workers, seconds) returns those of the workers that have an answer, or have died.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Worker],
+        wait: Callable[[list[Worker], float], list[Worker]],
+        count: int,
+        timeout: float | None,
+    ) -> None:
+        self._make, self._wait = make, wait
+        self._count, self._timeout = count, timeout
+        self._posts: list[_Post] = []
+        self._lock = threading.Lock()
+        self._end = weakref.finalize(self, _end, self._posts, os.getpid())
+
+    def close(self) -> None:
+        """Ends the workers; the next run starts others."""
+        with self._lock:
+            _end(self._posts, os.getpid())
+
+    def run(self, tasks: Sequence[Task], stop_on_failure: bool) -> list[Outcome | None]:
+        """An outcome for every task; None for those after a failure that were not done."""
+        with self._lock:
+            try:
+                return _Run(self, tasks, stop_on_failure).outcomes()
+            except BaseException:  # Ctrl-C too: nothing must go on behind the user's back
+                _end(self._posts, os.getpid())
+                raise
+
+
+def _end(posts: list[_Post], pid: int) -> None:
+    if pid == os.getpid():  # a forked child inherits the list, not the workers
+        for post in posts:
+            post.worker.kill()
+    posts.clear()
+
+
+class _Run:
+    """One call of a pool."""
+
+    def __init__(self, pool: WorkerPool, tasks: Sequence[Task], stop_on_failure: bool) -> None:
+        self.pool, self.tasks, self.stop = pool, tasks, stop_on_failure
+        self.posts = pool._posts
+        self.waiting = deque(range(len(tasks)))
+        self.deaths: dict[int, int] = {}
+        self.lost = 0
+        self.results: list[Outcome | None] = [None] * len(tasks)
+        self.failed_at = len(tasks)  # the lowest index that failed
+
+    def outcomes(self) -> list[Outcome | None]:
+        while True:
+            self._hand_out()
+            busy = [post for post in self.posts if not post.ready or post.index is not None]
+            needed = [post for post in busy if self._matters(post)]
+            if needed:
+                self._listen(needed)
+            elif not self.waiting:  # otherwise all workers were lost
+                break
+        self._drop([post for post in self.posts if post.index is not None])
+        return self.results
+
+    def _matters(self, post: _Post) -> bool:
+        if post.index is None:  # starting
+            return bool(self.waiting)
+        return not self.stop or post.index < self.failed_at
+
+    def _hand_out(self) -> None:
+        wanted = min(self.pool._count, len(self.waiting))
+        idle = sum(post.index is None for post in self.posts)
+        for _ in range(min(wanted - idle, self.pool._count - len(self.posts))):
+            self.posts.append(_Post(self.pool._make()))
+        for post in list(self.posts):
+            if not self.waiting:
+                return
+            if post.ready and post.index is None:
+                post.index = self.waiting.popleft()
+                limit = self.pool._timeout
+                post.deadline = float("inf") if limit is None else time.monotonic() + limit
+                try:
+                    post.worker.submit(self.tasks[post.index])
+                except WorkerDied as death:
+                    self.waiting.appendleft(post.index)
+                    self._lost(post, death)
+
+    def _listen(self, posts: list[_Post]) -> None:
+        remaining = min(post.deadline for post in posts) - time.monotonic()
+        heard = self.pool._wait([post.worker for post in posts], max(0.0, remaining))
+        for post in posts:
+            if post.worker in heard:
+                try:
+                    self._take(post, post.worker.answer())
+                except WorkerDied as death:
+                    self._died(post, death)
+            elif time.monotonic() >= post.deadline:
+                self._late(post)
+
+    def _take(self, post: _Post, answer: tuple) -> None:
+        kind, *rest = answer
+        if kind == "refused":
+            raise StartError(f"a worker could not load the function:\n{rest[0]}")
+        if kind == "ready":
+            post.ready = True
+            return
+        assert post.index is not None
+        if kind == "solved":
+            self.results[post.index] = Outcome(rest[0])
+        else:
+            exception, message, trace = rest
+            self._fail(post.index, Outcome(None, "error", message, exception, trace))
+        post.index = None
+
+    def _late(self, post: _Post) -> None:
+        self._drop([post])
+        if post.index is None:
+            raise StartError(f"a worker was not ready after {START_LIMIT:g} s")
+        limit = f"it took longer than timeout={self.pool._timeout:g} s"
+        self._fail(post.index, Outcome(None, "timeout", limit))
+
+    def _died(self, post: _Post, death: WorkerDied) -> None:
+        if post.index is None:
+            self._lost(post, death)
+            return
+        self._drop([post])
+        deaths = self.deaths[post.index] = self.deaths.get(post.index, 0) + 1
+        if deaths < _DEATHS:
+            self.waiting.appendleft(post.index)
+        else:
+            self._fail(
+                post.index, Outcome(None, "died", f"its worker died {deaths} times: {death}")
+            )
+
+    def _lost(self, post: _Post, death: WorkerDied) -> None:
+        """A worker that died before it was given anything to do: no fault of an instance."""
+        self._drop([post])
+        self.lost += 1
+        if self.lost > self.pool._count + _LOSSES:
+            raise StartError(f"{self.lost} workers ended before they had anything to do: {death}")
+
+    def _fail(self, index: int, outcome: Outcome) -> None:
+        self.results[index] = outcome
+        self.failed_at = min(self.failed_at, index)
+        if self.stop:
+            self.waiting = deque(each for each in self.waiting if each < self.failed_at)
+
+    def _drop(self, posts: list[_Post]) -> None:
+        for post in posts:
+            post.worker.kill()
+            self.posts.remove(post)
+
+
+class StartError(RuntimeError):
+    """Workers cannot start."""

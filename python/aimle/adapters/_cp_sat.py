@@ -1,0 +1,76 @@
+"""OR-Tools' CP-SAT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aimle.adapters._shared import VARIES, finite, needed
+from aimle.black_box import PerInstance, per_instance
+
+
+def _cp_model() -> Any:
+    return needed("from_cp_sat", "ortools.sat.python.cp_model", "ortools")
+
+
+class _Model:
+    """A model of CP-SAT with a linear objective of some of its variables, given later.
+
+    It travels as the text of its protocol buffer.
+    """
+
+    def __init__(
+        self, model: Any, indices: list[int], maximize: bool, parameters: dict[str, Any]
+    ) -> None:
+        self._model, self._indices = model, indices
+        self._maximize, self._parameters = maximize, parameters
+
+    def __call__(self, scores: NDArray) -> NDArray:
+        cp_model = _cp_model()
+        variables = [self._model.get_int_var_from_proto_index(i) for i in self._indices]
+        objective = cp_model.LinearExpr.weighted_sum(variables, finite(scores).tolist())
+        (self._model.maximize if self._maximize else self._model.minimize)(objective)
+        solver = cp_model.CpSolver()
+        for name, value in self._parameters.items():
+            setattr(solver.parameters, name, value)
+        status = solver.solve(self._model)
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            raise RuntimeError(f"CP-SAT found no solution: {solver.status_name(status)}")
+        return np.array([solver.value(each) for each in variables])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_model": str(self._model.proto)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._model = _cp_model().CpModel()
+        self._model.proto.parse_text_format(state["_model"])
+
+
+def from_cp_sat(
+    model: Any,
+    variables: Sequence[Any],
+    *,
+    sense: Literal["max", "min"] = "max",
+    parameters: dict[str, Any] | None = None,
+    **settings: Any,
+) -> PerInstance:
+    """A solver from a model of OR-Tools' CP-SAT: scores [n] -> the values of n of its variables.
+
+    Args:
+        model: a ``CpModel`` with variables and constraints; its objective is replaced by
+            <scores, variables>. The model is copied.
+        variables: those that the scores are of, in their order.
+        parameters: of the solver, such as ``{"max_time_in_seconds": 1.0}``. One thread and a fixed
+            seed unless given, so that results repeat. A solution found within the limit is taken
+            even if it was not proved the best.
+    settings: those of ``aimle.per_instance``.
+    """
+    _cp_model()
+    parameters = {"num_workers": 1, "random_seed": 0, **(parameters or {})}
+    indices = [each.index for each in variables]
+    fn = _Model(model.clone(), indices, sense == "max", parameters)
+    return per_instance(fn, sense=sense, instance_dims=1, **VARIES | settings)

@@ -1,0 +1,78 @@
+"""Algorithms of NetworkX over the edges of a graph."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aimle._settings import check_choice
+from aimle.adapters._shared import VARIES, finite
+from aimle.black_box import PerInstance, per_instance
+
+
+class _OverEdges:
+    """An algorithm over a graph whose edges have the scores as weights."""
+
+    def __init__(self, graph: Any, algorithm: Any, weight: str, returns: str) -> None:
+        self._graph, self._algorithm = graph, algorithm
+        self._weight, self._returns = weight, returns
+        edges = list(graph.edges(keys=True) if graph.is_multigraph() else graph.edges)
+        self._edges, self._number = edges, {edge: i for i, edge in enumerate(edges)}
+        if not graph.is_directed():
+            self._number |= {(v, u, *key): i for i, (u, v, *key) in enumerate(edges)}
+
+    def __call__(self, scores: NDArray) -> NDArray:
+        if len(scores) != len(self._edges):
+            raise ValueError(
+                f"expected a score for each of the {len(self._edges)} edges but got {len(scores)}"
+            )
+        for edge, score in zip(self._edges, finite(scores).tolist(), strict=True):
+            self._graph.edges[edge][self._weight] = score
+        z = np.zeros(len(scores), dtype=np.bool_)
+        for edge in self._chosen(self._algorithm(self._graph)):
+            z[self._number[edge]] = True
+        return z
+
+    def _chosen(self, found: Any) -> Iterable[tuple]:
+        if self._returns == "path":
+            nodes = list(found)
+            return itertools.pairwise(nodes)
+        edges = found.edges if hasattr(found, "edges") else found
+        width = 3 if self._graph.is_multigraph() else 2
+        return (tuple(edge)[:width] for edge in edges)
+
+
+def from_networkx(
+    graph: Any,
+    algorithm: Callable[[Any], Any],
+    *,
+    weight: str = "weight",
+    returns: Literal["edges", "path"] = "edges",
+    sense: Literal["max", "min"] = "min",
+    **settings: Any,
+) -> PerInstance:
+    """A solver from an algorithm of NetworkX: scores [edges] -> which edges it chose, 0 or 1.
+
+    Args:
+        graph: a graph of NetworkX; the scores are in the order of ``graph.edges``. It is copied.
+        algorithm: a function of a graph, such as ``functools.partial(networkx.shortest_path,
+            source=0, target=5, weight="weight")`` or ``networkx.minimum_spanning_tree``.
+        weight: the attribute of the edges that is set to the scores.
+        returns: what the algorithm returns: "edges", a graph or edges one by one, or a "path" of
+            nodes.
+        sense: of the algorithm; "min" unless given.
+    settings: those of ``aimle.per_instance``. ``aimle.GraphPath``, ``DagPath``, ``SpanningTree``
+    and ``Arborescence`` are native, and faster.
+    """
+    check_choice("from_networkx", "returns", returns, ("edges", "path"))
+    if returns == "path" and graph.is_multigraph():
+        raise ValueError(
+            "[aimle.from_networkx] expected returns='edges' for a graph with parallel edges but got"
+            " 'path', which does not tell them apart"
+        )
+    fn = _OverEdges(graph.copy(), algorithm, weight, returns)
+    return per_instance(fn, sense=sense, instance_dims=1, **VARIES | settings)

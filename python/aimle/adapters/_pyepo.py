@@ -1,0 +1,57 @@
+"""PyEPO's optimisation models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aimle.adapters._shared import VARIES, finite
+from aimle.black_box import PerInstance, per_instance
+
+
+class _Model:
+    """A model of PyEPO as a function of one vector of costs.
+
+    Most backends' models cannot be pickled: they travel as PyEPO's own recipe, with the constraints
+    that were added later.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def __call__(self, costs: NDArray) -> NDArray:
+        self._model.setObj(finite(costs).astype(costs.dtype))
+        solution, _ = self._model.solve()
+        return np.asarray(solution)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if not hasattr(self._model, "to_spec"):
+            return {"model": self._model}
+        added = list(getattr(self._model, "_extra_constrs", []))
+        return {"recipe": self._model.to_spec(), "added": added}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "model" in state:
+            self._model = state["model"]
+            return
+        self._model = state["recipe"].build()
+        for coefficients, bound in state["added"]:
+            self._model = self._model.addConstr(coefficients, bound)
+
+
+def from_pyepo(optmodel: Any, **settings: Any) -> PerInstance:
+    """A solver from a model of PyEPO: anything with setObj(costs), solve() and modelSense.
+
+    The sense is the model's. settings: those of ``aimle.per_instance``. A relaxed model, or one
+    whose variables are not whole numbers, needs ``fractional=True``.
+    """
+    missing = [name for name in ("setObj", "solve", "modelSense") if not hasattr(optmodel, name)]
+    if missing:
+        raise TypeError(
+            f"[aimle.from_pyepo] expected a model of PyEPO but got {type(optmodel).__name__}, "
+            f"which has no {', '.join(missing)}"
+        )
+    settings.setdefault("sense", "min" if int(optmodel.modelSense) == 1 else "max")
+    return per_instance(_Model(optmodel), instance_dims=1, **VARIES | settings)

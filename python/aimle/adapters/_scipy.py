@@ -1,0 +1,85 @@
+"""SciPy's assignment and mixed-integer programs (HiGHS)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aimle.adapters._shared import VARIES, finite, needed
+from aimle.black_box import PerInstance, per_instance
+
+
+class _Assign:
+    """A matching of the rows and columns of a matrix."""
+
+    def __init__(self, maximize: bool) -> None:
+        self._maximize = maximize
+
+    def __call__(self, scores: NDArray) -> NDArray:
+        solve = needed(
+            "from_linear_sum_assignment", "scipy.optimize", "scipy"
+        ).linear_sum_assignment
+        z = np.zeros(scores.shape, dtype=np.bool_)
+        z[solve(finite(scores), maximize=self._maximize)] = True
+        return z
+
+
+def from_linear_sum_assignment(
+    *, sense: Literal["max", "min"] = "max", **settings: Any
+) -> PerInstance:
+    """``scipy.optimize.linear_sum_assignment``: scores [n, m] -> as many pairs as fit, 0 or 1.
+
+    settings: those of ``aimle.per_instance``. ``aimle.Assignment`` is the native one, and faster.
+    """
+    needed("from_linear_sum_assignment", "scipy.optimize", "scipy")
+    fn = _Assign(sense == "max")
+    return per_instance(fn, sense=sense, instance_dims=2, fixed_size=True, **settings)
+
+
+class _Program:
+    """A mixed-integer linear program whose objective is given later."""
+
+    def __init__(self, maximize: bool, arguments: dict[str, Any]) -> None:
+        self._sign = -1.0 if maximize else 1.0
+        self._arguments = arguments
+
+    def __call__(self, scores: NDArray) -> NDArray:
+        milp = needed("from_milp", "scipy.optimize", "scipy").milp
+        found = milp(self._sign * finite(scores), **self._arguments)
+        if found.x is None:
+            raise RuntimeError(f"milp found no solution: {found.message}")
+        return found.x
+
+
+def from_milp(
+    constraints: Any,
+    *,
+    bounds: Any = (0, 1),
+    integrality: Any = 1,
+    options: dict[str, Any] | None = None,
+    sense: Literal["max", "min"] = "max",
+    **settings: Any,
+) -> PerInstance:
+    """``scipy.optimize.milp``: scores [n] -> the best x of <scores, x>, by HiGHS.
+
+    Args:
+        constraints: ``scipy.optimize.LinearConstraint``, or a list of them, as for ``milp``.
+        bounds: (lower, upper) or ``scipy.optimize.Bounds``; zeros and ones unless given.
+        integrality: as for ``milp``; 1: whole numbers. With 0 give ``fractional=True`` as well.
+        options: as for ``milp``, such as ``{"time_limit": 1.0, "mip_rel_gap": 0.01}``. A solution
+            found within the limit is taken even if it was not proved the best.
+    settings: those of ``aimle.per_instance``.
+    """
+    optimize = needed("from_milp", "scipy.optimize", "scipy")
+    if isinstance(bounds, tuple):
+        bounds = optimize.Bounds(*bounds)
+    arguments = {
+        "constraints": constraints,
+        "bounds": bounds,
+        "integrality": integrality,
+        "options": options,
+    }
+    fn = _Program(sense == "max", arguments)
+    return per_instance(fn, sense=sense, instance_dims=1, **VARIES | settings)

@@ -1,0 +1,401 @@
+"""A function that solves one instance, as a solver for layers: ``aimle.per_instance``.
+
+docs/black_box_solvers.md shows it in use.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from aimle import _process_worker, _ray_worker
+from aimle._answers import as_answer
+from aimle._names import known_names
+from aimle._settings import check_choice, check_int, check_positive, check_tensor, is_number
+from aimle._solution_pool import SolutionPool
+from aimle._thread_pool import ThreadPool
+from aimle._worker_pool import Outcome, StartError, Task, WorkerPool
+
+_OWNER = "per_instance"
+
+Function = Callable[..., Any]
+Pool = Literal["processes", "threads", "ray"]
+
+
+class SolverError(RuntimeError):
+    """An instance that was not solved.
+
+    index: its row in the call. instance: its scores. path: the file they were saved to, with
+    ``numpy.load(path)["scores"]``. reason: "error", "timeout" or "died". trace: where the function
+    raised, in the worker. The function's own exception is the cause, where it could be pickled.
+    """
+
+    def __init__(
+        self, message: str, index: int, instance: NDArray, path: str, reason: str, trace: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.index, self.instance, self.path = index, instance, path
+        self.reason, self.trace = reason, trace
+
+    def __reduce__(self) -> tuple:
+        arguments = (self.index, self.instance, self.path, self.reason, self.trace)
+        return type(self), (str(self), *arguments)
+
+
+class PerInstance:
+    """A solver for layers from a function of one instance; made by ``aimle.per_instance``.
+
+    It may be copied, pickled and forked: workers are started by the first call of each copy, and
+    end with ``close()``, with the block ``with solver:``, with the object and with the process.
+    """
+
+    #: Rows do not know of each other.
+    rowwise = True
+
+    def __init__(
+        self,
+        fn: Function,
+        *,
+        workers: int,
+        pool: Pool,
+        timeout: float | None,
+        on_error: Literal["raise", "last", "nan"],
+        cache: SolutionPool | None,
+        instance: Literal["numpy", "tensor"],
+        fractional: bool,
+        save_to: str | os.PathLike[str] | None,
+        known: dict[str, Any],
+    ) -> None:
+        self.fn, self.workers, self.pool, self.timeout = fn, workers, pool, timeout
+        self.on_error, self.instance, self.fractional = on_error, instance, fractional
+        self.save_to = save_to
+        for name, value in known.items():  # an attribute that is not there is one not known
+            if value is not None:
+                setattr(self, name, value)
+        self._cache = cache
+        self._last: dict[tuple[int, ...], NDArray] = {}
+        self._counts = dict.fromkeys(("solved", "cached", "failed"), 0)
+        self._started: tuple[int, ThreadPool | WorkerPool] | None = None
+
+    def __repr__(self) -> str:
+        name = getattr(self.fn, "__name__", repr(self.fn))
+        return f"per_instance({name}, workers={self.workers}, pool={self.pool!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_started": None}
+
+    def __enter__(self) -> PerInstance:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the workers. Another call starts others."""
+        if self._started is not None and self._started[0] == os.getpid():
+            self._started[1].close()
+        self._started = None
+
+    def stats(self) -> dict[str, int]:
+        """How many rows were solved, answered from the cache, and failed, since the beginning."""
+        return dict(self._counts)
+
+    @torch.compiler.disable
+    def __call__(self, scores: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """Solutions of scores [N, *instance], in the same shape, dtype and device.
+
+        Of extra arguments, tensors, arrays and lists have an entry for every row; the rest is the
+        same for all rows.
+        """
+        check_tensor(_OWNER, "scores", scores)
+        if scores.dim() < 1:
+            raise ValueError(f"[aimle.{_OWNER}] expected scores [N, *instance] but got a number")
+        if self._cache is not None and (args or kwargs):
+            raise ValueError(
+                f"[aimle.{_OWNER}] cache needs instances with the same solutions, so it takes no "
+                "extra arguments: give them to fn by functools.partial, or leave out cache"
+            )
+        half = scores.dtype in (torch.bfloat16, torch.float16)
+        rows = (scores.float() if half else scores).detach().cpu().numpy()
+        solutions = np.full(rows.shape, np.nan, dtype=rows.dtype)
+        left = ~np.isnan(rows.reshape(len(rows), -1)).any(1)
+        chosen = None if self._cache is None else self._cache.rows(*self._sizes(rows)) & left
+        if chosen is not None:
+            left &= ~chosen
+        self._solve(rows, np.flatnonzero(left), solutions, args, kwargs)
+        if chosen is not None and chosen.any():
+            self._recall(rows, np.flatnonzero(chosen), solutions)
+        return torch.from_numpy(solutions).to(scores)
+
+    @staticmethod
+    def _sizes(rows: NDArray) -> tuple[int, tuple[int, ...]]:
+        return len(rows), rows.shape[1:]
+
+    def _recall(self, rows: NDArray, indices: NDArray, solutions: NDArray) -> None:
+        """Answers rows from the cache; solves those that it cannot answer."""
+        assert self._cache is not None
+        best, found = self._cache.best(rows[indices])
+        solutions[indices[found]] = best[found]
+        self._counts["cached"] += int(found.sum())
+        self._solve(rows, indices[~found], solutions, (), {})
+
+    def _solve(
+        self, rows: NDArray, indices: NDArray, solutions: NDArray, args: tuple, kwargs: dict
+    ) -> None:
+        if len(indices) == 0:
+            return
+        rows = np.ascontiguousarray(rows)
+        entries = self._entries(args, len(rows)), self._entries(kwargs, len(rows))
+        tasks = _Tasks(rows, indices, *entries)
+        try:
+            outcomes = self._running().run(tasks, self.on_error == "raise")
+        except StartError as error:
+            self.close()
+            raise RuntimeError(f"[aimle.{_OWNER}] {error}") from None
+        for number, outcome in enumerate(outcomes):
+            index = int(indices[number])
+            if outcome is None:
+                continue
+            if outcome.failure:
+                solutions[index] = self._fallback(index, len(rows), tasks[number], outcome)
+            else:
+                solution = self._checked(index, outcome.solution, rows)
+                solutions[index] = self._last[solution.shape] = solution
+                self._counts["solved"] += 1
+                if self._cache is not None:
+                    self._cache.add(solution)
+
+    def _entries(self, given: Any, count: int) -> Any:
+        """For every extra argument a function from the row to its entry."""
+        if isinstance(given, dict):
+            return {name: self._entry(repr(name), each, count) for name, each in given.items()}
+        return [self._entry(f"number {i}", each, count) for i, each in enumerate(given)]
+
+    def _entry(self, name: str, given: Any, count: int) -> Callable[[int], Any]:
+        if not isinstance(given, Tensor | np.ndarray | list) or getattr(given, "ndim", 1) == 0:
+            return lambda _: given
+        if len(given) != count:
+            raise ValueError(
+                f"[aimle.{_OWNER}] expected the extra argument {name} to have an entry for each of "
+                f"the {count} rows but got {len(given)}: layers made with repeat_arguments=True "
+                "repeat an entry per example for its samples; what all rows share goes into fn by "
+                "functools.partial"
+            )
+        if isinstance(given, Tensor):
+            given = given.detach().cpu()
+            if self.instance == "numpy":
+                given = given.numpy()
+        return lambda row: given[row]
+
+    def _checked(self, index: int, solution: NDArray, rows: NDArray) -> NDArray:
+        """A solution as the layer needs it; ValueError or TypeError naming its row."""
+        owner, expected = f"{_OWNER}: row {index}", rows.shape[1:]
+        if solution.dtype.kind not in "biuf":
+            raise TypeError(
+                f"[aimle.{owner}] expected fn to return numbers but got {solution.dtype}"
+            )
+        if solution.shape != expected:
+            raise ValueError(
+                f"[aimle.{owner}] expected fn to return a solution of the shape of its instance, "
+                f"{list(expected)}, but got {list(solution.shape)}: return an entry for every score"
+                ", 1 where it is chosen and 0 elsewhere"
+            )
+        scores = torch.from_numpy(rows[index : index + 1])
+        z = as_answer(owner, solution[None], scores, fractional=self.fractional)
+        return z[0].numpy()
+
+    def _fallback(self, index: int, count: int, task: Task, outcome: Outcome) -> NDArray | float:
+        """What stands in for a solution, or the error."""
+        self._counts["failed"] += 1
+        raises = self.on_error == "raise"
+        path = self._save(index, task) if raises or self.save_to is not None else ""
+        message = f"[aimle.{_OWNER}] row {index} of {count} was not solved: {outcome.message}"
+        if path:
+            message += f"; its instance is in {path} (numpy.load(path)['scores'])"
+        last = self._last.get(task[0].shape)
+        if raises or (self.on_error == "last" and last is None):
+            if not raises:
+                message += "; on_error='last' has no solution before it to fall back on"
+            reason = outcome.failure
+            error = SolverError(message, index, task[0], path, reason, outcome.trace)
+            if outcome.trace and hasattr(error, "add_note"):
+                error.add_note(outcome.trace)
+            raise error from outcome.exception
+        if self._counts["failed"] == 1:
+            warnings.warn(
+                f"{message}; on_error={self.on_error!r} stands in, now and in later failures, "
+                "which solver.stats() counts",
+                stacklevel=4,
+            )
+        return np.nan if last is None or self.on_error == "nan" else last
+
+    def _save(self, index: int, task: Task) -> str:
+        """Writes an instance, with those of its arguments that are numbers, to a file."""
+        folder = self.save_to
+        if folder is None:
+            folder = tempfile.mkdtemp(prefix="aimle_instance_")
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        instance, args, kwargs = task
+        extra = {f"argument_{i}": each for i, each in enumerate(args)} | kwargs
+        arrays = {name: np.asarray(each) for name, each in extra.items() if _is_numeric(each)}
+        path = Path(folder) / f"instance_{os.getpid()}_{self._counts['failed']}_row_{index}.npz"
+        np.savez(path, **{**arrays, "scores": instance})
+        return str(path)
+
+    def _running(self) -> ThreadPool | WorkerPool:
+        """The pool of this process."""
+        if self._started is None or self._started[0] != os.getpid():
+            self._started = os.getpid(), self._start()
+        return self._started[1]
+
+    def _start(self) -> ThreadPool | WorkerPool:
+        as_tensor = self.instance == "tensor"
+        if self.pool == "threads" or self.workers == 0:
+            return ThreadPool(self.fn, as_tensor, self.workers)
+        if self.pool == "ray":
+            fn = self.fn
+
+            def make() -> _ray_worker.RayWorker:
+                return _ray_worker.RayWorker(fn, as_tensor)
+
+            return WorkerPool(make, _ray_worker.wait_for, self.workers, self.timeout)
+        setup = _process_worker.setup_for(_OWNER, self.fn, as_tensor)
+        return WorkerPool(
+            lambda: _process_worker.ProcessWorker(setup),
+            _process_worker.wait_for,
+            self.workers,
+            self.timeout,
+        )
+
+
+class _Tasks(Sequence[Task]):
+    """The tasks of a call, each made when it is asked for: copies of what is under way alone."""
+
+    def __init__(self, rows: NDArray, indices: NDArray, args: list, kwargs: dict) -> None:
+        self._rows, self._indices = rows, indices
+        self._args, self._kwargs = args, kwargs
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def __getitem__(self, number: Any) -> Any:
+        row = int(self._indices[number])
+        kwargs = {name: entry(row) for name, entry in self._kwargs.items()}
+        return self._rows[row].copy(), tuple(entry(row) for entry in self._args), kwargs
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _is_numeric(value: Any) -> bool:
+    return isinstance(value, int | float | np.number | np.ndarray | Tensor)
+
+
+@known_names
+def per_instance(
+    fn: Function,
+    *,
+    workers: int | None = 0,
+    pool: Pool = "processes",
+    timeout: float | None = None,
+    on_error: Literal["raise", "last", "nan"] = "raise",
+    cache: float = 0.0,
+    cache_size: int = 1000,
+    instance: Literal["numpy", "tensor"] = "numpy",
+    fractional: bool = False,
+    sense: Literal["max", "min"] | None = None,
+    instance_dims: int | None = None,
+    fixed_size: bool | None = None,
+    save_to: str | os.PathLike[str] | None = None,
+) -> PerInstance:
+    """A solver from a function of one instance: ``aimle.AIMLE(aimle.per_instance(fn), ...)``.
+
+    fn is called with the scores of one instance, [*instance] without a batch, and returns its best
+    solution in the same shape: an array, a tensor or a list of 0 and 1, bools or floats. Order,
+    noise and results do not depend on the number of workers. A row with NaN among its scores is not
+    solved: its solution is NaN.
+
+    Args:
+        fn: the function. For workers it must be picklable, as one at the top level of a module is,
+            unless cloudpickle is installed. A worker has a copy of it, made when the worker starts.
+        workers: how many instances are solved at once. 0, the default: one after the other in this
+            process. None: one for each core that this process may use.
+        pool: "processes"; "threads", for functions that release the GIL; "ray": actors of a Ray
+            cluster, the one that ``ray.init`` was called for, or a local one.
+        timeout: seconds that an instance may take; its worker is then killed and replaced. Not for
+            threads and workers=0, which nothing can stop.
+        on_error: what happens where fn raises, is late, or its worker dies, twice: an instance
+            whose worker died is tried once more. "raise": an ``aimle.SolverError`` that carries the
+            instance, of the first such row. "last": the row gets the solution of the last row
+            before it that was solved, in this call or, failing that, in an earlier one; an error if
+            there was none. "nan": a row of NaN, whose example gets a gradient of NaN. The last two
+            warn once and are counted in ``stats()``.
+        cache: the share of rows, from 0 to 1, that the best of the known solutions answers without
+            a solve; for linear objectives <scores, z> over solutions that are feasible for every
+            instance. It needs ``sense``. Which rows these are depends on the number of the call
+            alone.
+        cache_size: how many solutions are known at most.
+        instance: what fn is given, "numpy" arrays or "tensor": tensors on the CPU. Workers for
+            arrays do not import torch.
+        fractional: accept solutions that are not whole numbers.
+        sense, instance_dims, fixed_size: as the attributes of callables, see ``PerturbedMap``.
+        save_to: the folder for instances that failed; None: a new temporary one for each error.
+    """
+    if not callable(fn):
+        raise TypeError(f"[aimle.{_OWNER}] expected fn to be callable but got {type(fn).__name__}")
+    check_choice(_OWNER, "pool", pool, ("processes", "threads", "ray"))
+    check_choice(_OWNER, "on_error", on_error, ("raise", "last", "nan"))
+    check_choice(_OWNER, "instance", instance, ("numpy", "tensor"))
+    check_choice(_OWNER, "sense", sense, (None, "max", "min"))
+    workers = _cores() if workers is None else workers
+    workers = check_int(_OWNER, "workers", workers, 0)
+    if instance_dims is not None:
+        instance_dims = check_int(_OWNER, "instance_dims", instance_dims, 1)
+    if workers == 0 and pool != "processes":
+        raise ValueError(f"[aimle.{_OWNER}] expected workers >= 1 for pool={pool!r} but got 0")
+    if timeout is not None:
+        check_positive(_OWNER, "timeout", timeout)
+        if pool == "threads" or workers == 0:
+            here = "threads" if pool == "threads" else "workers=0"
+            raise ValueError(
+                f"[aimle.{_OWNER}] expected no timeout with {here} but got timeout={timeout!r}: "
+                "only processes can be stopped; use workers >= 1 with pool='processes'"
+            )
+    return PerInstance(
+        fn,
+        workers=workers,
+        pool=pool,
+        timeout=timeout,
+        on_error=on_error,
+        cache=_cache(cache, cache_size, sense),
+        instance=instance,
+        fractional=bool(fractional),
+        save_to=save_to,
+        known={"sense": sense, "instance_dims": instance_dims, "fixed_size": fixed_size},
+    )
+
+
+def _cache(share: float, size: int, sense: str | None) -> SolutionPool | None:
+    if not (is_number(share) and 0 <= share <= 1):
+        raise ValueError(f"[aimle.{_OWNER}] expected 0 <= cache <= 1 but got {share!r}")
+    size = check_int(_OWNER, "cache_size", size, 1)
+    if share == 0:
+        return None
+    if sense is None:
+        raise ValueError(
+            f"[aimle.{_OWNER}] expected sense to be 'max' or 'min' with cache={share!r} but got "
+            "None: the best of the known solutions must be told from the worst"
+        )
+    return SolutionPool(float(share), size, sense)

@@ -1,0 +1,176 @@
+"""Solvers of other libraries: an example of each, held against a native solver."""
+
+import copy
+import functools
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from layer_cases import run
+from repository import ROOT
+
+import aimle
+
+
+def scores_of(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
+
+
+def assert_trains_like(solver, native: aimle.Solver, theta: torch.Tensor) -> None:
+    """The same solutions and gradients, in copies and pickles too, and with masked entries."""
+    settings = {"nb_samples": 2, "noise": "normal", "symmetric_perturbation": True}
+    settings |= {"target": aimle.FixedTarget(0.5), "temperature": 0.3}
+    key = torch.tensor([1, 2])
+    expected = run(aimle.AIMLE(native, **settings), theta, key=key)
+    for each in (solver, copy.deepcopy(solver), pickle.loads(pickle.dumps(solver))):
+        got = run(aimle.AIMLE(each, **settings), theta, key=key)
+        assert torch.equal(got[0], expected[0])
+        assert torch.equal(got[1], expected[1])
+    assert solver.sense == native.sense
+
+
+def test_linear_sum_assignment():
+    pytest.importorskip("scipy")
+    assert_trains_like(aimle.from_linear_sum_assignment(), aimle.Assignment(), scores_of(3, 4, 4))
+    mask = ~torch.eye(4, dtype=torch.bool)
+    layer = aimle.AIMLE(aimle.from_linear_sum_assignment(), noise=None)
+    z = layer(scores_of(3, 4, 4), mask=mask)
+    assert z[..., ~mask].count_nonzero() == 0
+    assert z.sum() == 3 * 4
+    costs = scores_of(2, 3, 3)
+    cheapest = aimle.from_linear_sum_assignment(sense="min")(costs)
+    assert torch.equal(cheapest, aimle.Assignment()(-costs))
+
+
+def test_milp():
+    optimize = pytest.importorskip("scipy.optimize")
+    weights = [3, 1, 4, 1, 5]
+    budget = optimize.LinearConstraint(np.array([weights]), ub=7)
+    assert_trains_like(aimle.from_milp(budget), aimle.Knapsack(weights, 7), scores_of(4, 5))
+    impossible = aimle.from_milp(optimize.LinearConstraint(np.array([weights]), lb=99))
+    with pytest.raises(aimle.SolverError, match=r"milp found no solution: .*infeasible"):
+        impossible(scores_of(1, 5))
+    relaxed = aimle.from_milp(budget, integrality=0, fractional=True)
+    z = relaxed(torch.ones(1, 5))
+    assert z.frac().count_nonzero() > 0
+
+
+def test_networkx():
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.grid_2d_graph(3, 3)
+    ends = {"source": (0, 0), "target": (2, 2)}
+    algorithm = functools.partial(networkx.shortest_path, weight="weight", **ends)
+    solver = aimle.from_networkx(graph, algorithm, returns="path")
+    numbers = {node: i for i, node in enumerate(graph)}
+    edges = [(numbers[u], numbers[v]) for u, v in graph.edges]
+    native = aimle.GraphPath(edges, 0, 8, directed=False)
+    assert_trains_like(solver, native, 3 + scores_of(4, len(edges)).abs())
+
+    complete = networkx.complete_graph(5)
+    tree = aimle.from_networkx(complete, networkx.maximum_spanning_tree, sense="max")
+    x = scores_of(6, 10)
+    assert torch.equal(tree(x), aimle.SpanningTree(5)(x))
+    assert "weight" not in complete.edges[0, 1]
+    listed = functools.partial(networkx.maximum_spanning_edges, keys=True, data=False)
+    parallel = networkx.MultiGraph([(0, 1), (0, 1), (1, 2)])
+    z = aimle.from_networkx(parallel, listed, sense="max")(torch.tensor([[1.0, 2.0, 0.5]]))
+    assert z.tolist() == [[0, 1, 1]]
+    with pytest.raises(ValueError, match="parallel edges"):
+        aimle.from_networkx(parallel, algorithm, returns="path")
+
+
+def test_cp_sat():
+    cp_model = pytest.importorskip("ortools.sat.python.cp_model")
+    model, weights = cp_model.CpModel(), [3, 1, 4, 1, 5]
+    items = [model.new_bool_var(f"item {i}") for i in range(5)]
+    model.add(sum(w * item for w, item in zip(weights, items, strict=True)) <= 7)
+    solver = aimle.from_cp_sat(model, items)
+    assert_trains_like(solver, aimle.Knapsack(weights, 7), scores_of(4, 5))
+    with aimle.from_cp_sat(model, items, workers=1) as elsewhere:
+        x = scores_of(3, 5)
+        assert torch.equal(elsewhere(x), solver(x))
+    model.add(sum(items) > 5)
+    with pytest.raises(aimle.SolverError, match="CP-SAT found no solution: INFEASIBLE"):
+        aimle.from_cp_sat(model, items)(x)
+    assert torch.equal(solver(x), aimle.Knapsack(weights, 7)(x))  # a copy of its own
+
+
+class TwoOfAll:
+    """What PyEPO's models have, without PyEPO."""
+
+    modelSense = -1  # noqa: N815
+
+    def setObj(self, costs):  # noqa: N802
+        self.costs = costs
+
+    def solve(self):
+        z = np.zeros(len(self.costs), dtype=np.float32)
+        z[np.argsort(-self.costs, kind="stable")[:2]] = 1
+        return z, float(z @ self.costs)
+
+
+def test_whatever_looks_like_a_model_of_pyepo():
+    assert_trains_like(aimle.from_pyepo(TwoOfAll()), aimle.TopK(2), scores_of(4, 5))
+    with pytest.raises(TypeError, match="int, which has no setObj, solve, modelSense"):
+        aimle.from_pyepo(3)
+
+
+def test_pyepo():
+    pytest.importorskip("pyepo")
+    pytest.importorskip("ortools")
+    from pyepo.model.ort import knapsackModel, shortestPathModel
+
+    model = shortestPathModel((3, 3))
+    native = aimle.DagPath(model.arcs, 0, 8)
+    costs = 3 + scores_of(4, len(model.arcs)).abs()
+    solver = aimle.from_pyepo(model)
+    assert solver.sense == "min"
+    z = solver(costs)
+    assert torch.equal(z, native(-costs) if native.sense == "max" else native(costs))
+    weights = [3, 1, 4, 1, 5]
+    knapsack = knapsackModel(weights=np.array([weights]), capacity=[7])
+    x = scores_of(4, 5).abs()
+    with aimle.from_pyepo(knapsack, workers=1) as elsewhere:
+        assert torch.equal(elsewhere(x), aimle.Knapsack(weights, 7)(x))
+    cut = aimle.from_pyepo(knapsack.addConstr(np.ones(5), 1))
+    expected = aimle.TopK(1)(x)
+    for each in (cut, copy.deepcopy(cut)):
+        assert torch.equal(each(x), expected)
+
+
+def test_the_comparison_with_pyepo_fills_its_table():
+    pytest.importorskip("pyepo")
+    pytest.importorskip("ortools")
+    program = [sys.executable, str(ROOT / "benchmarks" / "pyepo_comparison.py")]
+    folder = str(Path(aimle.__file__).parents[1])
+    result = subprocess.run(
+        [*program, "--calls", "120", "--seeds", "1", "--problems", "path"],
+        env={**os.environ, "PYTHONPATH": folder},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    table = [line.split(" | ") for line in result.stdout.splitlines()]
+    assert [row[1] for row in table[2:]] == ["DBB", "IMLE", "AIMLE", "PFY", "SPO+"]
+    assert all("times faster" in row[-1] for row in table[2:-1])
+
+
+@pytest.mark.parametrize(
+    ("make", "extra"),
+    [
+        (lambda: aimle.from_cp_sat(None, []), "ortools"),
+        (lambda: aimle.from_milp(None), "scipy"),
+        (lambda: aimle.per_instance(len, workers=1, pool="ray")(torch.ones(1, 2)), "ray"),
+    ],
+)
+def test_what_is_not_installed_is_named(make, extra: str, monkeypatch):
+    for module in ("ortools.sat.python.cp_model", "scipy.optimize", "ray"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf"pip install aimle\[{extra}\]"):
+        make()

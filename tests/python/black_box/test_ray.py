@@ -1,0 +1,68 @@
+"""aimle.per_instance on a Ray cluster of two workers on this machine."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from instance_solvers import DiesOnce, best_two, dies_below_zero, never_ends_below_zero
+from layer_cases import run
+
+import aimle
+
+ray = pytest.importorskip("ray")
+
+TOPK = aimle.TopK(2)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster():
+    folders = [Path(aimle.__file__).parents[1], Path(__file__).parents[1] / "helpers"]
+    environment = {"PYTHONPATH": os.pathsep.join(map(str, folders))}
+    ray.init(num_cpus=2, include_dashboard=False, runtime_env={"env_vars": environment})
+    yield
+    ray.shutdown()
+
+
+def scores_of(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0)).abs()
+
+
+def solver_of(fn, **settings) -> aimle.PerInstance:
+    return aimle.per_instance(fn, workers=2, pool="ray", **settings)
+
+
+def test_the_cluster_has_the_numbers_of_this_process():
+    theta, key = scores_of(4, 6), torch.tensor([1, 2])
+    with solver_of(best_two) as solver:
+        got = run(aimle.AIMLE(solver, nb_samples=2), theta, key=key)
+    expected = run(aimle.AIMLE(aimle.per_instance(best_two), nb_samples=2), theta, key=key)
+    assert torch.equal(got[0], expected[0])
+    assert torch.equal(got[1], expected[1])
+
+
+def test_a_worker_killed_in_mid_batch_is_replaced(tmp_path: Path):
+    x = scores_of(8, 6)
+    x[3, 0] = -1.0
+    with solver_of(DiesOnce(tmp_path)) as solver:
+        assert torch.equal(solver(x), TOPK(x))
+    assert (tmp_path / "died").exists()
+
+
+def test_an_instance_that_kills_its_worker_twice_is_reported():
+    x = scores_of(5, 6)
+    x[3, 0] = -1.0
+    with solver_of(dies_below_zero) as solver:
+        with pytest.raises(aimle.SolverError, match=r"row 3 .* died 2 times") as raised:
+            solver(x)
+        assert raised.value.reason == "died"
+        assert torch.equal(solver(x[:3]), TOPK(x[:3]))
+
+
+def test_a_time_limit_ends_the_worker():
+    x = scores_of(5, 6)
+    x[1, 0] = -1.0
+    solver = solver_of(never_ends_below_zero, timeout=3.0, on_error="nan")
+    with solver, pytest.warns(UserWarning, match="row 1 of 5"):
+        z = solver(x)
+    assert z.isnan().any(1).tolist() == [False, True, False, False, False]

@@ -1,0 +1,301 @@
+"""aimle.per_instance with worker processes: they are replaced, stopped, and never left behind."""
+
+import copy
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from instance_solvers import (
+    DiesOnce,
+    best_two,
+    dies_below_zero,
+    fails_below_zero,
+    in_this_worker,
+    never_ends_below_zero,
+)
+from layer_cases import run
+
+import aimle
+from aimle._worker_pool import StartError, WorkerDied, WorkerPool
+
+TOPK = aimle.TopK(2)
+DEADLINE = 300.0
+
+
+def scores_of(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
+
+
+def ends(pid: int) -> bool:
+    """Whether a process is gone before the deadline; one that nobody waits for is."""
+    until = time.monotonic() + DEADLINE
+    while time.monotonic() < until:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def appears(file: Path) -> str:
+    until = time.monotonic() + DEADLINE
+    while not file.exists():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    return file.read_text()
+
+
+def pids_of(solver: aimle.PerInstance) -> list[int]:
+    return [post.worker.pid for post in solver._started[1]._posts]
+
+
+def test_nothing_depends_on_the_number_of_workers():
+    theta, key = scores_of(5, 6), torch.tensor([1, 2])
+    results = []
+    for workers in (0, 1, 3):
+        with aimle.per_instance(best_two, workers=workers) as solver:
+            layer = aimle.AIMLE(solver, nb_samples=3, noise="gumbel")
+            results.append((*run(layer, theta, key=key), layer.alpha, solver.stats()))
+    for z, gradient, alpha, stats in results[1:]:
+        assert torch.equal(z, results[0][0])
+        assert torch.equal(gradient, results[0][1])
+        assert alpha == results[0][2]
+        assert stats == results[0][3]
+
+
+def test_workers_are_other_processes_without_torch_and_stay():
+    with aimle.per_instance(in_this_worker, workers=2) as solver:
+        seen = [solver(torch.zeros(6, 33)) for _ in range(2)]
+        pids = set(pids_of(solver))
+        assert len(pids) == 2
+        for z in seen:
+            bits = z[:, :-1].long() << torch.arange(32)
+            assert set(bits.sum(1).tolist()) <= pids
+            assert not z[:, -1].any()
+    assert all(ends(pid) for pid in pids)
+
+
+def test_the_first_failure_is_reported_whoever_finds_it():
+    x = scores_of(8, 6).abs()
+    x[[2, 5, 7], 0] = -torch.tensor([1.0, 2.0, 3.0])
+    for workers in (1, 3):
+        with aimle.per_instance(fails_below_zero, workers=workers) as solver:
+            with pytest.raises(aimle.SolverError, match=r"row 2 of 8 .*first score -1") as raised:
+                solver(x)
+            assert isinstance(raised.value.__cause__, ZeroDivisionError)
+            assert "fails_below_zero" in raised.value.trace
+            assert torch.equal(solver(x.abs()), TOPK(x.abs()))
+
+
+def test_a_time_limit_ends_the_worker_and_not_the_pool():
+    x = scores_of(6, 5).abs()
+    x[1, 0] = -1.0
+    solver = aimle.per_instance(never_ends_below_zero, workers=2, timeout=2.0, on_error="nan")
+    with solver:
+        with pytest.warns(UserWarning, match=r"row 1 of 6 .* longer than timeout=2 s"):
+            z = solver(x)
+        assert z.isnan().any(1).tolist() == [False, True, False, False, False, False]
+        rest = [0, 2, 3, 4, 5]
+        assert torch.equal(z[rest], TOPK(x[rest]))
+        assert torch.equal(solver(x[rest]), TOPK(x[rest]))
+    raising = aimle.per_instance(never_ends_below_zero, workers=1, timeout=0.1)
+    with raising, pytest.raises(aimle.SolverError) as raised:
+        raising(x[1:2])
+    assert raised.value.reason == "timeout"
+    assert np.array_equal(np.load(raised.value.path)["scores"], x[1].numpy())
+
+
+def test_a_worker_that_dies_is_replaced_and_its_instance_tried_again(tmp_path: Path):
+    x = scores_of(8, 6).abs()
+    x[3, 0] = -1.0
+    with aimle.per_instance(DiesOnce(tmp_path), workers=2) as solver:
+        assert torch.equal(solver(x), TOPK(x))
+        assert (tmp_path / "died").exists()
+
+
+def test_an_instance_that_kills_its_worker_twice_is_reported():
+    x = scores_of(6, 5).abs()
+    x[4, 0] = -1.0
+    with aimle.per_instance(dies_below_zero, workers=2) as solver:
+        with pytest.raises(aimle.SolverError, match=r"row 4 .* died 2 times: signal 9 \(SIGKILL"):
+            solver(x)
+        assert torch.equal(solver(x[:4]), TOPK(x[:4]))
+
+
+def test_workers_killed_between_calls_are_replaced():
+    x = scores_of(6, 5)
+    with aimle.per_instance(best_two, workers=2) as solver:
+        solver(x)
+        for pid in pids_of(solver):
+            os.kill(pid, signal.SIGKILL)
+            assert ends(pid)
+        assert torch.equal(solver(x), TOPK(x))
+
+
+def test_copies_have_workers_of_their_own():
+    x = scores_of(4, 5)
+    layer = aimle.AIMLE(aimle.per_instance(best_two, workers=1), noise=None)
+    layer(x)
+    twin = copy.deepcopy(layer)
+    assert torch.equal(twin(x), layer(x))
+    mine, others = pids_of(layer.solver), pids_of(twin.solver)
+    assert set(mine).isdisjoint(others)
+    del twin
+    assert all(ends(pid) for pid in others)
+    assert torch.equal(layer(x)[:, 0], TOPK(x))
+    del layer
+    assert all(ends(pid) for pid in mine)
+
+
+def test_a_forked_process_starts_its_own():
+    x = scores_of(4, 5)
+    with aimle.per_instance(best_two, workers=1) as solver:
+        expected = solver(x)
+        pids = pids_of(solver)
+        child = os.fork()
+        if child == 0:  # torch itself must not run here: it has threads
+            outcome = 1
+            try:
+                own = solver._running()
+                z = own.run([(row, (), {}) for row in x.numpy()], True)
+                same = np.array_equal([each.solution for each in z], expected.numpy())
+                outcome = 0 if same and pids_of(solver) != pids else 1
+                solver.close()
+            finally:
+                os._exit(outcome)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert pids_of(solver) == pids
+        assert torch.equal(solver(x), expected)
+
+
+PROGRAM = """
+import signal, sys, torch, aimle
+from instance_solvers import TellsAndWaits
+signal.signal(signal.SIGINT, signal.default_int_handler)
+solver = aimle.per_instance(TellsAndWaits(sys.argv[1]), workers=1)
+solver(torch.zeros(3, 4))
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "SIGKILL"])
+def test_workers_end_with_their_parent_in_mid_solve(how: signal.Signals, tmp_path: Path):
+    file = tmp_path / "pid"
+    folders = [Path(aimle.__file__).parents[1], Path(__file__).parents[1] / "helpers"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
+    command = [sys.executable, "-c", PROGRAM, str(file)]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as parent:
+        worker = int(appears(file))
+        parent.send_signal(how)
+        _, said = parent.communicate(timeout=DEADLINE)
+    assert ends(worker)
+    assert ("KeyboardInterrupt" in said) == (how is signal.SIGINT)
+
+
+def test_a_function_that_cannot_travel_is_refused_with_a_remedy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    with pytest.raises(TypeError, match=r"fn to be picklable.*cloudpickle.*workers=0"):
+        aimle.per_instance(lambda x: best_two(x), workers=1)(scores_of(2, 5))
+
+
+SCRIPT = """
+def solve(scores):
+    return scores == scores.max()
+def main():
+    import aimle, torch
+    print(aimle.per_instance(solve, workers=1)(torch.eye(3)).tolist())
+"""
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+def test_a_function_of_the_script_itself(guarded: bool, tmp_path: Path):
+    """Without cloudpickle a worker imports the script: it must be able to."""
+    script = tmp_path / "script.py"
+    condition = "__name__ == '__main__'" if guarded else "True"
+    script.write_text(f"{SCRIPT}\nif {condition}: main()\n")
+    (tmp_path / "cloudpickle.py").write_text("raise ImportError")
+    folders = [tmp_path, Path(aimle.__file__).parents[1]]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
+    result = subprocess.run(
+        [sys.executable, str(script)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+    if guarded:
+        assert result.stdout == "[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]\n"
+    else:
+        assert result.returncode != 0
+        assert "under `if __name__ == '__main__':`" in result.stderr
+
+
+def test_a_module_that_workers_cannot_import_is_told(tmp_path: Path, monkeypatch):
+    (tmp_path / "only_here.py").write_text(
+        "import os\nif os.environ.get('AIMLE_WORKER'): raise LookupError('not in a worker')\n"
+        "def solve(x): return x\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    import only_here
+
+    with pytest.raises(RuntimeError, match=r"could not load the function(.|\n)*not in a worker"):
+        aimle.per_instance(only_here.solve, workers=1)(scores_of(2, 5))
+
+
+class Scripted:
+    """A worker that dies as often as it is told, on the way to being ready or when given a task."""
+
+    left: int
+
+    def __init__(self, where: str) -> None:
+        self.where, self.said = where, ("ready",)
+
+    def die_in(self, where: str) -> None:
+        if self.where == where and Scripted.left > 0:
+            Scripted.left -= 1
+            raise WorkerDied("as told")
+
+    def submit(self, task) -> None:
+        self.die_in("submit")
+        self.said = ("solved", task[0])
+
+    def answer(self) -> tuple:
+        self.die_in("start" if self.said == ("ready",) else "solve")
+        return self.said
+
+    def kill(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("where", ["start", "submit"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_workers_lost_in_idleness_are_no_fault_of_an_instance(where: str, count: int):
+    tasks = [(number, (), {}) for number in range(5)]
+    Scripted.left = count + 2
+    pool = WorkerPool(lambda: Scripted(where), lambda workers, _: workers, count, None)
+    assert [each.solution for each in pool.run(tasks, True)] == [0, 1, 2, 3, 4]
+    pool.close()
+    Scripted.left = count + 3
+    with pytest.raises(StartError, match=f"{count + 3} workers ended before .*as told"):
+        pool.run(tasks, True)
+
+
+def test_a_death_in_mid_solve_is_forgiven_once():
+    tasks = [(number, (), {}) for number in range(5)]
+    pool = WorkerPool(lambda: Scripted("solve"), lambda workers, _: workers, 1, None)
+    Scripted.left = 1
+    assert [each.failure for each in pool.run(tasks, True)] == [""] * 5
+    Scripted.left = 2
+    outcomes = pool.run(tasks, True)
+    assert (outcomes[0].failure, outcomes[1:]) == ("died", [None] * 4)
+    Scripted.left = 2
+    assert [each.failure for each in pool.run(tasks, False)] == ["died", "", "", "", ""]
