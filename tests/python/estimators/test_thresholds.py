@@ -118,7 +118,7 @@ def test_the_cap_of_thresholds_is_reported_and_biases():
 
 def test_thresholds_say_to_what_they_apply():
     for solver in (aimle.GridPath(), lambda x: x):
-        with pytest.raises(TypeError, match="such as Argmax, TopK and SpanningTree"):
+        with pytest.raises(TypeError, match="such as Argmax, TopK, SpanningTree and Chain"):
             aimle.estimator("thresholds", solver)
     for noise in (None, aimle.SumOfGamma(5)):
         with pytest.raises(ValueError, match="density in closed form"):
