@@ -7,9 +7,10 @@ distribution F of the noise, temperature tau and u = (t_j - theta_j) / tau,
     first order  g_j = p(u) <d, z+ - z-> / tau
     trapezoid    g_j = 1/2 w <d, z+ - z-> / tau,   w = p/(1 - F) if j is in, p/F if it is out
 
-minus the mean over j where all solutions have one size. The trapezoid is unbiased for the gradient of E f(z) for every quadratic f,
-the first order for linear f. For argmax with Gumbel noise the expectation over the noise of the
-trapezoid is ReinMax (Liu et al., NeurIPS 2023). See aimle/estimate/thresholds.h.
+minus the mean over j where all solutions have one size. The trapezoid is unbiased for the gradient
+of E f(z) for every quadratic f, the first order for linear f. For argmax with Gumbel noise the
+expectation over the noise of the trapezoid is ReinMax (Liu et al., NeurIPS 2023). See
+aimle/estimate/thresholds.h.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ class Thresholds(PerturbedMap):
 
         zero_share: share of zeros in the gradient of theta.
         capped_share: share of the weights that were cut to max_weight.
-        capped_mass: share of the sum of w |<d, z+ - z->| that was lost with them: a bound of the bias.
+        capped_mass: share of the sum of w |<d, z+ - z->| that was lost with them, which bounds the
+            bias.
         NaN before the first backward pass.
         """
         seen = dict(zip(_ALL_STATS, self.layer_stats.clone().unbind(), strict=True))
