@@ -85,16 +85,22 @@ struct LatticeSwaps {
 
   /// Entry j, whether it is in or out.
   AIMLE_EITHER LatticeThreshold of(int32_t j, bool is_in) const {
-    const int32_t own = j / kPer, t = own / pitch, u = own % pitch;
+    const int32_t own = j / kPer, t = own / pitch;
+    return of(t, own - t * pitch, j - own * kPer, is_in);
+  }
+  /// That of move m into (t, u); of cells m is 0.
+  AIMLE_EITHER LatticeThreshold of(int32_t t, int32_t u, int m, bool is_in) const {
     if (t >= height || u >= width) return {kNever, 0.0};
-    if (kPerMove && !leads(t, u, j % kPer)) return {kNever, 0.0};
+    if (kPerMove && !leads(t, u, m)) return {kNever, 0.0};
+    const int32_t own = cell(t, u);
     if (is_in) {
-      const int32_t k = kPerMove ? tail(t, u, j % kPer) : t + u;
-      return {other[k] - (solution - static_cast<double>(x[j])), solution_gain - other_gain[k]};
+      const int32_t k = kPerMove ? tail(t, u, m) : t + u;
+      return {other[k] - (solution - static_cast<double>(x[entry(own, m)])),
+              solution_gain - other_gain[k]};
     }
     if constexpr (kPerMove) {
-      const int32_t from = before(own, j % kPer);
-      return {solution - (score[from] + rest[own]), gain_of_move(own, j % kPer) - solution_gain};
+      const int32_t from = before(own, m);
+      return {solution - (score[from] + rest[own]), gain_of_move(own, m) - solution_gain};
     } else {
       int move;
       const double to = best_before(t, u, move);
@@ -142,9 +148,8 @@ struct LatticeSwaps {
     for (int m = 0; m < 3; ++m) {
       if (!leads(t, u, m)) continue;
       const double sum = score[before(cell(t, u), m)];
-      if (!(sum > best)) continue;
-      best = sum;
-      move = m;
+      move = sum > best ? m : move;
+      best = sum > best ? sum : best;
     }
     return best;
   }
@@ -157,9 +162,9 @@ struct LatticeSwaps {
         if (!leads(t, u, m)) continue;
         const int32_t from = before(own, m);
         const double sum = score[from] + score_at(3 * own + m);
-        if (!(sum > best)) continue;
-        best = sum;
-        best_gain = gain[from] + static_cast<double>(d[3 * own + m]);
+        const double gained = gain[from] + static_cast<double>(d[3 * own + m]);
+        best_gain = sum > best ? gained : best_gain;
+        best = sum > best ? sum : best;
       }
       score[own] = best;
       gain[own] = best_gain;
@@ -178,9 +183,9 @@ struct LatticeSwaps {
       if ((moves >> m & 1) == 0 || down >= height || right >= width) continue;
       const int32_t to = cell(down, right);
       const double sum = score_at(entry(to, m)) + rest[to];
-      if (!(sum > best)) continue;
-      best = sum;
-      best_gain = static_cast<double>(d[entry(to, m)]) + rest_gain[to];
+      const double gained = static_cast<double>(d[entry(to, m)]) + rest_gain[to];
+      best_gain = sum > best ? gained : best_gain;
+      best = sum > best ? sum : best;
     }
     rest[cell(t, u)] = best;
     rest_gain[cell(t, u)] = best_gain;

@@ -36,10 +36,15 @@ class LatticeThresholds final : public SwapFinder<T> {
     const auto chosen = [bits = row.bits](int32_t j) { return (bits[j / 8] >> j % 8 & 1) != 0; };
     detail::OneThread alone;
     swaps.find(alone, chosen);
-    for (int32_t j = 0; j < solver_.size(); ++j) {
-      const detail::LatticeThreshold own = swaps.of(j, chosen(j));
-      threshold[j] = own.threshold;
-      difference[j] = own.difference;
+    int32_t j = 0;
+    for (int32_t t = 0; t < solver_.height; ++t) {
+      for (int32_t u = 0; u < solver_.width; ++u) {
+        for (int m = 0; m < Solver::kPerCell; ++m, ++j) {
+          const detail::LatticeThreshold own = swaps.of(t, u, m, chosen(j));
+          threshold[j] = own.threshold;
+          difference[j] = own.difference;
+        }
+      }
     }
     return true;
   }

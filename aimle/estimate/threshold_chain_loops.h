@@ -46,23 +46,22 @@ inline void step_back(int64_t labels, int64_t stride, const double* x, const dou
   using L = LabelLanes;
   const auto places = lanes_of<L::Flags>([](int lane) { return lane; });
   for (int64_t i = 0; i < labels; ++i, x += stride) {
+    const auto sum = [=](int64_t j) {
+      return L::load(x + j, L::Whole{}) + L::load(after + j, L::Whole{});
+    };
     L::Reals best = L::reals(-__builtin_huge_val());
-    L::Flags at = L::flags(0);
     for (int64_t j = 0; j < stride; j += kWideLanes) {
-      const L::Reals sum = L::load(x + j, L::Whole{}) + L::load(after + j, L::Whole{});
-      const L::Flags better = sum > best;
-      best = better ? sum : best;
-      at = better ? places + j : at;
+      const L::Reals here = sum(j);
+      best = here > best ? here : best;
     }
-    double largest = best[0];
-    int64_t lowest = at[0];
-    for (int lane = 1; lane < kWideLanes; ++lane) {
-      const bool better = best[lane] > largest || (best[lane] == largest && at[lane] < lowest);
-      largest = better ? best[lane] : largest;
-      lowest = better ? at[lane] : lowest;
+    best = L::largest(best);
+    L::Flags at = L::flags(labels);  // none
+    for (int64_t j = stride - kWideLanes; j >= 0; j -= kWideLanes) {
+      at = sum(j) == best ? places + j : at;
     }
-    before[i] = largest;
-    to[i] = lowest;
+    const int64_t lowest = L::smallest(at)[0];
+    before[i] = best[0];
+    to[i] = lowest < labels ? lowest : 0;
   }
 }
 

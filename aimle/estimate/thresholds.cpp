@@ -43,7 +43,6 @@ class ThresholdSum {
     if (settings.noise.kind == NoiseKind::kNone) target_.order = ThresholdTarget::Order::kFirst;
     const auto all = static_cast<size_t>(capacity_ * stride_);
     weight_.resize(all);
-    scratch_.resize(all + 8);
     free_.resize(all);
     rows_.resize(static_cast<size_t>(capacity_));
     sum_.resize(static_cast<size_t>(stride_));
@@ -54,8 +53,9 @@ class ThresholdSum {
     finder_ = solver.swap_finder<T>();
     if (finder_) {
       difference_.resize(all);
-      valid_.resize(all);
+      valid_.resize(at_once());
     }
+    scratch_.resize((finder_ ? at_once() : all) + 8);
   }
 
   int64_t capacity() const { return capacity_; }
@@ -90,11 +90,8 @@ class ThresholdSum {
 
   /// Finds the weights of a batch, whose solutions lie one after the other.
   void weigh(int64_t count) {
-    if (finder_) {
-      for (int64_t i = 0; i < count; ++i) meet_each(i);
-    } else {
-      kernels_.meet(rows_.data(), count, stride_, weight_.data());
-    }
+    if (finder_) return;  // add does it, a part of a row at a time
+    kernels_.meet(rows_.data(), count, stride_, weight_.data());
     const SolutionRows rows{
         .bits = rows_.front().swaps.bits, .count = count, .n = examples_.n, .stride = stride_};
     exceeds_ = kernels_.weigh(target_, rows, weight_.data(), scratch_.data());
@@ -108,9 +105,11 @@ class ThresholdSum {
       return;
     }
     for (int64_t i = first; i < last; ++i) {
-      if (row_of(i).solved) {
-        kernels_.add_each(target_, exceeds_, each(i), weight_.data() + i * stride_, examples_.n,
-                          partials_, sum_.data());
+      const Row& row = row_of(i);
+      const SwapRow<T> swaps{
+          .x = row.x, .mask = row.mask, .bits = row.swaps.bits, .d = row.swaps.d};
+      if (finder_->find(swaps, weight_.data(), difference_.data())) {
+        for (int64_t j = 0; j < examples_.n; j += kEntriesAtOnce) add_part(row, j);
         changes_.samples += 1;
       } else {
         std::fill_n(sum_.begin(), examples_.n, std::numeric_limits<double>::quiet_NaN());
@@ -144,22 +143,22 @@ class ThresholdSum {
   int64_t count(const Flag* flags) const {
     return std::count_if(flags, flags + examples_.n, [](Flag flag) { return flag != 0; });
   }
-  EachSwaps each(int64_t i) {
-    return {.difference = difference_.data() + i * stride_, .valid = valid_.data() + i * stride_};
-  }
+  size_t at_once() const { return static_cast<size_t>(std::min(stride_, kEntriesAtOnce)); }
 
-  void meet_each(int64_t i) {
-    Row& row = row_of(i);
-    double* u = weight_.data() + i * stride_;
-    const EachSwaps swaps = each(i);
-    row.solved =
-        finder_->find({.x = row.x, .mask = row.mask, .bits = row.swaps.bits, .d = row.swaps.d}, u,
-                      swaps.difference);
-    if (row.solved) {
-      kernels_.meet_each(row.example, swaps, u);
-    } else {
-      std::fill_n(u, stride_, 0.0);
-    }
+  /// Adds the entries from j on, up to kEntriesAtOnce, whose thresholds and differences are found.
+  void add_part(const Row& row, int64_t j) {
+    static_assert(kEntriesAtOnce % kSumLanes == 0);  // so that partial sums are the row's
+    ThresholdExample<T> part = row.example;
+    part.theta += j;
+    part.n = std::min(kEntriesAtOnce, examples_.n - j);
+    if (part.free != nullptr) part.free += j;
+    const EachSwaps swaps{.difference = difference_.data() + j, .valid = valid_.data()};
+    double* weight = weight_.data() + j;
+    kernels_.meet_each(part, swaps, weight);
+    const SolutionRows rows{
+        .bits = row.swaps.bits + j / 8, .count = 1, .n = part.n, .stride = whole_groups(part.n)};
+    const bool exceeds = kernels_.weigh(target_, rows, weight, scratch_.data());
+    kernels_.add_each(target_, exceeds, swaps, weight, part.n, partials_, sum_.data() + j);
   }
 
   const EstimatorSettings& settings_;

@@ -121,9 +121,9 @@ def gradient_by_noise(
     Unbiased for every structure: z depends on theta only through theta + tau eps. The noise is
     Normal, whose mean is zero and whose score is eps.
     """
-    count, theta = 1_000_000, theta.double()
+    count, theta = 250_000, theta.double()
     key = torch.tensor([101, 7])
-    eps = aimle.sample_noise(noise, (count, *theta.shape), key, dtype=torch.float64).squeeze(1)
+    eps = aimle.sample_noise(noise, (count, *theta.shape), key).squeeze(1).double()
     z = aimle.solve(solver, theta + tau * eps).flatten(1)
     losses = loss(z)
     products = (losses - losses.mean())[:, None] * eps.flatten(1) / tau
