@@ -59,20 +59,6 @@ void meet_each(const ThresholdExample<T>& example, const EachSwaps& swaps, doubl
 
 // ---- Weights ------------------------------------------------------------------------------------
 
-/// Weights of entries that are out, and of those that are in, computed apart and put together.
-/// `in_from_out`: the one starts from the other.
-template <class Out, class In>
-[[gnu::always_inline]] inline void weigh_apart(const SolutionRows& rows, double* __restrict u,
-                                               double* __restrict scratch, bool in_from_out,
-                                               Out out, In in) {
-  const int64_t entries = rows.count * rows.stride;
-  int64_t gathered = in_from_out ? 0 : gather_in(rows, u, scratch);
-  for (int64_t j = 0; j < entries; ++j) u[j] = out(u[j]);
-  if (in_from_out) gathered = gather_in(rows, u, scratch);
-  for (int64_t i = 0; i < gathered; ++i) scratch[i] = in(scratch[i]);
-  scatter_in(rows, scratch, u);
-}
-
 template <NoiseKind kDensity>
 void weigh_by(ThresholdTarget::Order order, const SolutionRows& rows, double* __restrict u,
               double* __restrict scratch) {
@@ -84,14 +70,24 @@ void weigh_by(ThresholdTarget::Order order, const SolutionRows& rows, double* __
   }
   if constexpr (kDensity == NoiseKind::kGumbel) {
     // The weight of an entry that is out is what the other starts from.
-    return weigh_apart(
-        rows, u, scratch, true, [](double x) { return exp_portable(-x); }, gumbel_in_weight);
+    for (int64_t j = 0; j < rows.count * rows.stride; ++j) u[j] = exp_portable(-u[j]);
+    const int64_t gathered = gather_in(rows, u, scratch);
+    for (int64_t i = 0; i < gathered; ++i) scratch[i] = gumbel_in_weight(scratch[i]);
+    return scatter_in(rows, scratch, u);
   }
-  constexpr auto kTrapezoid = ThresholdTarget::Order::kTrapezoid;
-  weigh_apart(
-      rows, u, scratch, false,
-      [](double x) { return threshold_weight(kDensity, kTrapezoid, x, false); },
-      [](double x) { return threshold_weight(kDensity, kTrapezoid, x, true); });
+  // These densities are even: the weight of an entry that is out is that of one that is in, at -u.
+  const uint8_t* bits = rows.bits;
+  for (int64_t r = 0; r < rows.count; ++r, bits += (rows.n + 7) / 8) {
+    double* row = u + r * rows.stride;
+    for_lanes(rows.stride, [=](auto lanes, int64_t j, auto) {
+      using L = decltype(lanes);
+      const typename L::Reals own = L::load(row + j, typename L::Whole{});
+      L::store(L::in(bits, j) ? own : -own, row + j);
+    });
+  }
+  for (int64_t j = 0; j < rows.count * rows.stride; ++j) {
+    u[j] = threshold_weight(kDensity, ThresholdTarget::Order::kTrapezoid, u[j], true);
+  }
 }
 
 inline bool weigh(const ThresholdTarget& target, const SolutionRows& rows, double* u,
