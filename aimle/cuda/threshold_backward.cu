@@ -92,7 +92,7 @@ __device__ void gradient_of_example(const RowSource<T>& source, const Rule& rule
       weights += 1;
       cut += weight > kept;
       mass += weight * fabs(swap.difference);
-      lost += (weight - kept) * fabs(swap.difference);
+      if (weight > kept) lost += (weight - kept) * fabs(swap.difference);
       sum[j] += (trapezoid ? 0.5 : 1.0) * kept * swap.difference;
     }
     ++solved;

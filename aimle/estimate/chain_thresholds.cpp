@@ -31,7 +31,7 @@ class ChainThresholds final : public SwapFinder<T> {
         steps_(solver.steps()),
         stride_((solver.labels + 7) / 8 * 8),
         chosen_(static_cast<size_t>(steps_)),
-        x_(static_cast<size_t>(labels_ * stride_)),
+        wide_(static_cast<size_t>(labels_ * stride_)),
         score_(static_cast<size_t>(solver.length * stride_)),
         gain_(score_.size()),
         label_(static_cast<size_t>(stride_)) {
@@ -52,8 +52,7 @@ class ChainThresholds final : public SwapFinder<T> {
       const ChainSums prefix{.score = score_.data() + t * stride_,
                              .gain = gain_.data() + t * stride_};
       const ChainSums suffix{.score = after_.data(), .gain = after_gain_.data()};
-      kernels_.widen_step(step, x_.data());
-      kernels_.step_back(labels_, stride_, x_.data(), after_.data(), before_.data(), label_.data());
+      kernels_.step_back(step, wide_.data(), after_.data(), before_.data(), label_.data());
       kernels_.write_step(step, prefix, suffix, solution_, threshold + t * edges_,
                           difference + t * edges_);
       const int64_t chosen = chosen_[static_cast<size_t>(t)];
@@ -108,8 +107,7 @@ class ChainThresholds final : public SwapFinder<T> {
     for (int64_t t = 0; t + 1 < steps; ++t) {
       const ChainStep<T> step = step_of(row, t);
       const double* gain = gain_.data() + t * stride_;
-      kernels_.widen_step(step, x_.data());
-      kernels_.step_forward(labels_, stride_, x_.data(), score_.data() + t * stride_,
+      kernels_.step_forward(step, wide_.data(), score_.data() + t * stride_,
                             score_.data() + (t + 1) * stride_, label_.data());
       for (int64_t j = 0; j < labels_; ++j) {
         const int64_t i = label_[j];
@@ -129,8 +127,10 @@ class ChainThresholds final : public SwapFinder<T> {
       if (i == from) {
         rest = kNever;
         for (int64_t j = 0; j < labels_; ++j) {
-          const double sum = x_[i * stride_ + j] + after_[j];
-          if (j == to || !(sum > rest)) continue;
+          const int64_t edge = i * labels_ + j;
+          if (j == to || (step.mask != nullptr && !step.mask[edge])) continue;
+          const double sum = static_cast<double>(step.x[edge]) + after_[j];
+          if (!(sum > rest)) continue;
           rest = sum;
           label = j;
         }
@@ -150,7 +150,7 @@ class ChainThresholds final : public SwapFinder<T> {
   int64_t labels_, edges_, steps_, stride_;
   std::vector<int64_t> chosen_;  // [steps], the solution's edge
   ChainSum solution_;
-  AlignedVector<double> x_;             // a step
+  AlignedVector<double> wide_;          // for a step
   AlignedVector<double> score_, gain_;  // [length, stride], the best prefix that ends with a label
   AlignedVector<double> after_, after_gain_, before_, before_gain_;  // suffixes from a label on
   AlignedVector<int64_t> label_;  // the label before, or after, another one

@@ -211,15 +211,14 @@ struct ThresholdKernels {
   /// The difference of each entry and its partner; any partner serves where there is none.
   void (*subtract_partners)(const T* d, const uint32_t* partner, int64_t n, double* difference);
 
-  /// The scores of a step of a chain [labels, stride], -inf where there is none or it is masked.
-  void (*widen_step)(const ChainStep<T>& step, double* x);
-
-  /// after_j = max over i of before_i + x_ij, from_j = the lowest i of the largest.
-  void (*step_forward)(int64_t labels, int64_t stride, const double* x, const double* before,
-                       double* after, int64_t* from);
-  /// before_i = max over j of x_ij + after_j, to_i = the lowest j of the largest.
-  void (*step_back)(int64_t labels, int64_t stride, const double* x, const double* after,
-                    double* before, int64_t* to);
+  /// after_j = max over i of before_i + x_ij, from_j = the lowest i of the largest; `wide` has room
+  /// for [labels, stride].
+  void (*step_forward)(const ChainStep<T>& step, double* wide, const double* before, double* after,
+                       int64_t* from);
+  /// before_i = max over j of x_ij + after_j, to_i = the lowest j of the largest. after_j is -inf
+  /// from `labels` on.
+  void (*step_back)(const ChainStep<T>& step, double* wide, const double* after, double* before,
+                    int64_t* to);
   /// Threshold and difference of edges that are out.
   void (*write_step)(const ChainStep<T>& step, const ChainSums& prefix, const ChainSums& suffix,
                      const ChainSum& solution, double* threshold, double* difference);

@@ -204,9 +204,8 @@ constexpr ThresholdKernels<T> kThresholdKernels = {.find_free = find_free<T>,
                                                    .sweep_down = sweep_down<T>,
                                                    .sweep_up = sweep_up<T>,
                                                    .subtract_partners = subtract_partners<T>,
-                                                   .widen_step = widen_step<T>,
-                                                   .step_forward = step_forward,
-                                                   .step_back = step_back,
+                                                   .step_forward = step_forward<T>,
+                                                   .step_back = step_back<T>,
                                                    .write_step = write_step<T>};
 
 }  // namespace
