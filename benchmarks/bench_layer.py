@@ -200,8 +200,9 @@ def _plain_bernoulli(theta: Tensor, z: Tensor, dy: Tensor) -> Tensor:
 def _check_chain(case: Case, key: Tensor, z: Tensor, dy: Tensor, ours: Tensor) -> None:
     """The first row, one sample: best sequences with and without an edge by solving again."""
     solver, theta = case.solver, case.theta()[0].detach().double().flatten()
-    eps = aimle.sample_noise(case.noise, case.shape, key).double().reshape(len(z), -1)[0]
-    x, d, n = theta + eps, dy[0, 0].double().flatten(), len(theta)
+    n = len(theta)
+    eps = aimle.sample_noise(case.noise, (case.shape[0], n), key, nb_samples=1)
+    x, d = theta + eps.double().reshape(-1, n)[0], dy[0, 0].double().flatten()
     edges = torch.arange(0, n, n // 500)
     above, below = x.repeat(len(edges), 1), x.repeat(len(edges), 1)
     rows = torch.arange(len(edges))

@@ -1,5 +1,6 @@
 #include "aimle/cuda/threshold_backward.h"
 
+#include <algorithm>
 #include <type_traits>
 
 #include "aimle/base/check.h"
@@ -17,6 +18,8 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int64_t kSharedBytes = 12 * 1024;  // of an example; beyond, device memory
 constexpr int64_t kLargeBlocks = 528;
+constexpr int64_t kLargeScratch = int64_t{1}
+                                  << 30;  // bytes of device memory, if a block needs less
 constexpr int kTotalThreads = 1024;
 
 /// What the cap took of an example.
@@ -160,8 +163,8 @@ void launch_backward(const typename Sample::Shape& shape, const Rule& rule,
   const int64_t bytes =
       align_up(n * static_cast<int64_t>(sizeof(double))) + Sample::bytes(shape, n);
   const bool shared = bytes <= kSharedBytes;
-  const unsigned blocks =
-      shared ? blocks_for(count, kWarps) : blocks_for(count, kWarps, kLargeBlocks);
+  const int64_t most = std::clamp(kLargeScratch / (kWarps * bytes), int64_t{1}, kLargeBlocks);
+  const unsigned blocks = shared ? blocks_for(count, kWarps) : blocks_for(count, kWarps, most);
   char* memory = shared ? nullptr : context.array<char>(blocks * kWarps * bytes);
   launch("thresholds", threshold_kernel<T, Sample>, blocks, 32 * kWarps,
          shared ? kWarps * bytes : 0, context, source, rule, shape, pass.dy, pass.bits, memory,
