@@ -18,8 +18,8 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int64_t kSharedBytes = 12 * 1024;  // of an example; beyond, device memory
 constexpr int64_t kLargeBlocks = 528;
-constexpr int64_t kLargeScratch = int64_t{1}
-                                  << 30;  // bytes of device memory, if a block needs less
+/// Bytes of device memory in all, if a block needs no more.
+constexpr int64_t kLargeScratch = int64_t{1} << 30;
 constexpr int kTotalThreads = 1024;
 
 /// What the cap took of an example.
@@ -163,7 +163,7 @@ void launch_backward(const typename Sample::Shape& shape, const Rule& rule,
   const int64_t bytes =
       align_up(n * static_cast<int64_t>(sizeof(double))) + Sample::bytes(shape, n);
   const bool shared = bytes <= kSharedBytes;
-  const int64_t most = std::clamp(kLargeScratch / (kWarps * bytes), int64_t{1}, kLargeBlocks);
+  const int64_t most = std::clamp(kLargeScratch / (kWarps * bytes + 1), int64_t{1}, kLargeBlocks);
   const unsigned blocks = shared ? blocks_for(count, kWarps) : blocks_for(count, kWarps, most);
   char* memory = shared ? nullptr : context.array<char>(blocks * kWarps * bytes);
   launch("thresholds", threshold_kernel<T, Sample>, blocks, 32 * kWarps,
