@@ -4,7 +4,8 @@
 // Every sequence has one edge per step. So an edge that is out competes with the solution, and one
 // that is in with the best sequence through another edge of its step: of the best label i before the
 // step, the best edge from it; the lower labels of equals. Sums in float64, from the chain's start
-// for prefixes and from its end for suffixes.
+// for prefixes and from its end for suffixes. A solution with a score of +inf has no finite sum, and
+// leaves its row without thresholds.
 #include <algorithm>
 #include <bit>
 #include <cstring>

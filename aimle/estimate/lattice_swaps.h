@@ -12,7 +12,7 @@
 //
 // What precedes such a cell or move lies before the avoided entry, and what follows lies behind it,
 // so that both are free to be the best. Of equals the first cell or move by its index wins, cells
-// before moves. All in float64.
+// before moves. All in float64; a score of +inf in the solution leaves its row without thresholds.
 #pragma once
 
 #include <cstdint>
