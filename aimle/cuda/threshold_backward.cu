@@ -1,12 +1,14 @@
 #include "aimle/cuda/threshold_backward.h"
 
+#include <algorithm>
+#include <type_traits>
+
 #include "aimle/base/check.h"
-#include "aimle/cuda/direct_output.cuh"
 #include "aimle/cuda/group.cuh"
 #include "aimle/cuda/launch.cuh"
 #include "aimle/cuda/row.cuh"
 #include "aimle/cuda/sums.cuh"
-#include "aimle/cuda/thresholds.h"
+#include "aimle/cuda/threshold_samples.cuh"
 #include "aimle/estimate/threshold_weight.h"
 #include "aimle/estimate/thresholds.h"
 
@@ -16,6 +18,8 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int64_t kSharedBytes = 12 * 1024;  // of an example; beyond, device memory
 constexpr int64_t kLargeBlocks = 528;
+/// Bytes of device memory in all, if a block needs no more.
+constexpr int64_t kLargeScratch = int64_t{1} << 30;
 constexpr int kTotalThreads = 1024;
 
 /// What the cap took of an example.
@@ -32,139 +36,10 @@ struct Rule {
   double max_weight;
   double tau;
   double sign;
+  double shift;  // what was subtracted from the scores, to centre their noise
   double scale;
+  bool centred;  // subtract the mean of the gradient?
   int64_t gradients;
-  int64_t chosen;  // ones in a solution
-  int32_t vertices;
-};
-
-// ---- Partners of one sample, by entry -----------------------------------------------------------
-
-/// An entry's partner: its threshold, and what either gains. `entry` < 0: there is none.
-struct Partner {
-  int64_t entry;
-  double threshold;
-  double difference;
-};
-
-/// Argmax and top-k.
-template <class T>
-class RowSample {
- public:
-  static int64_t bytes(const Rule&, int64_t) { return 0; }
-
-  template <class Chosen>
-  __device__ RowSample(Group<32>& warp, const Rule&, const Row<T>& row, const T* d,
-                       const Chosen& chosen, char*)
-      : d_(d) {
-    const QuadScores<T> scores{row};
-    found_ = find_row_partners<T>(warp, scores, row.mask(), chosen);
-    if (found_.best_out != kNoPartner) out_ = scores(found_.best_out);
-    if (found_.worst_in != kNoPartner) in_ = scores(found_.worst_in);
-  }
-
-  __device__ Partner of(int64_t j, bool is_in) const {
-    const uint32_t entry = is_in ? found_.best_out : found_.worst_in;
-    if (entry == kNoPartner) return {-1, 0.0, 0.0};
-    return {entry, static_cast<double>(is_in ? out_ : in_),
-            static_cast<double>(d_[j]) - static_cast<double>(d_[entry])};
-  }
-
- private:
-  const T* d_;
-  RowPartners found_;
-  T out_ = 0;
-  T in_ = 0;
-};
-
-/// Spanning trees; the scores lie in memory, after the partners.
-template <class T, bool kDirected>
-class TreeSample {
- public:
-  static int64_t bytes(const Rule& rule, int64_t n) {
-    return partner_bytes(rule) + align_up(n * static_cast<int64_t>(sizeof(T)));
-  }
-
-  template <class Chosen>
-  __device__ TreeSample(Group<32>& warp, const Rule& rule, const Row<T>& row, const T* d,
-                        const Chosen& chosen, char* memory)
-      : n_(rule.vertices),
-        x_(reinterpret_cast<T*>(memory)),
-        d_(d),
-        tree_(TreePartners<T>::at(memory + (row.n() * sizeof(T) + 15) / 16 * 16, n_)) {
-    T* x = reinterpret_cast<T*>(memory);
-    QuadScores<T>{row}.for_each(warp.rank(), warp.size(),
-                                [x](int64_t j, T score) { x[j] = score; });
-    warp.sync();
-    const bool* mask = row.mask();
-    find_tree_partners<T>(
-        warp, n_, [&](int32_t i, int32_t j) { return weight(i, j); },
-        [&](int32_t i, int32_t j) {
-          return mask == nullptr || (mask[entry(i, j)] && mask[reverse(i, j)]);
-        },
-        [&](int32_t i, int32_t j) { return chosen(entry(i, j)); }, tree_);
-  }
-
-  __device__ Partner of(int64_t j, bool) const {
-    const Ends own = ends_of_entry(static_cast<int32_t>(j));
-    const uint32_t edge = tree_.partner[edge_of(own)];
-    if (edge == kNoPartner) return {-1, 0.0, 0.0};
-    const Ends other = ends_of_edge(static_cast<int32_t>(edge));
-    const T needed = weight(other.i, other.j);
-    // What this direction needs, given the other one.
-    const T threshold =
-        kDirected
-            ? needed - x_[entry(own.i, own.j) == j ? reverse(own.i, own.j) : entry(own.i, own.j)]
-            : needed;
-    return {entry(other.i, other.j), static_cast<double>(threshold), gain(own) - gain(other)};
-  }
-
- private:
-  struct Ends {
-    int32_t i;
-    int32_t j;  // i < j
-  };
-
-  static int64_t partner_bytes(const Rule& rule) {
-    const int64_t n = rule.vertices;
-    return TreePartners<T>::bytes(n, n * (n - 1) / 2);
-  }
-  __device__ int32_t edge_of(Ends e) const {
-    return e.i * (2 * n_ - e.i - 1) / 2 + (e.j - e.i - 1);
-  }
-  __device__ int32_t entry(int32_t i, int32_t j) const {
-    return kDirected ? i * (n_ - 1) + j - 1 : edge_of({i, j});
-  }
-  __device__ int32_t reverse(int32_t i, int32_t j) const {
-    return kDirected ? j * (n_ - 1) + i : edge_of({i, j});
-  }
-  __device__ T weight(int32_t i, int32_t j) const {
-    const T x = x_[entry(i, j)];
-    return kDirected ? x + x_[reverse(i, j)] : x;
-  }
-  __device__ double gain(Ends e) const {
-    const auto d = static_cast<double>(d_[entry(e.i, e.j)]);
-    return kDirected ? d + static_cast<double>(d_[reverse(e.i, e.j)]) : d;
-  }
-  __device__ Ends ends_of_edge(int32_t edge) const {
-    const int32_t back = n_ * (n_ - 1) / 2 - 1 - edge;  // counted from the last
-    auto t = static_cast<int32_t>((sqrtf(8.0f * static_cast<float>(back) + 1.0f) - 1.0f) * 0.5f);
-    while (t * (t + 1) / 2 > back) --t;
-    while ((t + 1) * (t + 2) / 2 <= back) ++t;
-    const int32_t i = n_ - 2 - t;
-    return {i, edge - i * (2 * n_ - i - 1) / 2 + i + 1};
-  }
-  __device__ Ends ends_of_entry(int32_t j) const {
-    if constexpr (!kDirected) return ends_of_edge(j);
-    const int32_t receiver = j / (n_ - 1), place = j % (n_ - 1);
-    const int32_t sender = place + (place >= receiver ? 1 : 0);
-    return receiver < sender ? Ends{receiver, sender} : Ends{sender, receiver};
-  }
-
-  int32_t n_;
-  const T* x_;
-  const T* d_;
-  TreePartners<T> tree_;
 };
 
 // ---- Gradients ----------------------------------------------------------------------------------
@@ -177,9 +52,10 @@ __device__ __forceinline__ double fold_lanes(double partial) {
 }
 
 template <class T, class Sample>
-__device__ void gradient_of_example(const RowSource<T>& source, const Rule& rule, int64_t b,
-                                    const T* dy, const uint8_t* bits, char* memory, T* dtheta,
-                                    Changes* changes, Capped* capped) {
+__device__ void gradient_of_example(const RowSource<T>& source, const Rule& rule,
+                                    const typename Sample::Shape& shape, int64_t b, const T* dy,
+                                    const uint8_t* bits, char* memory, T* dtheta, Changes* changes,
+                                    Capped* capped) {
   Group<32> warp;
   const int lane = warp.rank();
   const int64_t n = source.examples.n, samples = source.samples, stride = bytes_per_row(n);
@@ -202,24 +78,25 @@ __device__ void gradient_of_example(const RowSource<T>& source, const Rule& rule
     const auto chosen = [own](int64_t j) { return (own[j / 8] >> (j % 8) & 1) != 0; };
     int ones = 0;
     for (int64_t i = lane; i < stride; i += 32) ones += __popc(static_cast<unsigned>(own[i]));
-    if (warp.sum(ones) != row.k(rule.chosen)) {
+    if (!Sample::solved(warp, shape, row, theta, warp.sum(ones))) {
       for (int64_t j = lane; j < n; j += 32) sum[j] = static_cast<double>(NAN);
       continue;
     }
     const T* d = dy + (b * rule.gradients + (rule.gradients == 1 ? 0 : s)) * n;
-    const Sample sample(warp, rule, row, d, chosen, of_sample);
+    const Sample sample(warp, shape, row, d, chosen, of_sample);
     for (int64_t j = lane; j < n; j += 32) {
       const bool is_in = chosen(j);
-      const Partner partner = sample.of(j, is_in);
-      if (partner.entry < 0 || !is_free(j) || !isfinite(partner.threshold)) continue;
-      const double u = (partner.threshold - rule.sign * static_cast<double>(theta[j])) / rule.tau;
+      const Threshold swap = sample.of(j, is_in);
+      if (!is_free(j) || !isfinite(swap.threshold)) continue;
+      const double u =
+          ((swap.threshold + rule.shift) - rule.sign * static_cast<double>(theta[j])) / rule.tau;
       const double weight = threshold_weight(rule.density, rule.order, u, is_in);
       const double kept = weight < rule.max_weight ? weight : rule.max_weight;
       weights += 1;
       cut += weight > kept;
-      mass += weight * fabs(partner.difference);
-      lost += (weight - kept) * fabs(partner.difference);
-      sum[j] += (trapezoid ? 0.5 : 1.0) * kept * partner.difference;
+      mass += weight * fabs(swap.difference);
+      if (weight > kept) lost += (weight - kept) * fabs(swap.difference);
+      sum[j] += (trapezoid ? 0.5 : 1.0) * kept * swap.difference;
     }
     ++solved;
     warp.sync();
@@ -229,7 +106,7 @@ __device__ void gradient_of_example(const RowSource<T>& source, const Rule& rule
   int free = 0;
   for (int64_t j = lane; j < n; j += 32) free += is_free(j);
   free = warp.sum(free);
-  const double mean = total / (free > 1 ? static_cast<double>(free) : 1.0);
+  const double mean = rule.centred ? total / (free > 1 ? static_cast<double>(free) : 1.0) : 0.0;
   int zeros = 0;
   for (int64_t j = lane; j < n; j += 32) {
     const bool moves = is_free(j);
@@ -250,14 +127,15 @@ __device__ void gradient_of_example(const RowSource<T>& source, const Rule& rule
 template <class T, class Sample>
 __global__ void __launch_bounds__(32 * kWarps)
     threshold_kernel(const __grid_constant__ RowSource<T> source, const __grid_constant__ Rule rule,
-                     const T* dy, const uint8_t* bits, char* memory, int64_t bytes, T* dtheta,
-                     Changes* changes, Capped* capped) {
+                     const __grid_constant__ typename Sample::Shape shape, const T* dy,
+                     const uint8_t* bits, char* memory, int64_t bytes, T* dtheta, Changes* changes,
+                     Capped* capped) {
   char* shared = dynamic_shared<char>();
   const int slot = static_cast<int>(threadIdx.x) / 32;
   const int64_t unit = int64_t{blockIdx.x} * kWarps + slot;
   char* own = memory == nullptr ? shared + slot * bytes : memory + unit * bytes;
   for (int64_t b = unit; b < source.examples.count; b += int64_t{gridDim.x} * kWarps) {
-    gradient_of_example<T, Sample>(source, rule, b, dy, bits, own, dtheta, changes, capped);
+    gradient_of_example<T, Sample>(source, rule, shape, b, dy, bits, own, dtheta, changes, capped);
     __syncwarp();
   }
 }
@@ -278,17 +156,53 @@ __global__ void __launch_bounds__(kTotalThreads)
 }
 
 template <class T, class Sample>
-void launch_backward(const Rule& rule, const RowSource<T>& source, const DeviceBackward<T>& pass,
-                     Changes* changes, Capped* capped, const Context& context) {
+void launch_backward(const typename Sample::Shape& shape, const Rule& rule,
+                     const RowSource<T>& source, const DeviceBackward<T>& pass, Changes* changes,
+                     Capped* capped, const Context& context) {
   const int64_t n = source.examples.n, count = source.examples.count;
-  const int64_t bytes = align_up(n * static_cast<int64_t>(sizeof(double))) + Sample::bytes(rule, n);
+  const int64_t bytes =
+      align_up(n * static_cast<int64_t>(sizeof(double))) + Sample::bytes(shape, n);
   const bool shared = bytes <= kSharedBytes;
-  const unsigned blocks =
-      shared ? blocks_for(count, kWarps) : blocks_for(count, kWarps, kLargeBlocks);
+  const int64_t most = std::clamp(kLargeScratch / (kWarps * bytes + 1), int64_t{1}, kLargeBlocks);
+  const unsigned blocks = shared ? blocks_for(count, kWarps) : blocks_for(count, kWarps, most);
   char* memory = shared ? nullptr : context.array<char>(blocks * kWarps * bytes);
   launch("thresholds", threshold_kernel<T, Sample>, blocks, 32 * kWarps,
-         shared ? kWarps * bytes : 0, context, source, rule, pass.dy, pass.bits, memory, bytes,
-         pass.dtheta, changes, capped);
+         shared ? kWarps * bytes : 0, context, source, rule, shape, pass.dy, pass.bits, memory,
+         bytes, pass.dtheta, changes, capped);
+}
+
+/// The kernel for the samples of this solver.
+template <class T>
+void launch_for(const Solver& solver, const Rule& rule, const RowSource<T>& source,
+                const DeviceBackward<T>& pass, Changes* changes, Capped* capped,
+                const Context& context) {
+  const int64_t chosen = solver.solution_size().ones;
+  const auto start = [&]<class Sample>(std::type_identity<Sample>,
+                                       const typename Sample::Shape& shape) {
+    launch_backward<T, Sample>(shape, rule, source, pass, changes, capped, context);
+  };
+  if (solver.swaps() == Swaps::kEntry) {
+    start(std::type_identity<RowSample<T>>{}, {.chosen = chosen});
+  } else if (const auto* tree = solver.get_if<SpanningTree>()) {
+    const auto vertices = static_cast<int32_t>(tree->vertices);
+    if (tree->layout == SpanningTree::Layout::kDirected) {
+      start(std::type_identity<TreeSample<T, true>>{}, {.chosen = chosen, .vertices = vertices});
+    } else {
+      start(std::type_identity<TreeSample<T, false>>{}, {.chosen = chosen, .vertices = vertices});
+    }
+  } else if (solver.is<Bernoulli>()) {
+    start(std::type_identity<SignSample<T>>{}, {});
+  } else if (const auto* chain = solver.get_if<Chain>()) {
+    start(std::type_identity<ChainSample<T>>{}, chain_shape(*chain));
+  } else if (const auto* cells = solver.get_if<LatticePath>()) {
+    start(std::type_identity<LatticeSample<T, false>>{}, lattice_shape(*cells));
+  } else if (const auto* moves = solver.get_if<LatticeMoves>()) {
+    start(std::type_identity<LatticeSample<T, true>>{}, lattice_shape(*moves));
+  } else {
+    aimle::detail::throw_invalid_argument(
+        "[aimle::thresholds] ", solver.name(),
+        " has no thresholds on the GPU; move theta to the CPU, or use aimle");
+  }
 }
 
 }  // namespace
@@ -297,40 +211,36 @@ template <class T>
 void threshold_backward(const EstimatorSettings& settings, const Solver& solver,
                         const DeviceExamples<T>& examples, const DeviceBackward<T>& pass,
                         const DeviceState& state, const Context& context) {
-  const int64_t chosen = entries_in_solution(solver);
+  entries_in_solution(solver);  // throws for solvers without thresholds
+  const bool fixed_size = solver.solution_size().fixed;
   AIMLE_CHECK(!solver.is<SpanningTree>() || examples.n < (int64_t{1} << 31),
               "[aimle::thresholds] expected fewer than 2^31 entries but got n=", examples.n);
   if (examples.count == 0) return;
   const auto& target = std::get<ThresholdTarget>(settings.target);
-  const auto* tree = solver.get_if<SpanningTree>();
-  const bool directed = tree != nullptr && tree->layout == SpanningTree::Layout::kDirected;
   const double sign = settings.sense == Sense::kMin ? -1.0 : 1.0;
   const double samples =
       settings.output == Output::kMean ? static_cast<double>(settings.samples) : 1.0;
-  const Rule rule{.density = target.density,
-                  .order = settings.noise.kind == NoiseKind::kNone ? ThresholdTarget::Order::kFirst
-                                                                   : target.order,
-                  .max_weight = target.max_weight,
-                  .tau = settings.theta_temperature,
-                  .sign = sign,
-                  .scale = sign / (settings.theta_temperature * samples),
-                  .gradients = gradient_rows(settings),
-                  .chosen = chosen,
-                  .vertices = tree != nullptr ? static_cast<int32_t>(tree->vertices) : 0};
+  const double mean = fixed_size ? 0.0 : settings.noise_mean;
+  const Rule rule{
+      .density = target.density,
+      .order =
+          settings.noise.kind == NoiseKind::kNone ? ThresholdTarget::Order::kFirst : target.order,
+      .max_weight = target.max_weight,
+      .tau = settings.theta_temperature,
+      .sign = sign,
+      .shift = static_cast<double>(centring<T>(mean, settings.theta_temperature, Signs{})),
+      .scale = sign / (settings.theta_temperature * samples),
+      .centred = fixed_size,
+      .gradients = gradient_rows(settings)};
   const RowSource<T> source{.examples = examples,
                             .samples = settings.samples,
                             .noise = settings.noise,
                             .tau = settings.theta_temperature,
+                            .mean = settings.noise.kind == NoiseKind::kNone ? 0.0 : mean,
                             .sign = signs(settings.sense, Sense::kMax)};
   auto* changes = context.array<Changes>(examples.count);
   auto* capped = context.array<Capped>(examples.count);
-  if (tree == nullptr) {
-    launch_backward<T, RowSample<T>>(rule, source, pass, changes, capped, context);
-  } else if (directed) {
-    launch_backward<T, TreeSample<T, true>>(rule, source, pass, changes, capped, context);
-  } else {
-    launch_backward<T, TreeSample<T, false>>(rule, source, pass, changes, capped, context);
-  }
+  launch_for(solver, rule, source, pass, changes, capped, context);
   if (state.stats == nullptr) return;
   auto* totals = context.array<double>(3);
   launch("thresholds", total_kernel, 1, kTotalThreads, 0, context, examples.count,

@@ -1,8 +1,8 @@
 // The gradient of Difference::kThresholds on the device: aimle/estimate/thresholds.h, the same
 // bits.
 //
-// A warp per example goes through its samples in order: draw the scores again, find the partners
-// (thresholds.h), add what each entry gains. Entry j belongs to lane j mod 32, which is how the CPU
+// A warp per example goes through its samples in order: draw the scores again, find the thresholds
+// (thresholds.h, chain_swaps.h, estimate/lattice_swaps.h), add what each entry gains. Entry j belongs to lane j mod 32, which is how the CPU
 // sums what the cap took, and the mean over the entries is a fixed_sum.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace aimle::cuda {
 
-/// Throws std::invalid_argument for solvers without thresholds (grid paths), and for trees beyond
-/// 2^31 entries.
+/// Throws std::invalid_argument for solvers without thresholds (grid paths), for those of a user's
+/// own whose thresholds are known to the CPU alone, and for trees beyond 2^31 entries.
 template <class T>
 void threshold_backward(const EstimatorSettings& settings, const Solver& solver,
                         const DeviceExamples<T>& examples, const DeviceBackward<T>& pass,

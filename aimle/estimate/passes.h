@@ -85,7 +85,7 @@ struct BackwardReport {
   Changes changes;
   Failure failure;
   /// Thresholds only: the share of weights that max_weight cut, and of the gradient's mass (weight
-  /// times |d_j - d_m|) that was lost with it, which bounds the bias.
+  /// times what <d, z> gains) that was lost with it, which bounds the bias.
   double capped_share = 0.0;
   double capped_mass = 0.0;
   Clipping clipping;  // grid paths only, over the solves of the pass

@@ -39,7 +39,9 @@ template <class Difference, class Valid>
     for_lanes(end - begin, [&](auto lanes, int64_t i, auto count) {
       using L = decltype(lanes);
       const typename L::Reals change = L::absolute(difference(lanes, begin + i, count));
-      L::add(excess(lanes, begin + i) * change, partials.lost + i);
+      const typename L::Reals over = excess(lanes, begin + i);
+      // A change may be infinite where nothing is lost.
+      L::add(over > 0.0 ? over * change : L::reals(0.0), partials.lost + i);
     });
   }
 }

@@ -32,6 +32,7 @@ struct ThresholdExample {
   const Flag* free;  // null: all are
   double sign;       // of theta in the scores
   double tau;
+  double shift = 0.0;  // what was subtracted from the scores, to centre their noise
 };
 
 /// A sample of argmax or top-k, whose entries all meet the same two rivals.
@@ -55,9 +56,9 @@ struct ThresholdRow {
   bool solved;       // has it one?
 };
 
-/// A sample whose entries have a partner each.
+/// A sample whose entries have a threshold each.
 struct EachSwaps {
-  double* difference;  // d_j - d_m, 0 where there is no weight
+  double* difference;  // what <d, z> gains by the entry, 0 where there is no weight
   Flag* valid;         // is there one?
 };
 
@@ -126,6 +127,29 @@ struct TreeWalk {
   const int64_t* end;
 };
 
+/// A step of a chain, [labels, labels] each; rows of numbers by label are `stride` long, a multiple
+/// of 8.
+template <class T>
+struct ChainStep {
+  int64_t labels;
+  int64_t stride;
+  const T* x;
+  const bool* mask;  // or null
+  const T* d;
+};
+
+/// A label sequence, or part of one: the sum of its scores, and that of its d.
+struct ChainSum {
+  double score = 0.0;
+  double gain = 0.0;
+};
+
+/// By label, those of the best parts that end, or begin, with it.
+struct ChainSums {
+  const double* score;
+  const double* gain;
+};
+
 template <class T>
 struct ThresholdKernels {
   /// free_j: is j allowed and not infinite? Returns how many are; if all, writes nothing.
@@ -143,14 +167,8 @@ struct ThresholdKernels {
   void (*meet)(ThresholdRow<T>* rows, int64_t count, int64_t stride, double* u);
 
   /// The same for entries with a threshold each, which may be infinite or NaN for none, and whose
-  /// differences are set; clears those that do not count.
-  void (*meet_each)(const ThresholdExample<T>& example, const T* threshold, const EachSwaps& swaps,
-                    double* u);
-
-  /// The same where the difference is that of entry and partner; any partner serves where there is
-  /// none.
-  void (*meet_partners)(const ThresholdExample<T>& example, const T* threshold, const T* d,
-                        const uint32_t* partner, const EachSwaps& swaps, double* u);
+  /// differences are set; clears those that do not count. `u` holds the thresholds before.
+  void (*meet_each)(const ThresholdExample<T>& example, const EachSwaps& swaps, double* u);
 
   /// Turns u of rows into weights before the cap; `scratch` has room for eight numbers
   /// more. Says whether one exceeds the cap.
@@ -168,10 +186,10 @@ struct ThresholdKernels {
   /// Sums up the partial sums and starts them again.
   CappedTotals (*drain)(CappedPartials& capped);
 
-  /// out_j = scale (sum_j - their mean) over the free entries, 0 elsewhere; sum_j = 0. Returns how
-  /// many free results are zero.
-  int64_t (*center)(double* sum, const Flag* free, int64_t free_count, double scale, int64_t n,
-                    T* out);
+  /// out_j = scale (sum_j - their mean) over the free entries, 0 elsewhere; sum_j = 0. Without a
+  /// subtraction unless `centred`. Returns how many free results are zero.
+  int64_t (*write_gradient)(double* sum, const Flag* free, int64_t free_count, bool centred,
+                            double scale, int64_t n, T* out);
 
   /// The numbers of the edges 0, 1, ...
   void (*number_edges)(const T* weight, int64_t edges, EdgeNumber<T>* out);
@@ -189,6 +207,21 @@ struct ThresholdKernels {
   /// best[a] = the heaviest edge from below place a to the rest, where heavy[v, w] is the edge
   /// between two vertices; overwrites it.
   void (*sweep_up)(const TreeWalk& tree, EdgeNumber<T>* heavy, EdgeNumber<T>* best);
+
+  /// The difference of each entry and its partner; any partner serves where there is none.
+  void (*subtract_partners)(const T* d, const uint32_t* partner, int64_t n, double* difference);
+
+  /// after_j = max over i of before_i + x_ij, from_j = the lowest i of the largest; `wide` has room
+  /// for [labels, stride].
+  void (*step_forward)(const ChainStep<T>& step, double* wide, const double* before, double* after,
+                       int64_t* from);
+  /// before_i = max over j of x_ij + after_j, to_i = the lowest j of the largest. after_j is -inf
+  /// from `labels` on.
+  void (*step_back)(const ChainStep<T>& step, double* wide, const double* after, double* before,
+                    int64_t* to);
+  /// Threshold and difference of edges that are out.
+  void (*write_step)(const ChainStep<T>& step, const ChainSums& prefix, const ChainSums& suffix,
+                     const ChainSum& solution, double* threshold, double* difference);
 };
 
 template <class T>

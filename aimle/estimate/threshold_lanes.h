@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 namespace aimle {
 namespace {
@@ -108,8 +109,28 @@ struct Lanes {
     return total;
   }
 
+  /// The largest, and the smallest, in all lanes.
+  [[gnu::always_inline]] static Reals largest(Reals x) {
+    return folded<kLanes / 2>(x, [](auto a, auto b) { return a > b ? a : b; });
+  }
+  [[gnu::always_inline]] static Flags smallest(Flags x) {
+    return folded<kLanes / 2>(x, [](auto a, auto b) { return a < b ? a : b; });
+  }
+
   [[gnu::always_inline]] static Reals absolute(Reals x) {
     return (Reals)((Flags)x & ~(int64_t{1} << 63));
+  }
+
+ private:
+  template <int kDistance, class Vector, class Combine>
+  [[gnu::always_inline]] static Vector folded(Vector x, Combine combine) {
+    const Vector other = [&]<int... i>(std::integer_sequence<int, i...>) {
+      return __builtin_shufflevector(x, x, (i ^ kDistance)...);
+    }
+    (std::make_integer_sequence<int, kLanes>{});
+    const Vector both = combine(x, other);
+    if constexpr (kDistance > 1) return folded<kDistance / 2>(both, combine);
+    return both;
   }
 };
 

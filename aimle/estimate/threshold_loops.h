@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "aimle/estimate/threshold_add_loops.h"
+#include "aimle/estimate/threshold_chain_loops.h"
 #include "aimle/estimate/threshold_in_loops.h"
 #include "aimle/estimate/threshold_kernels.h"
 #include "aimle/estimate/threshold_lanes.h"
@@ -36,67 +37,27 @@ int64_t find_free(const T* __restrict theta, const bool* __restrict mask, int64_
   return static_cast<int64_t>(count);
 }
 
-/// u, difference and valid of entries with a threshold each, given change(lanes, j, count).
-template <class T, class Difference>
-[[gnu::always_inline]] inline void fill_each(const ThresholdExample<T>& example, const T* threshold,
-                                             Difference change, const EachSwaps& swaps, double* u) {
+template <class T>
+void meet_each(const ThresholdExample<T>& example, const EachSwaps& swaps, double* u) {
   const Flag* free = example.free;
   const T* theta = example.theta;
-  const double sign = example.sign, tau = example.tau;
+  const double sign = example.sign, tau = example.tau, shift = example.shift;
   for_lanes(example.n, [=](auto lanes, int64_t j, auto count) {
     using L = decltype(lanes);
     constexpr double kInfinity = __builtin_huge_val();
-    const typename L::Reals t = L::load(threshold + j, count);
+    const typename L::Reals t = L::load(u + j, count);
     typename L::Flags valid = (t > -kInfinity) & (t < kInfinity);
     if (free != nullptr) valid &= L::load_flags(free + j, count);
-    typename L::Reals value = t - sign * L::load(theta + j, count);
+    typename L::Reals value = (t + shift) - sign * L::load(theta + j, count);
     if (tau != 1.0) value /= tau;  // divisions take longest
-    const typename L::Reals difference = change(lanes, j, count);
+    const typename L::Reals difference = L::load(swaps.difference + j, count);
     L::store(L::only(valid ? value : L::reals(0.0), count), u + j);
     L::store(L::only(valid ? difference : L::reals(0.0), count), swaps.difference + j);
     L::store_flags(L::only(valid, count), swaps.valid + j);
   });
 }
 
-template <class T>
-void meet_each(const ThresholdExample<T>& example, const T* threshold, const EachSwaps& swaps,
-               double* u) {
-  const double* difference = swaps.difference;
-  fill_each(
-      example, threshold,
-      [=](auto lanes, int64_t j, auto count) {
-        return decltype(lanes)::load(difference + j, count);
-      },
-      swaps, u);
-}
-
-template <class T>
-void meet_partners(const ThresholdExample<T>& example, const T* threshold, const T* d,
-                   const uint32_t* partner, const EachSwaps& swaps, double* u) {
-  fill_each(
-      example, threshold,
-      [=](auto lanes, int64_t j, auto count) {
-        using L = decltype(lanes);
-        return L::load(d + j, count) - L::load_at(d, partner + j, count);
-      },
-      swaps, u);
-}
-
 // ---- Weights ------------------------------------------------------------------------------------
-
-/// Weights of entries that are out, and of those that are in, computed apart and put together.
-/// `in_from_out`: the one starts from the other.
-template <class Out, class In>
-[[gnu::always_inline]] inline void weigh_apart(const SolutionRows& rows, double* __restrict u,
-                                               double* __restrict scratch, bool in_from_out,
-                                               Out out, In in) {
-  const int64_t entries = rows.count * rows.stride;
-  int64_t gathered = in_from_out ? 0 : gather_in(rows, u, scratch);
-  for (int64_t j = 0; j < entries; ++j) u[j] = out(u[j]);
-  if (in_from_out) gathered = gather_in(rows, u, scratch);
-  for (int64_t i = 0; i < gathered; ++i) scratch[i] = in(scratch[i]);
-  scatter_in(rows, scratch, u);
-}
 
 template <NoiseKind kDensity>
 void weigh_by(ThresholdTarget::Order order, const SolutionRows& rows, double* __restrict u,
@@ -109,14 +70,24 @@ void weigh_by(ThresholdTarget::Order order, const SolutionRows& rows, double* __
   }
   if constexpr (kDensity == NoiseKind::kGumbel) {
     // The weight of an entry that is out is what the other starts from.
-    return weigh_apart(
-        rows, u, scratch, true, [](double x) { return exp_portable(-x); }, gumbel_in_weight);
+    for (int64_t j = 0; j < rows.count * rows.stride; ++j) u[j] = exp_portable(-u[j]);
+    const int64_t gathered = gather_in(rows, u, scratch);
+    for (int64_t i = 0; i < gathered; ++i) scratch[i] = gumbel_in_weight(scratch[i]);
+    return scatter_in(rows, scratch, u);
   }
-  constexpr auto kTrapezoid = ThresholdTarget::Order::kTrapezoid;
-  weigh_apart(
-      rows, u, scratch, false,
-      [](double x) { return threshold_weight(kDensity, kTrapezoid, x, false); },
-      [](double x) { return threshold_weight(kDensity, kTrapezoid, x, true); });
+  // These densities are even: the weight of an entry that is out is that of one that is in, at -u.
+  const uint8_t* bits = rows.bits;
+  for (int64_t r = 0; r < rows.count; ++r, bits += (rows.n + 7) / 8) {
+    double* row = u + r * rows.stride;
+    for_lanes(rows.stride, [=](auto lanes, int64_t j, auto) {
+      using L = decltype(lanes);
+      const typename L::Reals own = L::load(row + j, typename L::Whole{});
+      L::store(L::in(bits, j) ? own : -own, row + j);
+    });
+  }
+  for (int64_t j = 0; j < rows.count * rows.stride; ++j) {
+    u[j] = threshold_weight(kDensity, ThresholdTarget::Order::kTrapezoid, u[j], true);
+  }
 }
 
 inline bool weigh(const ThresholdTarget& target, const SolutionRows& rows, double* u,
@@ -192,11 +163,11 @@ inline CappedTotals drain(CappedPartials& capped) {
 }
 
 template <class T>
-int64_t center(double* __restrict sum, const Flag* __restrict free, int64_t free_count,
-               double scale, int64_t n, T* __restrict out) {
+int64_t write_gradient(double* __restrict sum, const Flag* __restrict free, int64_t free_count,
+                       bool centred, double scale, int64_t n, T* __restrict out) {
   int64_t zeros = 0;
   if (free == nullptr) {
-    const double mean = sum_of(sum, n) / static_cast<double>(free_count);
+    const double mean = centred ? sum_of(sum, n) / static_cast<double>(free_count) : 0.0;
     for (int64_t j = 0; j < n; ++j) {
       const double g = scale * (sum[j] - mean);
       out[j] = static_cast<T>(g);
@@ -206,7 +177,7 @@ int64_t center(double* __restrict sum, const Flag* __restrict free, int64_t free
     return zeros;
   }
   const double total = fixed_sum(n, [=](int64_t j) { return select(free[j], sum[j], 0.0); });
-  const double mean = total / static_cast<double>(free_count > 0 ? free_count : 1);
+  const double mean = centred ? total / static_cast<double>(free_count > 0 ? free_count : 1) : 0.0;
   for (int64_t j = 0; j < n; ++j) {
     const double g = select(free[j], scale * (sum[j] - mean), 0.0);
     out[j] = static_cast<T>(g);
@@ -222,17 +193,20 @@ constexpr ThresholdKernels<T> kThresholdKernels = {.find_free = find_free<T>,
                                                    .keep_rivals = keep_rivals<T>,
                                                    .meet = meet<T>,
                                                    .meet_each = meet_each<T>,
-                                                   .meet_partners = meet_partners<T>,
                                                    .weigh = weigh,
                                                    .add = add<T>,
                                                    .add_each = add_each,
                                                    .drain = drain,
-                                                   .center = center<T>,
+                                                   .write_gradient = write_gradient<T>,
                                                    .number_edges = number_edges<T>,
                                                    .spread_edges = spread_edges<T>,
                                                    .read_edges = read_edges<T>,
                                                    .sweep_down = sweep_down<T>,
-                                                   .sweep_up = sweep_up<T>};
+                                                   .sweep_up = sweep_up<T>,
+                                                   .subtract_partners = subtract_partners<T>,
+                                                   .step_forward = step_forward<T>,
+                                                   .step_back = step_back<T>,
+                                                   .write_step = write_step<T>};
 
 }  // namespace
 }  // namespace aimle

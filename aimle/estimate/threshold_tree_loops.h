@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "aimle/estimate/threshold_kernels.h"
+#include "aimle/estimate/threshold_lanes.h"
 
 namespace aimle {
 namespace {
@@ -91,6 +92,20 @@ void sweep_up(const TreeWalk& tree, EdgeNumber<T>* heavy, EdgeNumber<T>* best) {
     }
     best[at] = found;
   }
+}
+
+template <class T>
+void subtract_partners(const T* d, const uint32_t* partner, int64_t n,
+                       double* __restrict difference) {
+  for_lanes(n, [=](auto lanes, int64_t j, auto count) {
+    using L = decltype(lanes);
+    const typename L::Reals change = L::load(d + j, count) - L::load_at(d, partner + j, count);
+    if constexpr (std::is_same_v<decltype(count), int64_t>) {
+      for (int64_t i = 0; i < count; ++i) difference[j + i] = change[i];
+    } else {
+      L::store(change, difference + j);
+    }
+  });
 }
 
 }  // namespace

@@ -14,7 +14,6 @@
 #include "aimle/estimate/report_builder.h"
 #include "aimle/estimate/row_block.h"
 #include "aimle/estimate/threshold_kernels.h"
-#include "aimle/estimate/tree_thresholds.h"
 #include "aimle/noise/exp.h"
 
 namespace aimle {
@@ -36,6 +35,7 @@ class ThresholdSum {
         examples_(examples),
         kernels_(threshold_kernels<T>()),
         chosen_(entries_in_solution(solver)),
+        fixed_size_(solver.solution_size().fixed),
         sign_(settings.sense == Sense::kMin ? -1.0 : 1.0),
         stride_(whole_groups(examples.n)),
         capacity_(
@@ -43,21 +43,27 @@ class ThresholdSum {
     if (settings.noise.kind == NoiseKind::kNone) target_.order = ThresholdTarget::Order::kFirst;
     const auto all = static_cast<size_t>(capacity_ * stride_);
     weight_.resize(all);
-    scratch_.resize(all + 8);
     free_.resize(all);
     rows_.resize(static_cast<size_t>(capacity_));
     sum_.resize(static_cast<size_t>(stride_));
-    if (const auto* tree = solver.get_if<SpanningTree>()) {
-      tree_ = std::make_unique<TreeThresholds<T>>(*tree);
-      difference_.resize(all);
-      valid_.resize(all);
+    if (!fixed_size_) {
+      shift_ = static_cast<double>(
+          centring<T>(settings.noise_mean, settings.theta_temperature, Signs{}));
     }
+    finder_ = solver.swap_finder<T>();
+    if (finder_) {
+      difference_.resize(all);
+      valid_.resize(at_once());
+    }
+    scratch_.resize((finder_ ? at_once() : all) + 8);
   }
 
   int64_t capacity() const { return capacity_; }
+  /// Whether rows need their scores.
+  bool reads_noise() const { return finder_ == nullptr || finder_->reads_noise(); }
 
-  /// Sample i of the next batch is one of example b, with scores x (or its rivals), solution `bits`
-  /// and gradient d.
+  /// Sample i of the next batch is one of example b, with scores x (null: its rivals, or theta, tell
+  /// enough), solution `bits` and gradient d.
   void set(int64_t i, int64_t b, const T* x, const std::byte* rivals, const uint8_t* bits,
            const T* d) {
     Row& row = rows_[static_cast<size_t>(i)];
@@ -71,23 +77,21 @@ class ThresholdSum {
                      .n = examples_.n,
                      .free = count == examples_.n ? nullptr : free,
                      .sign = sign_,
-                     .tau = settings_.theta_temperature};
+                     .tau = settings_.theta_temperature,
+                     .shift = shift_};
     }
     row.swaps.bits = bits;
     row.swaps.d = d;
-    row.x = x;
-    if (x == nullptr) std::memcpy(&row.rivals, rivals, sizeof row.rivals);
+    row.x = x == nullptr && finder_ ? theta(b) : x;
+    if (rivals != nullptr) std::memcpy(&row.rivals, rivals, sizeof row.rivals);
     row.mask = mask(b);
     row.chosen = examples_.k != nullptr ? examples_.k[b] : chosen_;
   }
 
   /// Finds the weights of a batch, whose solutions lie one after the other.
   void weigh(int64_t count) {
-    if (tree_) {
-      for (int64_t i = 0; i < count; ++i) meet_in_tree(i);
-    } else {
-      kernels_.meet(rows_.data(), count, stride_, weight_.data());
-    }
+    if (finder_) return;  // add does it, a part of a row at a time
+    kernels_.meet(rows_.data(), count, stride_, weight_.data());
     const SolutionRows rows{
         .bits = rows_.front().swaps.bits, .count = count, .n = examples_.n, .stride = stride_};
     exceeds_ = kernels_.weigh(target_, rows, weight_.data(), scratch_.data());
@@ -95,15 +99,17 @@ class ThresholdSum {
 
   /// Adds samples [first, last) of the batch to their example.
   void add(int64_t first, int64_t last) {
-    if (!tree_) {
+    if (!finder_) {
       changes_.samples += kernels_.add(target_, exceeds_, &row_of(first), last - first, stride_,
                                        weight_.data() + first * stride_, partials_, sum_.data());
       return;
     }
     for (int64_t i = first; i < last; ++i) {
-      if (row_of(i).solved) {
-        kernels_.add_each(target_, exceeds_, each(i), weight_.data() + i * stride_, examples_.n,
-                          partials_, sum_.data());
+      const Row& row = row_of(i);
+      const SwapRow<T> swaps{
+          .x = row.x, .mask = row.mask, .bits = row.swaps.bits, .d = row.swaps.d};
+      if (finder_->find(swaps, weight_.data(), difference_.data())) {
+        for (int64_t j = 0; j < examples_.n; j += kEntriesAtOnce) add_part(row, j);
         changes_.samples += 1;
       } else {
         std::fill_n(sum_.begin(), examples_.n, std::numeric_limits<double>::quiet_NaN());
@@ -118,7 +124,8 @@ class ThresholdSum {
     const double scale = sign_ / (settings_.theta_temperature * samples);
     const Flag* free = row_of(i).example.free;
     const int64_t free_count = free == nullptr ? examples_.n : count(free);
-    changes_.zeros += kernels_.center(sum_.data(), free, free_count, scale, examples_.n, dtheta);
+    changes_.zeros += kernels_.write_gradient(sum_.data(), free, free_count, fixed_size_, scale,
+                                              examples_.n, dtheta);
     changes_.entries += free_count;
     return kernels_.drain(partials_);
   }
@@ -136,35 +143,39 @@ class ThresholdSum {
   int64_t count(const Flag* flags) const {
     return std::count_if(flags, flags + examples_.n, [](Flag flag) { return flag != 0; });
   }
-  EachSwaps each(int64_t i) {
-    return {.difference = difference_.data() + i * stride_, .valid = valid_.data() + i * stride_};
-  }
+  size_t at_once() const { return static_cast<size_t>(std::min(stride_, kEntriesAtOnce)); }
 
-  void meet_in_tree(int64_t i) {
-    Row& row = row_of(i);
-    double* u = weight_.data() + i * stride_;
-    row.solved = kernels_.count_in(row.swaps.bits, examples_.n) == row.chosen;
-    if (!row.solved) {
-      std::fill_n(u, stride_, 0.0);
-      return;
-    }
-    tree_->find(row.x, row.mask, row.swaps.bits);
-    tree_->meet(row.example, row.x, row.swaps.d, each(i), u);
+  /// Adds the entries from j on, up to kEntriesAtOnce, whose thresholds and differences are found.
+  void add_part(const Row& row, int64_t j) {
+    static_assert(kEntriesAtOnce % kSumLanes == 0);  // so that partial sums are the row's
+    ThresholdExample<T> part = row.example;
+    part.theta += j;
+    part.n = std::min(kEntriesAtOnce, examples_.n - j);
+    if (part.free != nullptr) part.free += j;
+    const EachSwaps swaps{.difference = difference_.data() + j, .valid = valid_.data()};
+    double* weight = weight_.data() + j;
+    kernels_.meet_each(part, swaps, weight);
+    const SolutionRows rows{
+        .bits = row.swaps.bits + j / 8, .count = 1, .n = part.n, .stride = whole_groups(part.n)};
+    const bool exceeds = kernels_.weigh(target_, rows, weight, scratch_.data());
+    kernels_.add_each(target_, exceeds, swaps, weight, part.n, partials_, sum_.data() + j);
   }
 
   const EstimatorSettings& settings_;
   ThresholdTarget target_;
   const Examples<T>& examples_;
   const ThresholdKernels<T>& kernels_;
-  std::unique_ptr<TreeThresholds<T>> tree_;  // null for rows
-  int64_t chosen_;                           // entries in a solution
+  std::unique_ptr<SwapFinder<T>> finder_;  // null: all entries meet the same two rivals
+  int64_t chosen_;                         // entries in a solution
+  bool fixed_size_;                        // have all solutions that many?
   double sign_;
+  double shift_ = 0.0;  // see ThresholdExample
   int64_t stride_;
   int64_t capacity_;
 
   // The batch.
   std::vector<Row> rows_;
-  AlignedVector<double> difference_;  // of trees, with valid_
+  AlignedVector<double> difference_;  // of a finder, with valid_
   AlignedVector<double> weight_, scratch_;
   AlignedVector<Flag> valid_, free_;
   bool exceeds_ = false;  // does a weight exceed the cap?
@@ -197,10 +208,11 @@ BackwardReport threshold_backward(const EstimatorSettings& settings, const Solve
   const int64_t n = examples.n, samples = settings.samples;
   const int64_t gradients = gradient_rows(settings);
   const GradientRows<T> dy = pass.rows(settings, n);
-  const Signs sign = signs(settings.sense, Sense::kMax);
   entries_in_solution(solver);  // throws here rather than on a thread
+  const Signs sign = signs(settings.sense, Sense::kMax);
+  const bool fixed_size = solver.solution_size().fixed;
   const bool kept = pass.rivals != nullptr && keeps_rivals(settings, solver);
-  const double ns = (solver.is<SpanningTree>() ? 8.0 : 5.0) * static_cast<double>(samples * n);
+  const double ns = (solver.swaps() == Swaps::kEach ? 8.0 : 5.0) * static_cast<double>(samples * n);
   std::vector<CappedTotals> capped(static_cast<size_t>(examples.count));
   ReportBuilder report(0);
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
@@ -232,7 +244,7 @@ BackwardReport threshold_backward(const EstimatorSettings& settings, const Solve
         i = last;
       }
     };
-    if (kept) {
+    if (kept || !sum.reads_noise()) {
       const int64_t last = end * samples;
       for (int64_t row = begin * samples; row < last; row += sum.capacity()) {
         add_rows(row, std::min(sum.capacity(), last - row), nullptr);
@@ -242,6 +254,7 @@ BackwardReport threshold_backward(const EstimatorSettings& settings, const Solve
       std::vector<T> x(static_cast<size_t>(block.capacity() * n));
       for_each_block(block, settings, begin, end, [&](Block<T>& rows) {
         rows.perturb(sign, x.data());
+        if (!fixed_size) rows.center(sign, settings.theta_temperature, x.data());
         for (int64_t first = 0; first < rows.count(); first += sum.capacity()) {
           add_rows(rows.first() + first, std::min(sum.capacity(), rows.count() - first),
                    x.data() + first * n);

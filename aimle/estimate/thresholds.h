@@ -1,26 +1,32 @@
-// Thresholds: the gradient of argmax, top-k and spanning trees from one solve, without a step size.
+// Thresholds: the gradient of many structures from one solve, without a step size.
 //
 // Hold all noise but that of entry j. The solution then depends on x_j only through whether it
-// exceeds a threshold t_j: above, j is in; below, its partner m_j is in instead. So with noise of
-// density p and distribution F, temperature tau, and u_j = (t_j - theta_j) / tau,
+// exceeds a threshold t_j: above, it is z+, which has j; below, it is z-, which has not. So with
+// noise of density p and distribution F, temperature tau, and u_j = (t_j - theta_j) / tau,
 //
-//   d/dtheta_j E f(z) = E[ p(u_j) / tau (f(z with j) - f(z with m_j)) ]
+//   d/dtheta_j E f(z) = E[ p(u_j) / tau (f(z+) - f(z-)) ]
 //
-// One solve tells t_j and m_j for every j, in time linear in the number of entries:
+// One solve tells t_j, z+ and z- for every j, in time linear in the number of entries. One of z+
+// and z- is the solution itself, the other one differs from it by
 //
-//   argmax, top-k   j in: the best entry that is out; j out: the worst entry that is in
+//   argmax, top-k   j in: the best entry that is out for j; j out: j for the worst entry that is in
 //   spanning tree   j in: the heaviest edge outside the tree across the cut that j leaves;
 //                   j out: the lightest edge on the tree path between the ends of j
+//   Bernoulli       j alone; t_j = 0
+//   chain, lattice  a path: j in: the best one without j; j out: the best one through j, by the best
+//                   paths to, and from, every label or cell (chain_thresholds.cpp, lattice_swaps.h)
 //
 // and a Taylor expansion gives the difference of f from d, the gradient of f at the z that was
 // seen:
 //
-//   kFirst      g_j = p(u_j) (d_j - d_m) / tau
-//   kTrapezoid  g_j = 1/2 w_j (d_j - d_m) / tau,  w_j = p/(1 - F) if j is in, p/F if it is out,
+//   kFirst      g_j = p(u_j) <d, z+ - z-> / tau
+//   kTrapezoid  g_j = 1/2 w_j <d, z+ - z-> / tau,  w_j = p/(1 - F) if j is in, p/F if it is out,
 //
 // the trapezoid weighing each of the two states by how seldom it is seen, so that its expectation
 // uses the gradients at both: unbiased for every quadratic f, where kFirst is for linear f only.
-// No structure changes if the same number is added to all theta, so the mean of g is subtracted.
+// Where all solutions have one size, none changes if the same number is added to all theta, so the
+// mean of g is subtracted; where they have not, the noise is centred, and t_j meets the noise
+// accordingly.
 //
 // Weights (threshold_weight.h): Gumbel p/F = e^-u, p/(1 - F) <= 1; Logistic both <= 1; Normal about
 // |u|. Those beyond max_weight are cut to it, a bias that the report measures. Noise without a
@@ -40,13 +46,13 @@
 
 namespace aimle {
 
-/// The number of entries in a solution of a solver that has thresholds; throws
+/// The number of entries in a solution of a solver that has thresholds, -1 if it varies; throws
 /// std::invalid_argument for the others.
 inline int64_t entries_in_solution(const Solver& solver) {
   AIMLE_CHECK(
       solver.swaps() != Swaps::kNone,
-      "[aimle::thresholds] expected a solver such as argmax, topk or spanning_tree but got ",
-      solver.name(), ": its entries have no single partner each; use aimle or imle");
+      "[aimle::thresholds] expected a solver such as argmax, topk, spanning_tree or chain but got ",
+      solver.name(), ", which does not tell the thresholds of its entries; use aimle or imle");
   return solver.solution_size().ones;
 }
 

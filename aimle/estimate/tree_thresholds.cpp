@@ -11,6 +11,7 @@ template <class T>
 TreeThresholds<T>::TreeThresholds(const SpanningTree& solver)
     : vertices_(solver.vertices),
       edges_(solver.edges()),
+      chosen_(solver.solution_size().ones),
       directed_(solver.layout == SpanningTree::Layout::kDirected),
       stride_((solver.vertices + 7) / 8 * 8) {
   const auto vertices = static_cast<size_t>(vertices_), edges = static_cast<size_t>(edges_);
@@ -30,7 +31,6 @@ TreeThresholds<T>::TreeThresholds(const SpanningTree& solver)
   }
   weight_.resize(edges);
   gain_.resize(edges);
-  threshold_.resize(edge_.size());
   number_.resize(edges);
   partner_.resize(edges);
   needed_.resize(edges);
@@ -45,16 +45,17 @@ TreeThresholds<T>::TreeThresholds(const SpanningTree& solver)
   heavy_.resize(vertices * static_cast<size_t>(stride_), kNoEdge<T>);
 }
 
-/// What every vertex sees of the tree.
+/// What every vertex sees of the tree. Returns how many entries are in.
 template <class T>
-void TreeThresholds<T>::read_tree(const uint8_t* bits) {
+int64_t TreeThresholds<T>::read_tree(const uint8_t* bits) {
+  int64_t chosen = 0;
   for (Joint& joint : joint_) joint = {.degree = 0, .neighbours = 0, .edges = 0, .below = 1};
   const auto entries = static_cast<int64_t>(edge_.size());
   for (int64_t first = 0; first < entries; first += 64) {
     uint64_t rest = 0;
     const int64_t bytes = std::min<int64_t>(8, (entries - first + 7) / 8);
     std::memcpy(&rest, bits + first / 8, static_cast<size_t>(bytes));
-    for (; rest != 0; rest &= rest - 1) {
+    for (; rest != 0; rest &= rest - 1, ++chosen) {
       const int64_t entry = first + std::countr_zero(rest);
       const uint32_t e = edge_[entry];
       if (entry_[e] != entry) continue;
@@ -63,6 +64,7 @@ void TreeThresholds<T>::read_tree(const uint8_t* bits) {
       joint_[high].join(low, e);
     }
   }
+  return chosen;
 }
 
 /// Strips leaves until vertex 0 is left, which tells who is whose parent and how many are below,
@@ -103,7 +105,15 @@ void TreeThresholds<T>::walk() {
 }
 
 template <class T>
-void TreeThresholds<T>::find(const T* x, const bool* mask, const uint8_t* bits) {
+bool TreeThresholds<T>::find(const SwapRow<T>& row, double* threshold, double* difference) {
+  if (read_tree(row.bits) != chosen_) return false;
+  find_partners(row.x, row.mask);
+  write(row.x, row.d, threshold, difference);
+  return true;
+}
+
+template <class T>
+void TreeThresholds<T>::find_partners(const T* x, const bool* mask) {
   const ThresholdKernels<T>& kernels = threshold_kernels<T>();
   const auto for_each_masked = [&](auto visit) {
     for (int64_t e = 0; mask != nullptr && e < edges_; ++e) {
@@ -116,7 +126,6 @@ void TreeThresholds<T>::find(const T* x, const bool* mask, const uint8_t* bits) 
     std::copy_n(x, edges_, weight_.begin());
   }
   kernels.number_edges(weight_.data(), edges_, number_.data());
-  read_tree(bits);
   walk();
   for_each_masked([&](int64_t e) { number_[e] = kNoEdge<T>; });
   const TreeWalk tree{.vertices = vertices_,
@@ -153,13 +162,10 @@ int64_t TreeThresholds<T>::partner(int64_t j) const {
 }
 
 template <class T>
-void TreeThresholds<T>::write(const T* x, const T* d, T* threshold, double* difference) {
+void TreeThresholds<T>::write(const T* x, const T* d, double* threshold, double* difference) {
   if (!directed_) {
-    for (int64_t e = 0; e < edges_; ++e) gain_[e] = static_cast<double>(d[e]);
-    for (int64_t e = 0; e < edges_; ++e) {
-      threshold[e] = needed_[e];
-      difference[e] = gain_[e] - gain_[partner_[e]];
-    }
+    for (int64_t e = 0; e < edges_; ++e) threshold[e] = static_cast<double>(needed_[e]);
+    threshold_kernels<T>().subtract_partners(d, partner_.data(), edges_, difference);
     return;
   }
   for (int64_t e = 0; e < edges_; ++e) {
@@ -168,24 +174,20 @@ void TreeThresholds<T>::write(const T* x, const T* d, T* threshold, double* diff
   for (int64_t e = 0; e < edges_; ++e) {
     const uint32_t a = entry_[e], b = reverse_[e];
     const T needed = needed_[e];
-    threshold[a] = needed - x[b];
-    threshold[b] = needed - x[a];
+    threshold[a] = static_cast<double>(needed - x[b]);
+    threshold[b] = static_cast<double>(needed - x[a]);
     difference[a] = difference[b] = gain_[e] - gain_[partner_[e]];
   }
 }
 
-template <class T>
-void TreeThresholds<T>::meet(const ThresholdExample<T>& example, const T* x, const T* d,
-                             const EachSwaps& swaps, double* u) {
-  const ThresholdKernels<T>& kernels = threshold_kernels<T>();
-  if (!directed_) {
-    return kernels.meet_partners(example, needed_.data(), d, partner_.data(), swaps, u);
-  }
-  write(x, d, threshold_.data(), swaps.difference);
-  kernels.meet_each(example, threshold_.data(), swaps, u);
-}
-
 template class TreeThresholds<float>;
 template class TreeThresholds<double>;
+
+template <class T>
+std::unique_ptr<SwapFinder<T>> SpanningTree::swap_finder() const {
+  return std::make_unique<TreeThresholds<T>>(*this);
+}
+template std::unique_ptr<SwapFinder<float>> SpanningTree::swap_finder() const;
+template std::unique_ptr<SwapFinder<double>> SpanningTree::swap_finder() const;
 
 }  // namespace aimle

@@ -19,39 +19,33 @@
 #include "aimle/base/aligned.h"
 #include "aimle/estimate/threshold_kernels.h"
 #include "aimle/map/spanning_tree.h"
+#include "aimle/map/swap_finder.h"
 
 namespace aimle {
 
 template <class T>
-class TreeThresholds {
+class TreeThresholds final : public SwapFinder<T> {
  public:
   explicit TreeThresholds(const SpanningTree& solver);
 
-  /// Finds the partners of all edges; `bits` is a tree, packed. Entries of x that are masked are
-  /// not read.
-  void find(const T* x, const bool* mask, const uint8_t* bits);
-
-  /// The entry with which j would change places, -1 if there is none; of directed trees the one of
-  /// the edge's two that comes first.
-  int64_t partner(int64_t j) const;
-
-  /// For all entries, threshold_j = t_j, not finite where j has no partner, and difference_j = what
-  /// <d, z> gains by j in the place of its partner. Directed trees choose both directions of an
-  /// edge together: t_j is what this direction needs, given the other one, and d is added over
+  /// Entries of x that are masked are not read. Directed trees choose both directions of an edge
+  /// together: a threshold is what this direction needs, given the other one, and d is added over
   /// both.
-  void write(const T* x, const T* d, T* threshold, double* difference);
+  bool find(const SwapRow<T>& row, double* threshold, double* difference) override;
 
-  /// The same, as far as a weight needs it.
-  void meet(const ThresholdExample<T>& example, const T* x, const T* d, const EachSwaps& swaps,
-            double* u);
+  /// The entry with which j would change places in the row that was seen last, -1 if there is none;
+  /// of directed trees the one of the edge's two that comes first.
+  int64_t partner(int64_t j) const;
 
  private:
   using Number = EdgeNumber<T>;
 
-  void read_tree(const uint8_t* bits);
+  int64_t read_tree(const uint8_t* bits);
   void walk();
+  void find_partners(const T* x, const bool* mask);
+  void write(const T* x, const T* d, double* threshold, double* difference);
 
-  int64_t vertices_, edges_;
+  int64_t vertices_, edges_, chosen_;
   bool directed_;
   int64_t stride_;  // of rows by vertex
 
@@ -64,7 +58,6 @@ class TreeThresholds {
   std::vector<T> weight_;                  // of an edge
   std::vector<Number> number_;             // of an edge that could enter
   std::vector<double> gain_;               // of an edge
-  std::vector<T> threshold_;               // of an entry, if directed
   std::vector<uint32_t> partner_;          // of an edge, which is its own if it has none
   std::vector<T> needed_;                  // the weight of the partner, infinite if there is none
 

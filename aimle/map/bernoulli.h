@@ -29,6 +29,9 @@ struct Bernoulli {
   /// Ascending as binary numbers, the last entry being the lowest digit.
   std::vector<uint8_t> structures() const;
   double structure_count() const;
+  /// For the thresholds of its entries (swap_finder.h).
+  template <class T>
+  std::unique_ptr<SwapFinder<T>> swap_finder() const;
 
   static void declare(Declaration<Bernoulli>& solver);
   void fit(Shape instance) { n = instance[0]; }

@@ -52,6 +52,9 @@ struct Chain {
   /// Ascending in the labels, the last position moving fastest.
   std::vector<uint8_t> structures() const;
   double structure_count() const;
+  /// For the thresholds of its entries (swap_finder.h).
+  template <class T>
+  std::unique_ptr<SwapFinder<T>> swap_finder() const;
 
   static void declare(Declaration<Chain>& solver);
   void fit(Shape instance);

@@ -64,6 +64,9 @@ struct Lattice {
   void validate() const;
   std::vector<uint8_t> structures() const;
   double structure_count() const;
+  /// For the thresholds of its entries (swap_finder.h).
+  template <class T>
+  std::unique_ptr<SwapFinder<T>> swap_finder() const;
 
   static void declare(Declaration<Lattice>& solver);
   void fit(Shape instance);

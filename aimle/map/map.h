@@ -15,6 +15,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -50,13 +51,16 @@ struct Cell {
   int64_t column = 0;
 };
 
-/// How an entry that leaves a solution is replaced, the others staying: what the `thresholds`
-/// estimator must know (estimate/thresholds.h).
+/// What becomes of a solution when the score of one entry changes: what the `thresholds` estimator
+/// must know (estimate/thresholds.h).
 enum class Swaps {
-  kNone,   // there is no single partner for each entry
+  kNone,   // the solver does not say
   kEntry,  // any entry in may go for any entry out: k of n
-  kEdge,   // an edge of a tree may go for one that joins the two parts again
+  kEach,   // the solver tells for each entry (swap_finder.h)
 };
+
+template <class T>
+class SwapFinder;
 
 /// What a solver says of itself (declaration.h).
 template <class S>
@@ -109,9 +113,9 @@ Rows<T> slice(const Rows<T>& rows, int64_t size, int64_t begin, int64_t end) {
 /// The contract of a solver. `validate` throws std::invalid_argument for impossible settings;
 /// `solve_rows` may then assume them; `work_ns` is the rough cost of one row, for `parallel_for`.
 /// Optional: `static constexpr bool kHasCosts = true`, scores must not be below zero (perturbed
-/// ones are clipped, and counted); `static constexpr Swaps kSwaps`; `std::vector<uint8_t>
-/// structures() const`, all of them, for checks against enumeration, and `double structure_count()
-/// const`. registry/register_solver.h says what makes a solver known to Torch, Python and the
+/// ones are clipped, and counted); `static constexpr Swaps kSwaps = Swaps::kEntry` or a
+/// `swap_finder` (swap_finder.h); `std::vector<uint8_t> structures() const`, all of them, for checks
+/// against enumeration, and `double structure_count() const`. registry/register_solver.h says what makes a solver known to Torch, Python and the
 /// program.
 template <class S>
 concept MapSolver = requires(const S& solver, const Rows<float>& f32, const Rows<double>& f64) {

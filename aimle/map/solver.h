@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "aimle/map/map.h"
+#include "aimle/map/swap_finder.h"
 
 namespace aimle {
 
@@ -43,6 +44,11 @@ class Solver {
   /// Whether scores are costs that must not be below zero.
   bool has_costs() const { return held_->has_costs(); }
   Swaps swaps() const { return held_->swaps(); }
+  /// Null unless swaps() is Swaps::kEach.
+  template <class T>
+  std::unique_ptr<SwapFinder<T>> swap_finder() const {
+    return held_->swap_finder(T{});
+  }
   void validate() const { held_->validate(); }
 
   void solve_rows(const Rows<float>& rows) const { held_->solve_rows(rows); }
@@ -77,6 +83,8 @@ class Solver {
     virtual SolutionSize solution_size() const = 0;
     virtual bool has_costs() const = 0;
     virtual Swaps swaps() const = 0;
+    virtual std::unique_ptr<SwapFinder<float>> swap_finder(float) const = 0;
+    virtual std::unique_ptr<SwapFinder<double>> swap_finder(double) const = 0;
     virtual void validate() const = 0;
     virtual void solve_rows(const Rows<float>& rows) const = 0;
     virtual void solve_rows(const Rows<double>& rows) const = 0;
@@ -100,7 +108,11 @@ class Solver {
     }
     Swaps swaps() const override {
       if constexpr (requires { S::kSwaps; }) return S::kSwaps;
-      return Swaps::kNone;
+      return kFindsSwaps ? Swaps::kEach : Swaps::kNone;
+    }
+    std::unique_ptr<SwapFinder<float>> swap_finder(float) const override { return finder<float>(); }
+    std::unique_ptr<SwapFinder<double>> swap_finder(double) const override {
+      return finder<double>();
     }
     void validate() const override { solver.validate(); }
     void solve_rows(const Rows<float>& rows) const override { detail::solve_with(solver, rows); }
@@ -116,6 +128,13 @@ class Solver {
     double structure_count() const override {
       if constexpr (requires { solver.structure_count(); }) return solver.structure_count();
       return std::numeric_limits<double>::infinity();
+    }
+
+    static constexpr bool kFindsSwaps = requires(const S& s) { s.template swap_finder<float>(); };
+    template <class T>
+    std::unique_ptr<SwapFinder<T>> finder() const {
+      if constexpr (kFindsSwaps) return solver.template swap_finder<T>();
+      return nullptr;
     }
 
     S solver;

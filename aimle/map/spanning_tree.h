@@ -24,7 +24,6 @@ namespace aimle {
 struct SpanningTree {
   static constexpr std::string_view kName = "spanning_tree";
   static constexpr Sense kSense = Sense::kMax;
-  static constexpr Swaps kSwaps = Swaps::kEdge;
   enum class Layout { kUndirected, kDirected };
   /// So that the ends of an edge fit 32 bits; a row of this size takes gigabytes.
   static constexpr int64_t kMaxVertices = 65'536;
@@ -41,6 +40,9 @@ struct SpanningTree {
   void validate() const;
   std::vector<uint8_t> structures() const;
   double structure_count() const;
+  /// For the thresholds of its entries (swap_finder.h).
+  template <class T>
+  std::unique_ptr<SwapFinder<T>> swap_finder() const;
 
   static void declare(Declaration<SpanningTree>& solver);
   /// Takes the layout from the number of entries; without `vertices`, those of an undirected tree.

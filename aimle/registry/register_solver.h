@@ -8,7 +8,8 @@
 //
 //   static constexpr int64_t kInstanceDims = 2;      trailing dimensions of an instance (1)
 //   static constexpr bool kHasCosts = true;          scores must not be below zero (false)
-//   static constexpr Swaps kSwaps = ...;             has thresholds (kNone)
+//   static constexpr Swaps kSwaps = Swaps::kEntry;   has thresholds: it chooses the k best entries
+//   swap_finder                                      has thresholds (map/swap_finder.h)
 //   std::vector<uint8_t> structures() const;         lists its structures
 //   double structure_count() const;                  how many there are
 //   std::vector<int64_t> shape_for(int64_t n) const; the shape of an instance of size n ({n})

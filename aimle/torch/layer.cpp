@@ -188,11 +188,12 @@ at::Tensor project(const at::Tensor& theta, Projection projection, int64_t insta
   return at::where(keep, free, theta);
 }
 
-LayerOptions thresholds(SolverSpec solver, NoiseKind noise) {
-  return {.solver = std::move(solver),
-          .noise = NoiseSpec{.kind = noise},
-          .target = ThresholdTarget{.density = noise},
-          .difference = Difference::kThresholds};
+LayerOptions thresholds(SolverSpec solver, std::optional<NoiseKind> noise) {
+  LayerOptions options{.solver = std::move(solver), .difference = Difference::kThresholds};
+  if (noise) options.noise = NoiseSpec{.kind = *noise};
+  options = with_noise(std::move(options));
+  options.target = ThresholdTarget{.density = options.noise->kind};
+  return options;
 }
 
 void move_tensors(const std::map<std::string, at::Tensor>& tensors, at::Device device,

@@ -130,7 +130,8 @@ LayerOptions aimle(SolverSpec solver);
 LayerOptions imle(SolverSpec solver, double lambda);
 LayerOptions ste(SolverSpec solver);
 LayerOptions dbb(SolverSpec solver, double lambda);
-LayerOptions thresholds(SolverSpec solver, NoiseKind noise = NoiseKind::kGumbel);
+/// Without a noise: the structure's own.
+LayerOptions thresholds(SolverSpec solver, std::optional<NoiseKind> noise = {});
 /// The difference of `aimle`: central, but forward for paths, where a step to the other side would
 /// push costs below zero, at which they are clipped.
 Difference default_difference(const SolverSpec& solver);

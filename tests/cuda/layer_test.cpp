@@ -203,6 +203,7 @@ struct Call {
     if (random.chance(0.3)) settings.output = Output::kMean;
     settings.difference = random.chance(0.5) ? Difference::kCentral : Difference::kForward;
     settings.target = FixedTarget{.lambda = random.chance(0.2) ? 0.0 : 3.0};
+    if (solver.swaps() != Swaps::kNone && random.chance(0.25)) return choose_thresholds(random);
     if (random.chance(0.25)) return;
     AdaptiveTarget target;
     target.scope = static_cast<AdaptiveTarget::Scope>(random.from(0, random.chance(0.3) ? 2 : 1));
@@ -214,6 +215,20 @@ struct Call {
       if (random.chance(0.3)) target.momentum = 0.5;
     }
     settings.target = target;
+  }
+
+  void choose_thresholds(Random& random) {
+    constexpr NoiseKind kDensities[] = {NoiseKind::kGumbel, NoiseKind::kLogistic,
+                                        NoiseKind::kNormal};
+    const NoiseKind density = kDensities[random.from(0, 2)];
+    settings.noise = {.kind = random.chance(0.2) ? NoiseKind::kNone : density};
+    settings.target_temperature = settings.theta_temperature;
+    settings.difference = Difference::kThresholds;
+    settings.target =
+        ThresholdTarget{.density = density,
+                        .order = random.chance(0.3) ? ThresholdTarget::Order::kFirst
+                                                    : ThresholdTarget::Order::kTrapezoid,
+                        .max_weight = random.chance(0.5) ? 20.0 : 0.4};
   }
 
   /// Infinite and missing scores, gradients that vanish or are not finite.

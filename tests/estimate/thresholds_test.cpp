@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "aimle/base/isa.h"
+#include "aimle/estimate/fixed_sum.h"
 #include "aimle/estimate/step_size.h"
 #include "aimle/estimate/threshold_weight.h"
 #include "tests/estimate/cases.h"
@@ -36,12 +37,14 @@ std::string describe_row(uint64_t seed, const Solver& solver, int64_t j) {
          " n=" + std::to_string(size_of(solver)) + " entry " + std::to_string(j);
 }
 
-// The definition itself: just above its threshold j is in, just below its partner is in its place.
-TEST(ThresholdsTest, EntriesEnterAndLeaveAtTheirThresholdsWithTheirPartners) {
+// The definition itself: just above its threshold j is in, just below it is out, and one of the two
+// is the solution.
+TEST(ThresholdsTest, EntriesEnterAndLeaveAtTheirThresholds) {
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     Rng rng(seed);
     const int64_t size = uniform(rng, 1, 30);
-    const Solver solver = draw_solver(static_cast<int>(rng() % 4), size, rng);
+    const Solver solver =
+        draw_threshold_solver(static_cast<int>(seed) % kThresholdSolverCount, size, rng);
     const int64_t n = size_of(solver);
     std::vector<double> x(static_cast<size_t>(n));
     for (double& value : x) value = normal(rng);
@@ -54,14 +57,15 @@ TEST(ThresholdsTest, EntriesEnterAndLeaveAtTheirThresholdsWithTheirPartners) {
     if (row.status != Status::kOk) continue;
     std::vector<double> d(x.size());
     for (double& value : d) value = normal(rng);
-    const Swaps<double> swaps =
+    const SwapsOfRow swaps =
         find_swaps(solver, x.data(), mask.size() ? &mask[0] : nullptr, row.z.data(), d.data());
+    ASSERT_TRUE(swaps.solved) << describe_row(seed, solver, 0);
     for (int64_t j = 0; j < n; ++j) {
       if (mask.size() && !mask[static_cast<size_t>(j)]) continue;
       const std::string where = describe_row(seed, solver, j);
       const auto at = static_cast<size_t>(j);
       std::vector<double> above = x, below = x;
-      if (swaps.partner[at] < 0) {
+      if (!std::isfinite(swaps.threshold[at])) {
         above[at] = 1e6;
         below[at] = -1e6;
         ASSERT_EQ(solve_row(solver, above, mask).z, row.z) << where;
@@ -73,7 +77,7 @@ TEST(ThresholdsTest, EntriesEnterAndLeaveAtTheirThresholdsWithTheirPartners) {
       const Row inside = solve_row(solver, above, mask), out = solve_row(solver, below, mask);
       ASSERT_EQ(inside.z[at], 1.0) << where;
       ASSERT_EQ(out.z[at], 0.0) << where;
-      ASSERT_EQ(out.z[static_cast<size_t>(swaps.partner[at])], 1.0) << where;
+      ASSERT_EQ(row.z, row.z[at] == 1.0 ? inside.z : out.z) << where;
       double expected = 0.0;
       for (size_t i = 0; i < x.size(); ++i) expected += d[i] * (inside.z[i] - out.z[i]);
       ASSERT_NEAR(swaps.difference[at], expected, 1e-12) << where;
@@ -88,6 +92,9 @@ Outcome<T> plain_thresholds(const Case<T>& call, const std::vector<T>& z) {
   auto target = std::get<ThresholdTarget>(settings.target);
   if (settings.noise.kind == NoiseKind::kNone) target.order = ThresholdTarget::Order::kFirst;
   const int64_t n = call.n(), samples = call.samples();
+  const bool fixed_size = call.solver.solution_size().fixed;
+  const double shift = static_cast<double>(
+      centring<T>(fixed_size ? 0.0 : settings.noise_mean, settings.theta_temperature, Signs{}));
   const Examples<T> examples = call.examples();
   std::vector<T> x(static_cast<size_t>(call.count * samples * n));
   perturb(settings, Sense::kMax, examples, x.data(), sequential());
@@ -108,15 +115,15 @@ Outcome<T> plain_thresholds(const Case<T>& call, const std::vector<T>& z) {
         continue;
       }
       const int64_t g = call.rows() == 1 ? 0 : s;
-      const Swaps<T> swaps = find_swaps(call.solver, x.data() + row * n,
-                                        examples.mask ? examples.mask + b * n : nullptr, solution,
-                                        call.dy.data() + (b * call.rows() + g) * n);
+      const SwapsOfRow swaps = find_swaps(call.solver, x.data() + row * n,
+                                          examples.mask ? examples.mask + b * n : nullptr, solution,
+                                          call.dy.data() + (b * call.rows() + g) * n);
       for (int64_t j = 0; j < n; ++j) {
         const auto at = static_cast<size_t>(j);
-        const auto t = static_cast<double>(swaps.threshold[at]);
-        if (swaps.partner[at] < 0 || !is_free(examples, b, j) || !std::isfinite(t)) continue;
+        const double t = swaps.threshold[at];
+        if (!is_free(examples, b, j) || !std::isfinite(t)) continue;
         const double d = swaps.difference[at];
-        const double u = (t - sign * static_cast<double>(examples.theta[b * n + j])) /
+        const double u = ((t + shift) - sign * static_cast<double>(examples.theta[b * n + j])) /
                          settings.theta_temperature;
         const double w = threshold_weight(target.density, target.order, u, solution[j] == T(1));
         const double kept = std::min(w, target.max_weight);
@@ -131,7 +138,7 @@ Outcome<T> plain_thresholds(const Case<T>& call, const std::vector<T>& z) {
     for (int64_t j = 0; j < n; ++j) free += is_free(examples, b, j);
     const double total = fixed_sum(
         n, [&](int64_t j) { return is_free(examples, b, j) ? sum[static_cast<size_t>(j)] : 0.0; });
-    const double mean = total / static_cast<double>(std::max<int64_t>(free, 1));
+    const double mean = fixed_size ? total / static_cast<double>(std::max<int64_t>(free, 1)) : 0.0;
     const double scale =
         sign / (settings.theta_temperature *
                 (settings.output == Output::kMean ? static_cast<double>(samples) : 1.0));
@@ -157,7 +164,8 @@ template <class T>
 void expect_the_plain_gradient(uint64_t seed) {
   Rng rng(seed);
   Case<T> call;
-  call.solver = draw_solver(static_cast<int>(rng() % 4), uniform(rng, 1, 45), rng);
+  const int64_t size = one_in(rng, 6) ? uniform(rng, 100, 500) : uniform(rng, 1, 45);
+  call.solver = draw_threshold_solver(static_cast<int>(seed) % kThresholdSolverCount, size, rng);
   call.count = uniform(rng, 1, 9);
   constexpr NoiseKind kDensities[] = {NoiseKind::kGumbel, NoiseKind::kLogistic, NoiseKind::kNormal};
   const NoiseKind density = kDensities[rng() % 3];
@@ -173,7 +181,10 @@ void expect_the_plain_gradient(uint64_t seed) {
                                                         : ThresholdTarget::Order::kTrapezoid,
                                 .max_weight = one_in(rng, 2) ? 20.0 : 0.4}};
   call.settings.target_temperature = call.settings.theta_temperature;
+  if (!call.solver.solution_size().fixed) call.settings.noise_mean = moments(density).mean;
   call.draw_theta(rng);
+  const bool bad_row = one_in(rng, 10) && call.solver.swaps() == Swaps::kEach && call.n() > 0;
+  if (bad_row) call.theta[rng() % call.theta.size()] = static_cast<T>(NAN);
   call.draw_dy(rng);
   if (one_in(rng, 3)) {
     call.mask.resize(static_cast<size_t>(call.count * call.n()));
@@ -229,6 +240,7 @@ void solve_rows(const Pairs&, const Rows<double>&) {}
 TEST(ThresholdsTest, ASolverThatIsNotOnTheListIsRefusedByName) {
   EXPECT_EQ(entries_in_solution(Solver(Argmax{.n = 5})), 1);
   EXPECT_EQ(entries_in_solution(Solver(TopK{.n = 5, .k = 3})), 3);
+  EXPECT_EQ(entries_in_solution(Solver(Bernoulli{.n = 5})), -1);
   EXPECT_EQ(entries_in_solution(Solver(SpanningTree{.vertices = 4})), 3);
   EXPECT_EQ(entries_in_solution(
                 Solver(SpanningTree{.vertices = 4, .layout = SpanningTree::Layout::kDirected})),
@@ -274,7 +286,7 @@ TEST(ThresholdsTest, KeptRivalsGiveTheSameBitsAsTheNoise) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Rng rng(seed);
     Case<float> call;
-    call.solver = draw_solver(static_cast<int>(rng() % 3), uniform(rng, 1, 60), rng);
+    call.solver = draw_threshold_solver(static_cast<int>(rng() % 3), uniform(rng, 1, 60), rng);
     call.count = uniform(rng, 1, 6);
     use_noise(NoiseKind::kGumbel, call.settings);
     call.settings.samples = uniform(rng, 1, 4);

@@ -1,15 +1,16 @@
-"""Thresholds: gradients of argmax, top-k and spanning trees from one solve, without a step size.
+"""Thresholds: gradients of many structures from one solve, without a step size.
 
 Hold all noise but that of entry j: the solution depends on it only through a threshold t_j above
-which j is in and below which its partner m_j is in instead. With density p and distribution F of
-the noise, temperature tau and u = (t_j - theta_j) / tau,
+which it is z+, which has j, and below which it is z-, which has not. With density p and
+distribution F of the noise, temperature tau and u = (t_j - theta_j) / tau,
 
-    first order  g_j = p(u) (d_j - d_m) / tau
-    trapezoid    g_j = 1/2 w (d_j - d_m) / tau,   w = p/(1 - F) if j is in, p/F if it is out
+    first order  g_j = p(u) <d, z+ - z-> / tau
+    trapezoid    g_j = 1/2 w <d, z+ - z-> / tau,   w = p/(1 - F) if j is in, p/F if it is out
 
-minus the mean over j. The trapezoid is unbiased for the gradient of E f(z) for every quadratic f,
-the first order for linear f. For argmax with Gumbel noise the expectation over the noise of the
-trapezoid is ReinMax (Liu et al., NeurIPS 2023). See aimle/estimate/thresholds.h.
+minus the mean over j where all solutions have one size. The trapezoid is unbiased for the gradient
+of E f(z) for every quadratic f, the first order for linear f. For argmax with Gumbel noise the
+expectation over the noise of the trapezoid is ReinMax (Liu et al., NeurIPS 2023). See
+aimle/estimate/thresholds.h.
 """
 
 from __future__ import annotations
@@ -19,18 +20,21 @@ from typing import Literal
 from torch import Tensor
 from typing_extensions import Unpack
 
-from aimle._sampling import DEFAULTS, NoiseSettings
-from aimle.noise import Gumbel, Logistic, Normal, as_noise
+from aimle._defaults import noise_for
+from aimle._sampling import NoiseSettings
+from aimle.noise import Gumbel, Logistic, Normal
 from aimle.perturbed_map import _ALL_STATS, _THRESHOLD_STATS, PerturbedMap, one_temperature
 from aimle.solvers import Solver, check_solver
 from aimle.targets import ThresholdTarget
 
 
 class Thresholds(PerturbedMap):
-    """One entry against its partner, weighed by the noise's density at its threshold.
+    """The solution with an entry against that without, weighed by the noise's density where one
+    becomes the other.
 
-    No lambda, no state, and no solve in backward. For ``Argmax``, ``TopK`` and ``SpanningTree``
-    under Gumbel, Logistic or Normal noise.
+    No lambda, no state, and no solve in backward. For ``Argmax``, ``TopK``, ``SpanningTree``,
+    ``Bernoulli``, ``Chain``, ``LatticePath`` and ``LatticeMoves`` under Gumbel, Logistic or Normal
+    noise.
 
     Args:
         order: "trapezoid" or "first".
@@ -40,8 +44,6 @@ class Thresholds(PerturbedMap):
     The other arguments are those of ``AIMLE``. In eval mode the solution is noise-free and its
     gradient, should it be asked for, the first order's.
     """
-
-    _defaults = DEFAULTS | {"noise": Gumbel()}
 
     def __init__(
         self,
@@ -54,10 +56,11 @@ class Thresholds(PerturbedMap):
         check_solver("Thresholds", solver)
         if not getattr(solver, "has_thresholds", False):
             raise TypeError(
-                "[aimle.Thresholds] applies to solvers such as Argmax, TopK and SpanningTree, whose"
-                f" entries have a threshold and a partner each, but got {type(solver).__name__}"
+                "[aimle.Thresholds] applies to solvers such as Argmax, TopK, SpanningTree and "
+                "Chain, which tell the thresholds of their entries, but got "
+                f"{type(solver).__name__}; AIMLE and IMLE take it"
             )
-        noise = as_noise(settings["noise"])
+        noise = noise_for(solver, None, settings["noise"])
         if not isinstance(noise, Gumbel | Logistic | Normal):
             raise ValueError(
                 "[aimle.Thresholds] expected a noise with a density in closed form, Gumbel, "
@@ -72,7 +75,8 @@ class Thresholds(PerturbedMap):
 
         zero_share: share of zeros in the gradient of theta.
         capped_share: share of the weights that were cut to max_weight.
-        capped_mass: share of the sum of w |d_j - d_m| that was lost with them: a bound of the bias.
+        capped_mass: share of the sum of w |<d, z+ - z->| that was lost with them, which bounds the
+            bias.
         NaN before the first backward pass.
         """
         seen = dict(zip(_ALL_STATS, self.layer_stats.clone().unbind(), strict=True))

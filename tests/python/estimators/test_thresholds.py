@@ -1,18 +1,27 @@
 """Thresholds against exact gradients, and their settings."""
 
+import math
+
 import pytest
 import torch
 from exact_gradients import (
     STRUCTURES,
     assert_unbiased,
+    chain_probabilities,
+    chains,
     cosine,
     curved,
+    exact_gradient,
+    flip_probabilities,
+    flips,
+    gradient_by_noise,
     linear,
     perturbed_gradient,
     quadratic,
     replicate,
     scores,
 )
+from layer_cases import PROBLEMS, randn, run
 from torch.library import opcheck
 
 import aimle
@@ -43,6 +52,120 @@ def test_thresholds_are_unbiased_for_quadratic_and_linear_losses(structure, nois
         exact = perturbed_gradient(structure, theta, noise, tau, loss)
         layer = aimle.estimator("thresholds", solver, order=order, **settings)
         assert_unbiased(replicate(layer, theta, loss), exact)
+
+
+@pytest.mark.parametrize("tau", [1.0, 0.6])
+def test_thresholds_of_chains_are_unbiased(tau):
+    theta = scores(8)
+    settings = {"nb_samples": 200, "temperature": tau}
+    for order, loss in (("trapezoid", quadratic(8)), ("first", linear(8))):
+        exact = exact_gradient(theta, chains(2, 2), lambda at: chain_probabilities(at, tau), loss)
+        layer = aimle.Thresholds(aimle.Chain(), order=order, **settings)
+        assert_unbiased(replicate(layer, theta, loss), exact)
+
+
+@pytest.mark.parametrize(("noise", "tau"), [("logistic", 1.0), ("gumbel", 0.7), ("normal", 1.0)])
+def test_thresholds_of_bernoulli_are_unbiased(noise, tau):
+    theta = scores(5)
+
+    def gradients(order, loss):
+        settings = {"nb_samples": 200, "temperature": tau, "noise": noise, "order": order}
+        return replicate(aimle.Thresholds(aimle.Bernoulli(), **settings), theta, loss)
+
+    def exact(loss):
+        return exact_gradient(theta, flips(5), lambda at: flip_probabilities(at, noise, tau), loss)
+
+    assert_unbiased(gradients("trapezoid", quadratic(5)), exact(quadratic(5)))
+    # The thresholds are known, whatever the noise: no variance is left for a linear loss.
+    found = gradients("first", linear(5))
+    torch.testing.assert_close(found, exact(linear(5)).expand_as(found), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("solver", "instance"),
+    [
+        (aimle.Chain(), (3, 3, 3)),
+        (aimle.LatticePath(), (3, 4)),
+        (aimle.LatticePath("straight"), (3, 3)),
+        (aimle.LatticePath("diagonal"), (4, 3)),
+        (aimle.LatticeMoves(), (3, 3, 3)),
+        (aimle.LatticeMoves("straight"), (3, 3, 3)),
+        (aimle.LatticeMoves("diagonal"), (4, 2, 3)),
+    ],
+    ids=str,
+)
+def test_thresholds_of_paths_agree_with_the_score_function_of_the_noise(solver, instance):
+    noise, tau = aimle.Normal(), 0.8
+    n = math.prod(instance)
+    theta = 0.5 * scores(n).reshape(instance)
+    for order, loss in (("trapezoid", quadratic(n)), ("first", linear(n))):
+        expected, error = gradient_by_noise(solver, theta, noise, tau, loss)
+        layer = aimle.Thresholds(
+            solver, order=order, noise=noise, temperature=tau, nb_samples=100, output="samples"
+        )
+        rows = theta.expand(300, *instance).clone().requires_grad_()
+        loss(layer(rows, key=torch.tensor([7, 11])).flatten(2)).mean(-1).sum().backward()
+        found = rows.grad.flatten(1).double()
+        errors = (error**2 + found.var(0) / len(found)).sqrt()
+        deviation = (found.mean(0) - expected).abs()
+        assert (error < 0.1 * expected.norm()).all()
+        assert (deviation <= 5 * errors).all(), f"{deviation / errors} standard errors"
+
+
+def test_thresholds_of_a_shorter_chain_are_those_of_the_chain_alone():
+    torch.manual_seed(0)
+    theta, d = torch.randn(5, 4, 3, 3), torch.randn(5, 1, 4, 3, 3)
+    layer, key = aimle.Thresholds(aimle.Chain()).eval(), torch.tensor([1, 2])
+    mask = aimle.chain_mask(torch.tensor([3] * 5), 5)
+
+    def gradient(theta, d, **call):
+        theta = theta.clone().requires_grad_()
+        layer(theta, key=key, **call).backward(d)
+        return theta.grad
+
+    padded, alone = gradient(theta, d, mask=mask), gradient(theta[:, :2], d[:, :, :2])
+    assert torch.equal(padded[:, :2], alone)
+    assert not padded[:, 2:].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(
+    "name", ["bernoulli", "chain", "lattice", "lattice of moves", "tree", "topk"]
+)
+def test_thresholds_do_not_depend_on_threads_batches_or_the_output(name, dtype):
+    problem = PROBLEMS[name]
+    theta = problem.theta(67, dtype=dtype)
+    mask = torch.rand(67, *problem.instance, generator=torch.Generator().manual_seed(3)) < 0.93
+    _, status = problem.solver.solve_rows(theta, mask, check=0)
+    mask |= (status != 0).reshape(-1, *[1] * len(problem.instance))
+    key = torch.tensor([5, 6])
+    layer = aimle.Thresholds(problem.solver, nb_samples=7)
+    d = randn(67, 1, *problem.instance, dtype=dtype)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        z, expected = run(layer, theta, d.expand(-1, 7, *problem.instance), key=key, mask=mask)
+        torch.set_num_threads(3)
+        again = run(layer, theta, d.expand(-1, 7, *problem.instance), key=key, mask=mask)
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(again[0], z)
+    assert torch.equal(again[1], expected)
+    few = run(layer, theta[:5], d[:5].expand(-1, 7, *problem.instance), key=key, mask=mask[:5])
+    assert torch.equal(few[1], expected[:5])
+    mean = aimle.Thresholds(problem.solver, nb_samples=7, output="mean")
+    _, of_mean = run(mean, theta, d[:, 0], key=key, mask=mask)
+    torch.testing.assert_close(7 * of_mean, expected)
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "chain", "lattice", "lattice of moves"])
+def test_the_gradient_of_a_row_without_a_solution_is_nan(name):
+    problem = PROBLEMS[name]
+    theta = problem.theta(4)
+    theta[2].flatten()[1] = torch.nan
+    _, gradient = run(aimle.Thresholds(problem.solver, nb_samples=2), theta)
+    assert gradient.flatten(1).isnan().all(1).tolist() == [False, False, True, False]
+    assert gradient[[0, 1, 3]].isfinite().all()
 
 
 def test_thresholds_of_argmax_with_gumbel_noise_have_the_softmax_jacobian_on_average():
@@ -118,7 +241,7 @@ def test_the_cap_of_thresholds_is_reported_and_biases():
 
 def test_thresholds_say_to_what_they_apply():
     for solver in (aimle.GridPath(), lambda x: x):
-        with pytest.raises(TypeError, match="such as Argmax, TopK and SpanningTree"):
+        with pytest.raises(TypeError, match="such as Argmax, TopK, SpanningTree and Chain"):
             aimle.estimator("thresholds", solver)
     for noise in (None, aimle.SumOfGamma(5)):
         with pytest.raises(ValueError, match="density in closed form"):

@@ -1,5 +1,7 @@
 """The GPU solves as the CPU does: the same solutions and statuses on thousands of instances."""
 
+import math
+
 import pytest
 import torch
 from torch import Tensor
@@ -296,6 +298,13 @@ THRESHOLDS = {
     "tree": (aimle.SpanningTree(10), 45),
     "directed_tree": (aimle.SpanningTree(6), 30),
     "large_tree": (aimle.SpanningTree(40), 780),
+    "bernoulli": (aimle.Bernoulli(), 70),
+    "chain": (aimle.Chain(), (4, 3, 3)),
+    "long_chain": (aimle.Chain(), (12, 20, 20)),
+    "lattice": (aimle.LatticePath(), (6, 5)),
+    "straight_lattice": (aimle.LatticePath("straight"), (5, 7)),
+    "large_lattice": (aimle.LatticePath("diagonal"), (60, 40)),
+    "lattice_moves": (aimle.LatticeMoves(), (4, 5, 3)),
 }
 
 
@@ -308,8 +317,10 @@ def gradient_and_stats(settings: dict, call: dict, theta: Tensor, d: Tensor, dev
     return [z.detach().cpu(), theta.grad.cpu(), *(stat.cpu() for stat in layer.stats().values())]
 
 
-@pytest.mark.parametrize(("solver", "n"), THRESHOLDS.values(), ids=THRESHOLDS.keys())
-def test_thresholds_give_the_same_bits(solver: aimle.Solver, n: int):
+@pytest.mark.parametrize(("solver", "size"), THRESHOLDS.values(), ids=THRESHOLDS.keys())
+def test_thresholds_give_the_same_bits(solver: aimle.Solver, size: int | tuple[int, ...]):
+    instance = (size,) if isinstance(size, int) else size
+    n = math.prod(instance)
     count = 40 if n < 100 else 5
     for seed in range(24):
         pick = torch.Generator().manual_seed(seed)
@@ -325,11 +336,12 @@ def test_thresholds_give_the_same_bits(solver: aimle.Solver, n: int):
             "max_weight": one_of(0.4, 20.0),
         }
         dtype = one_of(torch.float32, torch.float64)
-        theta = draw((count, n), one_of("plain", "tied"), dtype, seed)
-        d = draw((count, *[1] * (settings["output"] == "samples"), n), "plain", dtype, seed + 100)
+        theta = draw((count, *instance), one_of("plain", "tied"), dtype, seed)
+        samples = [1] * (settings["output"] == "samples")
+        d = draw((count, *samples, *instance), "plain", dtype, seed + 100)
         call = {}
         if one_of(True, False):
-            call["mask"] = torch.arange(n) % 9 != 4
+            call["mask"] = (torch.arange(n) % 9 != 4).reshape(instance)
         if isinstance(solver, aimle.TopK) and one_of(True, False):
             call["k"] = torch.arange(count) % 5
         on_cpu = gradient_and_stats(settings, call, theta, d, "cpu")

@@ -88,6 +88,48 @@ def chains(steps: int, labels: int) -> Tensor:
     return torch.stack(rows)
 
 
+def chain_probabilities(theta: Tensor, tau: float = 1.0) -> Tensor:
+    """P(best sequence of theta + tau Gumbel = z) for every z of ``chains(2, 2)``.
+
+    Given the middle label the ends are independent argmaxes, whose maxima are Gumbel again; the
+    middle label wins by the sum of two logistic variables.
+    """
+    first, second = (theta / tau).reshape(2, 2, 2)
+    value = first.logsumexp(0) + second.logsumexp(1)  # by middle label
+    y = torch.arange(-40.0, 40.0, 0.02, dtype=torch.float64)
+    density = torch.sigmoid(y) * torch.sigmoid(-y) * 0.02
+    zero = (torch.sigmoid(value[0] - value[1] - y) * density).sum()
+    middle = torch.stack([zero, 1 - zero])
+    left, right = first.softmax(0), second.softmax(1)
+    order = itertools.product((0, 1), repeat=3)
+    return torch.stack([middle[m] * left[i, m] * right[m, j] for i, m, j in order])
+
+
+def flip_probabilities(theta: Tensor, noise: str, tau: float = 1.0) -> Tensor:
+    """P(theta + tau (eps - its mean) > 0 = z) for every z of ``flips``."""
+    mean = 0.5772156649015329 if noise == "gumbel" else 0.0
+    on = 1 - DISTRIBUTIONS[noise](mean - theta / tau)
+    z = flips(len(theta))
+    return (z * on + (1 - z) * (1 - on)).prod(-1)
+
+
+def gradient_by_noise(
+    solver: aimle.Solver, theta: Tensor, noise: aimle.Noise, tau: float, loss: Loss
+) -> tuple[Tensor, Tensor]:
+    """The gradient of E loss(z) by the score function of the noise, with its standard errors.
+
+    Unbiased for every structure: z depends on theta only through theta + tau eps. The noise is
+    Normal, whose mean is zero and whose score is eps.
+    """
+    count, theta = 250_000, theta.double()
+    key = torch.tensor([101, 7])
+    eps = aimle.sample_noise(noise, (count, *theta.shape), key).squeeze(1).double()
+    z = aimle.solve(solver, theta + tau * eps).flatten(1)
+    losses = loss(z)
+    products = (losses - losses.mean())[:, None] * eps.flatten(1) / tau
+    return products.mean(0), products.std(0) / count**0.5
+
+
 def tree_probabilities(theta: Tensor, vertices: int, tau: float = 1.0) -> Tensor:
     """P(maximum spanning tree of theta + tau Gumbel = z) for every z of ``trees``.
 

@@ -87,7 +87,7 @@ def test_signatures_show_the_default_of_every_setting():
     assert shown(aimle.STE) == noise
     own = {"projection": "std", "noise": None, "output": "mean"}
     assert shown(aimle.Identity) == {**noise, **own}
-    own = {"order": "trapezoid", "max_weight": 20.0, "noise": aimle.Gumbel()}
+    own = {"order": "trapezoid", "max_weight": 20.0}
     assert shown(aimle.Thresholds) == {**noise, **own}
     assert shown(aimle.ReinMax) == samples
     assert shown(aimle.SFE) == {**samples, "baseline": "none"}
