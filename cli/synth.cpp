@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 #include "cli/study_folder.h"
 #include "experiments/data/file_error.h"
-#include "experiments/engine/estimator_settings.h"
+#include "experiments/engine/estimator_options.h"
 #include "experiments/gradient/study.h"
 #include "experiments/gradient/training.h"
 #include "experiments/process/failure.h"

@@ -6,7 +6,7 @@
 #include "cli/app.h"
 #include "cli/commands.h"
 #include "experiments/engine/campaign.h"
-#include "experiments/engine/estimator_settings.h"
+#include "experiments/engine/estimator_options.h"
 #include "experiments/engine/run_folder.h"
 #include "experiments/process/failure.h"
 #include "experiments/process/progress.h"

@@ -247,7 +247,7 @@ inline int64_t accumulate_bytes(int64_t count, int64_t n, int64_t samples) {
 /// Writes dtheta, the statistics and the state. `done` [1] is a zero on the device, `room` has
 /// accumulate_bytes. `clipped` [2] as in DeviceReport.
 template <class T, class Pair>
-void accumulate_and_update(const EstimatorSettings& settings, const DeviceExamples<T>& examples,
+void accumulate_and_update(const PassSettings& settings, const DeviceExamples<T>& examples,
                            const Pair& pair, const double* lambda, const uint8_t* counted,
                            T* dtheta, const DeviceState& state, unsigned* done, void* room,
                            const Context& context, const unsigned long long* clipped = nullptr) {

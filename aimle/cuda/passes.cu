@@ -12,7 +12,7 @@ namespace {
 constexpr int kThreads = 256;
 
 template <class T>
-RowSource<T> perturbed_rows(const EstimatorSettings& settings, Sense solver_sense,
+RowSource<T> perturbed_rows(const PassSettings& settings, Sense solver_sense,
                             const DeviceExamples<T>& examples) {
   return {.examples = examples,
           .samples = settings.samples,
@@ -23,7 +23,7 @@ RowSource<T> perturbed_rows(const EstimatorSettings& settings, Sense solver_sens
 }
 
 template <class T>
-RowSource<T> stepped_rows(const EstimatorSettings& settings, Sense solver_sense,
+RowSource<T> stepped_rows(const PassSettings& settings, Sense solver_sense,
                           const DeviceExamples<T>& examples, const T* dy, const double* lambda) {
   RowSource<T> source = perturbed_rows(settings, solver_sense, examples);
   source.tau = settings.target_temperature;
@@ -34,7 +34,7 @@ RowSource<T> stepped_rows(const EstimatorSettings& settings, Sense solver_sense,
 }
 
 /// How far the left solution steps, in units of lambda.
-int left_scale(const EstimatorSettings& settings) {
+int left_scale(const PassSettings& settings) {
   return settings.difference == Difference::kCentral ? 1 : 0;
 }
 
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kThreads)
 
 /// Backward in one kernel and update_state; false, and nothing done, where that does not fit.
 template <class T, class SourceFor>
-bool backward_of_whole_examples(const EstimatorSettings& settings, const Solver& solver,
+bool backward_of_whole_examples(const PassSettings& settings, const Solver& solver,
                                 const DeviceExamples<T>& examples, const DeviceBackward<T>& pass,
                                 bool kept, const SourceFor& source_for, const DeviceState& state,
                                 const Context& context) {
@@ -112,7 +112,7 @@ bool backward_of_whole_examples(const EstimatorSettings& settings, const Solver&
 
 }  // namespace
 
-AlphaSource alpha_source(const EstimatorSettings& settings, const DeviceState& state) {
+AlphaSource alpha_source(const PassSettings& settings, const DeviceState& state) {
   const auto* target = std::get_if<AdaptiveTarget>(&settings.target);
   if (target == nullptr) return {};
   const bool probes = state.adapt && target->is_automatic();
@@ -121,9 +121,8 @@ AlphaSource alpha_source(const EstimatorSettings& settings, const DeviceState& s
 }
 
 template <class T>
-void forward(const EstimatorSettings& settings, const Solver& solver,
-             const DeviceExamples<T>& examples, const DeviceForward<T>& pass,
-             const Context& context) {
+void forward(const PassSettings& settings, const Solver& solver, const DeviceExamples<T>& examples,
+             const DeviceForward<T>& pass, const Context& context) {
   const int64_t rows = examples.count * settings.samples, n = examples.n;
   if (rows == 0) return;
   const bool mean = settings.output == Output::kMean;
@@ -139,9 +138,8 @@ void forward(const EstimatorSettings& settings, const Solver& solver,
 }
 
 template <class T>
-void backward(const EstimatorSettings& settings, const Solver& solver,
-              const DeviceExamples<T>& examples, const DeviceBackward<T>& pass,
-              const DeviceState& state, const Context& context) {
+void backward(const PassSettings& settings, const Solver& solver, const DeviceExamples<T>& examples,
+              const DeviceBackward<T>& pass, const DeviceState& state, const Context& context) {
   if (settings.difference == Difference::kStraightThrough) {
     return straight_through(settings, examples, pass.dy, pass.dtheta, context);
   }
@@ -200,13 +198,13 @@ void backward(const EstimatorSettings& settings, const Solver& solver,
 }
 
 template <class T>
-void perturb(const EstimatorSettings& settings, Sense solver_sense,
-             const DeviceExamples<T>& examples, T* x, const Context& context) {
+void perturb(const PassSettings& settings, Sense solver_sense, const DeviceExamples<T>& examples,
+             T* x, const Context& context) {
   write_scores(perturbed_rows(settings, solver_sense, examples), x, context);
 }
 
 template <class T>
-void step(const EstimatorSettings& settings, const CallableSolver& solver,
+void step(const PassSettings& settings, const CallableSolver& solver,
           const DeviceExamples<T>& examples, const T* dy, const DeviceState& state, T* x_left,
           T* x_right, double* lambda, uint8_t* counted, const Context& context) {
   step_sizes(settings, solver.size, examples, dy, alpha_source(settings, state), lambda, counted,
@@ -219,9 +217,9 @@ void step(const EstimatorSettings& settings, const CallableSolver& solver,
 }
 
 template <class T>
-void difference(const EstimatorSettings& settings, const DeviceExamples<T>& examples,
-                const T* z_left, const T* z_right, const double* lambda, const uint8_t* counted,
-                T* dtheta, const DeviceState& state, const Context& context) {
+void difference(const PassSettings& settings, const DeviceExamples<T>& examples, const T* z_left,
+                const T* z_right, const double* lambda, const uint8_t* counted, T* dtheta,
+                const DeviceState& state, const Context& context) {
   if (examples.count == 0) return;
   const NumberPair<T> pair{.left = z_left, .right = z_right, .n = examples.n};
   auto* room =
@@ -233,8 +231,8 @@ void difference(const EstimatorSettings& settings, const DeviceExamples<T>& exam
 }
 
 template <class T>
-void straight_through(const EstimatorSettings& settings, const DeviceExamples<T>& examples,
-                      const T* dy, T* dtheta, const Context& context) {
+void straight_through(const PassSettings& settings, const DeviceExamples<T>& examples, const T* dy,
+                      T* dtheta, const Context& context) {
   const int64_t entries = examples.count * examples.n;
   if (entries == 0) return;
   launch("straight_through", straight_through_kernel<T>, blocks_for(entries, kThreads), kThreads, 0,
@@ -243,17 +241,16 @@ void straight_through(const EstimatorSettings& settings, const DeviceExamples<T>
 }
 
 #define AIMLE_INSTANTIATE(T)                                                                       \
-  template void forward(const EstimatorSettings&, const Solver&, const DeviceExamples<T>&,         \
+  template void forward(const PassSettings&, const Solver&, const DeviceExamples<T>&,              \
                         const DeviceForward<T>&, const Context&);                                  \
-  template void backward(const EstimatorSettings&, const Solver&, const DeviceExamples<T>&,        \
+  template void backward(const PassSettings&, const Solver&, const DeviceExamples<T>&,             \
                          const DeviceBackward<T>&, const DeviceState&, const Context&);            \
-  template void perturb(const EstimatorSettings&, Sense, const DeviceExamples<T>&, T*,             \
-                        const Context&);                                                           \
-  template void step(const EstimatorSettings&, const CallableSolver&, const DeviceExamples<T>&,    \
+  template void perturb(const PassSettings&, Sense, const DeviceExamples<T>&, T*, const Context&); \
+  template void step(const PassSettings&, const CallableSolver&, const DeviceExamples<T>&,         \
                      const T*, const DeviceState&, T*, T*, double*, uint8_t*, const Context&);     \
-  template void difference(const EstimatorSettings&, const DeviceExamples<T>&, const T*, const T*, \
+  template void difference(const PassSettings&, const DeviceExamples<T>&, const T*, const T*,      \
                            const double*, const uint8_t*, T*, const DeviceState&, const Context&); \
-  template void straight_through(const EstimatorSettings&, const DeviceExamples<T>&, const T*, T*, \
+  template void straight_through(const PassSettings&, const DeviceExamples<T>&, const T*, T*,      \
                                  const Context&);
 
 AIMLE_INSTANTIATE(float)

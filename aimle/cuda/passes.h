@@ -32,7 +32,7 @@ struct AlphaSource {
   const int64_t* updates = nullptr;  // read where `probe` is positive
   double probe = 0.0;                // alpha of a pass that measures the reach; 0: there are none
 };
-AlphaSource alpha_source(const EstimatorSettings& settings, const DeviceState& state);
+AlphaSource alpha_source(const PassSettings& settings, const DeviceState& state);
 
 template <class T>
 struct DeviceForward {
@@ -42,9 +42,8 @@ struct DeviceForward {
 };
 
 template <class T>
-void forward(const EstimatorSettings& settings, const Solver& solver,
-             const DeviceExamples<T>& examples, const DeviceForward<T>& pass,
-             const Context& context);
+void forward(const PassSettings& settings, const Solver& solver, const DeviceExamples<T>& examples,
+             const DeviceForward<T>& pass, const Context& context);
 
 template <class T>
 struct DeviceBackward {
@@ -55,33 +54,32 @@ struct DeviceBackward {
 };
 
 template <class T>
-void backward(const EstimatorSettings& settings, const Solver& solver,
-              const DeviceExamples<T>& examples, const DeviceBackward<T>& pass,
-              const DeviceState& state, const Context& context);
+void backward(const PassSettings& settings, const Solver& solver, const DeviceExamples<T>& examples,
+              const DeviceBackward<T>& pass, const DeviceState& state, const Context& context);
 
 // ---- Staged -------------------------------------------------------------------------------------
 
 template <class T>
-void perturb(const EstimatorSettings& settings, Sense solver_sense,
-             const DeviceExamples<T>& examples, T* x, const Context& context);
+void perturb(const PassSettings& settings, Sense solver_sense, const DeviceExamples<T>& examples,
+             T* x, const Context& context);
 
 template <class T>
-void step(const EstimatorSettings& settings, const CallableSolver& solver,
+void step(const PassSettings& settings, const CallableSolver& solver,
           const DeviceExamples<T>& examples, const T* dy, const DeviceState& state, T* x_left,
           T* x_right, double* lambda, uint8_t* counted, const Context& context);
 
 template <class T>
-void difference(const EstimatorSettings& settings, const DeviceExamples<T>& examples,
-                const T* z_left, const T* z_right, const double* lambda, const uint8_t* counted,
-                T* dtheta, const DeviceState& state, const Context& context);
+void difference(const PassSettings& settings, const DeviceExamples<T>& examples, const T* z_left,
+                const T* z_right, const double* lambda, const uint8_t* counted, T* dtheta,
+                const DeviceState& state, const Context& context);
 
 template <class T>
-void straight_through(const EstimatorSettings& settings, const DeviceExamples<T>& examples,
-                      const T* dy, T* dtheta, const Context& context);
+void straight_through(const PassSettings& settings, const DeviceExamples<T>& examples, const T* dy,
+                      T* dtheta, const Context& context);
 
 /// Moves alpha by the counts of all processes, [kWaitingCounts] on the device, and clears
 /// state.waiting.
-void apply_counts(const EstimatorSettings& settings, const double* counts, const DeviceState& state,
+void apply_counts(const PassSettings& settings, const double* counts, const DeviceState& state,
                   const Context& context);
 
 // ---- Parts, for estimators in files of their own ------------------------------------------------
@@ -100,7 +98,7 @@ struct DeviceReport {
 
 /// Writes the statistics and lets the controller move. `room`: update_bytes (update_state.cuh) of device
 /// memory, or null: allocated.
-void update_state(const EstimatorSettings& settings, const DeviceReport& seen,
-                  const DeviceState& state, void* room, const Context& context);
+void update_state(const PassSettings& settings, const DeviceReport& seen, const DeviceState& state,
+                  void* room, const Context& context);
 
 }  // namespace aimle::cuda

@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(kShortThreads)
 }  // namespace
 
 template <class T>
-void step_sizes(const EstimatorSettings& settings, const SolutionSize& size,
+void step_sizes(const PassSettings& settings, const SolutionSize& size,
                 const DeviceExamples<T>& examples, const T* dy, const AlphaSource& alpha,
                 double* lambda, uint8_t* counted, unsigned* done, const Context& context) {
   const int64_t count = examples.count, rows = gradient_rows(settings);
@@ -145,11 +145,11 @@ void step_sizes(const EstimatorSettings& settings, const SolutionSize& size,
          static_cast<const double*>(sums.lambda), lambda, counted, done);
 }
 
-template void step_sizes(const EstimatorSettings&, const SolutionSize&,
-                         const DeviceExamples<float>&, const float*, const AlphaSource&, double*,
-                         uint8_t*, unsigned*, const Context&);
-template void step_sizes(const EstimatorSettings&, const SolutionSize&,
-                         const DeviceExamples<double>&, const double*, const AlphaSource&, double*,
-                         uint8_t*, unsigned*, const Context&);
+template void step_sizes(const PassSettings&, const SolutionSize&, const DeviceExamples<float>&,
+                         const float*, const AlphaSource&, double*, uint8_t*, unsigned*,
+                         const Context&);
+template void step_sizes(const PassSettings&, const SolutionSize&, const DeviceExamples<double>&,
+                         const double*, const AlphaSource&, double*, uint8_t*, unsigned*,
+                         const Context&);
 
 }  // namespace aimle::cuda

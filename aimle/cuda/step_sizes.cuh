@@ -14,7 +14,7 @@ struct DeviceStepRule : StepRule {
   AlphaSource alpha;
 };
 
-inline DeviceStepRule step_rule(const EstimatorSettings& settings, const SolutionSize& size,
+inline DeviceStepRule step_rule(const PassSettings& settings, const SolutionSize& size,
                                 const AlphaSource& alpha) {
   return {aimle::step_rule(settings, size), alpha};
 }

@@ -9,7 +9,7 @@ namespace aimle::cuda {
 /// difference is divided by, and the reported one; counted [B, R]: 1 where dy is finite and not
 /// zero. `done` [1], if given, becomes zero.
 template <class T>
-void step_sizes(const EstimatorSettings& settings, const SolutionSize& size,
+void step_sizes(const PassSettings& settings, const SolutionSize& size,
                 const DeviceExamples<T>& examples, const T* dy, const AlphaSource& alpha,
                 double* lambda, uint8_t* counted, unsigned* done, const Context& context);
 

@@ -34,35 +34,34 @@ void write_scores(const RowSource<T>&, T*, const Context&) {
   require_kernels();
 }
 template <class T>
-void forward(const EstimatorSettings&, const Solver&, const DeviceExamples<T>&,
-             const DeviceForward<T>&, const Context&) {
+void forward(const PassSettings&, const Solver&, const DeviceExamples<T>&, const DeviceForward<T>&,
+             const Context&) {
   require_kernels();
 }
 template <class T>
-void backward(const EstimatorSettings&, const Solver&, const DeviceExamples<T>&,
+void backward(const PassSettings&, const Solver&, const DeviceExamples<T>&,
               const DeviceBackward<T>&, const DeviceState&, const Context&) {
   require_kernels();
 }
 template <class T>
-void perturb(const EstimatorSettings&, Sense, const DeviceExamples<T>&, T*, const Context&) {
+void perturb(const PassSettings&, Sense, const DeviceExamples<T>&, T*, const Context&) {
   require_kernels();
 }
 template <class T>
-void step(const EstimatorSettings&, const CallableSolver&, const DeviceExamples<T>&, const T*,
+void step(const PassSettings&, const CallableSolver&, const DeviceExamples<T>&, const T*,
           const DeviceState&, T*, T*, double*, uint8_t*, const Context&) {
   require_kernels();
 }
 template <class T>
-void difference(const EstimatorSettings&, const DeviceExamples<T>&, const T*, const T*,
-                const double*, const uint8_t*, T*, const DeviceState&, const Context&) {
+void difference(const PassSettings&, const DeviceExamples<T>&, const T*, const T*, const double*,
+                const uint8_t*, T*, const DeviceState&, const Context&) {
   require_kernels();
 }
 template <class T>
-void straight_through(const EstimatorSettings&, const DeviceExamples<T>&, const T*, T*,
-                      const Context&) {
+void straight_through(const PassSettings&, const DeviceExamples<T>&, const T*, T*, const Context&) {
   require_kernels();
 }
-void apply_counts(const EstimatorSettings&, const double*, const DeviceState&, const Context&) {
+void apply_counts(const PassSettings&, const double*, const DeviceState&, const Context&) {
   require_kernels();
 }
 
@@ -83,17 +82,16 @@ template void spread_directions(int64_t, int64_t, const bool*, bool*, const Cont
 
 #define AIMLE_INSTANTIATE(T)                                                                       \
   template void write_scores(const RowSource<T>&, T*, const Context&);                             \
-  template void forward(const EstimatorSettings&, const Solver&, const DeviceExamples<T>&,         \
+  template void forward(const PassSettings&, const Solver&, const DeviceExamples<T>&,              \
                         const DeviceForward<T>&, const Context&);                                  \
-  template void backward(const EstimatorSettings&, const Solver&, const DeviceExamples<T>&,        \
+  template void backward(const PassSettings&, const Solver&, const DeviceExamples<T>&,             \
                          const DeviceBackward<T>&, const DeviceState&, const Context&);            \
-  template void perturb(const EstimatorSettings&, Sense, const DeviceExamples<T>&, T*,             \
-                        const Context&);                                                           \
-  template void step(const EstimatorSettings&, const CallableSolver&, const DeviceExamples<T>&,    \
+  template void perturb(const PassSettings&, Sense, const DeviceExamples<T>&, T*, const Context&); \
+  template void step(const PassSettings&, const CallableSolver&, const DeviceExamples<T>&,         \
                      const T*, const DeviceState&, T*, T*, double*, uint8_t*, const Context&);     \
-  template void difference(const EstimatorSettings&, const DeviceExamples<T>&, const T*, const T*, \
+  template void difference(const PassSettings&, const DeviceExamples<T>&, const T*, const T*,      \
                            const double*, const uint8_t*, T*, const DeviceState&, const Context&); \
-  template void straight_through(const EstimatorSettings&, const DeviceExamples<T>&, const T*, T*, \
+  template void straight_through(const PassSettings&, const DeviceExamples<T>&, const T*, T*,      \
                                  const Context&);                                                  \
   template void symmetrise(int64_t, int64_t, const T*, T*, const Context&);                        \
   template void fold_directions(int64_t, int64_t, const T*, T*, const Context&);                   \

@@ -208,7 +208,7 @@ void launch_for(const Solver& solver, const Rule& rule, const RowSource<T>& sour
 }  // namespace
 
 template <class T>
-void threshold_backward(const EstimatorSettings& settings, const Solver& solver,
+void threshold_backward(const PassSettings& settings, const Solver& solver,
                         const DeviceExamples<T>& examples, const DeviceBackward<T>& pass,
                         const DeviceState& state, const Context& context) {
   entries_in_solution(solver);  // throws for solvers without thresholds
@@ -256,11 +256,9 @@ void threshold_backward(const EstimatorSettings& settings, const Solver& solver,
                state, nullptr, context);
 }
 
-template void threshold_backward(const EstimatorSettings&, const Solver&,
-                                 const DeviceExamples<float>&, const DeviceBackward<float>&,
-                                 const DeviceState&, const Context&);
-template void threshold_backward(const EstimatorSettings&, const Solver&,
-                                 const DeviceExamples<double>&, const DeviceBackward<double>&,
-                                 const DeviceState&, const Context&);
+template void threshold_backward(const PassSettings&, const Solver&, const DeviceExamples<float>&,
+                                 const DeviceBackward<float>&, const DeviceState&, const Context&);
+template void threshold_backward(const PassSettings&, const Solver&, const DeviceExamples<double>&,
+                                 const DeviceBackward<double>&, const DeviceState&, const Context&);
 
 }  // namespace aimle::cuda

@@ -13,7 +13,7 @@ namespace aimle::cuda {
 /// Throws std::invalid_argument for solvers without thresholds (grid paths), for those of a user's
 /// own whose thresholds are known to the CPU alone, and for trees beyond 2^31 entries.
 template <class T>
-void threshold_backward(const EstimatorSettings& settings, const Solver& solver,
+void threshold_backward(const PassSettings& settings, const Solver& solver,
                         const DeviceExamples<T>& examples, const DeviceBackward<T>& pass,
                         const DeviceState& state, const Context& context);
 

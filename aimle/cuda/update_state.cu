@@ -35,14 +35,14 @@ __global__ void apply_counts_kernel(AdaptiveTarget target, int64_t samples, cons
 
 }  // namespace
 
-void apply_counts(const EstimatorSettings& settings, const double* counts, const DeviceState& state,
+void apply_counts(const PassSettings& settings, const double* counts, const DeviceState& state,
                   const Context& context) {
   launch("apply_counts", apply_counts_kernel, 1, 32, 0, context,
          std::get<AdaptiveTarget>(settings.target), settings.samples, counts, state);
 }
 
-void update_state(const EstimatorSettings& settings, const DeviceReport& seen,
-                  const DeviceState& state, void* room, const Context& context) {
+void update_state(const PassSettings& settings, const DeviceReport& seen, const DeviceState& state,
+                  void* room, const Context& context) {
   if (!update_task(settings, seen, state, nullptr).wanted) return;
   if (room == nullptr) room = context.allocate(update_bytes(seen.examples));
   const UpdateTask task = update_task(settings, seen, state, room);

@@ -37,7 +37,7 @@ inline int64_t update_bytes(int64_t examples) {
 }
 
 /// The task, in `room` of update_bytes, aligned to doubles.
-inline UpdateTask update_task(const EstimatorSettings& settings, const DeviceReport& seen,
+inline UpdateTask update_task(const PassSettings& settings, const DeviceReport& seen,
                               const DeviceState& state, void* room) {
   const auto* target = std::get_if<AdaptiveTarget>(&settings.target);
   const int64_t chunks = (seen.examples + kSumChunk - 1) / kSumChunk;

@@ -11,7 +11,7 @@ namespace aimle::cuda {
 
 template <class T>
 struct WholeExamples {
-  const EstimatorSettings& settings;
+  const PassSettings& settings;
   SolutionSize size;
   RowSource<T> rows;  // lambda is not read
   AlphaSource alpha;

@@ -6,7 +6,7 @@
 namespace aimle {
 
 template <class T>
-DifferenceSum<T>::DifferenceSum(const EstimatorSettings& settings, const Examples<T>& examples)
+DifferenceSum<T>::DifferenceSum(const PassSettings& settings, const Examples<T>& examples)
     : rule_(divide_rule(settings)),
       examples_(examples),
       kernels_(row_kernels<T>()),

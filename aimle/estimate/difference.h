@@ -18,7 +18,7 @@ namespace aimle {
 template <class T>
 class DifferenceSum {
  public:
-  DifferenceSum(const EstimatorSettings& settings, const Examples<T>& examples);
+  DifferenceSum(const PassSettings& settings, const Examples<T>& examples);
 
   /// Adds sample s of the current example; z_left, z_right are [n].
   void add(const ExampleStep& step, int64_t s, const T* z_left, const T* z_right);

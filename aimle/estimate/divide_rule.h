@@ -60,7 +60,7 @@ struct DivideRule {
   }
 };
 
-inline DivideRule divide_rule(const EstimatorSettings& settings) {
+inline DivideRule divide_rule(const PassSettings& settings) {
   const auto* target = std::get_if<AdaptiveTarget>(&settings.target);
   const auto samples = static_cast<double>(settings.samples);
   return {.samples = settings.samples,

@@ -34,8 +34,8 @@ class FirstFailure {
 }  // namespace
 
 template <class T>
-Failure forward(const EstimatorSettings& settings, const Solver& solver,
-                const Examples<T>& examples, const ForwardPass<T>& pass, const Executor& executor) {
+Failure forward(const PassSettings& settings, const Solver& solver, const Examples<T>& examples,
+                const ForwardPass<T>& pass, const Executor& executor) {
   settings.validate();
   solver.validate();
   const int64_t n = examples.n, samples = settings.samples;
@@ -88,7 +88,7 @@ Failure forward(const EstimatorSettings& settings, const Solver& solver,
 namespace {
 
 template <class T>
-BackwardReport difference_backward(const EstimatorSettings& settings, const Solver& solver,
+BackwardReport difference_backward(const PassSettings& settings, const Solver& solver,
                                    const Examples<T>& examples, const BackwardPass<T>& pass,
                                    const Executor& executor) {
   solver.validate();
@@ -189,7 +189,7 @@ BackwardReport difference_backward(const EstimatorSettings& settings, const Solv
 }  // namespace
 
 template <class T>
-BackwardReport backward(const EstimatorSettings& settings, const Solver& solver,
+BackwardReport backward(const PassSettings& settings, const Solver& solver,
                         const Examples<T>& examples, const BackwardPass<T>& pass,
                         const Executor& executor) {
   settings.validate();
@@ -203,13 +203,13 @@ BackwardReport backward(const EstimatorSettings& settings, const Solver& solver,
   return difference_backward(settings, solver, examples, pass, executor);
 }
 
-template Failure forward(const EstimatorSettings&, const Solver&, const Examples<float>&,
+template Failure forward(const PassSettings&, const Solver&, const Examples<float>&,
                          const ForwardPass<float>&, const Executor&);
-template Failure forward(const EstimatorSettings&, const Solver&, const Examples<double>&,
+template Failure forward(const PassSettings&, const Solver&, const Examples<double>&,
                          const ForwardPass<double>&, const Executor&);
-template BackwardReport backward(const EstimatorSettings&, const Solver&, const Examples<float>&,
+template BackwardReport backward(const PassSettings&, const Solver&, const Examples<float>&,
                                  const BackwardPass<float>&, const Executor&);
-template BackwardReport backward(const EstimatorSettings&, const Solver&, const Examples<double>&,
+template BackwardReport backward(const PassSettings&, const Solver&, const Examples<double>&,
                                  const BackwardPass<double>&, const Executor&);
 
 }  // namespace aimle

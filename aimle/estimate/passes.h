@@ -58,8 +58,8 @@ struct ForwardPass {
 AIMLE_HD int64_t bytes_per_row(int64_t n) { return (n + 7) / 8; }
 
 template <class T>
-Failure forward(const EstimatorSettings& settings, const Solver& solver,
-                const Examples<T>& examples, const ForwardPass<T>& pass, const Executor& executor);
+Failure forward(const PassSettings& settings, const Solver& solver, const Examples<T>& examples,
+                const ForwardPass<T>& pass, const Executor& executor);
 
 template <class T>
 struct BackwardPass {
@@ -71,7 +71,7 @@ struct BackwardPass {
   T* dtheta = nullptr;                          // [B, n], written
   std::optional<GradientRows<T>> dy_rows = {};  // in place of dy, where it is not [B, R, n] of T
 
-  GradientRows<T> rows(const EstimatorSettings& settings, int64_t n) const {
+  GradientRows<T> rows(const PassSettings& settings, int64_t n) const {
     return dy_rows ? *dy_rows : GradientRows<T>::packed(dy, gradient_rows(settings), n);
   }
 };
@@ -92,7 +92,7 @@ struct BackwardReport {
 };
 
 template <class T>
-BackwardReport backward(const EstimatorSettings& settings, const Solver& solver,
+BackwardReport backward(const PassSettings& settings, const Solver& solver,
                         const Examples<T>& examples, const BackwardPass<T>& pass,
                         const Executor& executor);
 
@@ -106,26 +106,26 @@ struct CallableSolver {
 
 /// x [B, S, n]: what the solver is to be called on. `solver_sense` is what the solver does.
 template <class T>
-void perturb(const EstimatorSettings& settings, Sense solver_sense, const Examples<T>& examples,
-             T* x, const Executor& executor);
+void perturb(const PassSettings& settings, Sense solver_sense, const Examples<T>& examples, T* x,
+             const Executor& executor);
 
 /// x_left, x_right [B, S, n] (x_left may be null), and the step sizes they were made with, to be
 /// handed to `difference`: lambda [B, R + 2] float64 (an ExampleStep a row: one per gradient row,
 /// the example's, the reported one) and counted [B, R], R being S, or 1 for Output::kMean.
 template <class T>
-void step(const EstimatorSettings& settings, const CallableSolver& solver,
-          const Examples<T>& examples, const T* dy, double alpha, T* x_left, T* x_right,
-          double* lambda, uint8_t* counted, const Executor& executor);
+void step(const PassSettings& settings, const CallableSolver& solver, const Examples<T>& examples,
+          const T* dy, double alpha, T* x_left, T* x_right, double* lambda, uint8_t* counted,
+          const Executor& executor);
 
 /// dtheta [B, n] from the solutions of `step`'s scores.
 template <class T>
-BackwardReport difference(const EstimatorSettings& settings, const Examples<T>& examples,
+BackwardReport difference(const PassSettings& settings, const Examples<T>& examples,
                           const T* z_left, const T* z_right, const double* lambda,
                           const uint8_t* counted, T* dtheta, const Executor& executor);
 
 /// dtheta [B, n] = sum over samples of dy (kSamples), or dy (kMean), with the sense's sign.
 template <class T>
-void straight_through(const EstimatorSettings& settings, const Examples<T>& examples,
+void straight_through(const PassSettings& settings, const Examples<T>& examples,
                       const GradientRows<T>& dy, T* dtheta, const Executor& executor);
 
 }  // namespace aimle

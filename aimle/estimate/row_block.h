@@ -29,7 +29,7 @@ template <class T>
 class Block {
  public:
   /// A block for at most `rows` rows.
-  Block(const EstimatorSettings& settings, const Examples<T>& examples, int64_t rows)
+  Block(const PassSettings& settings, const Examples<T>& examples, int64_t rows)
       : settings_(settings),
         examples_(examples),
         kernels_(row_kernels<T>()),
@@ -139,7 +139,7 @@ class Block {
     int64_t sample;
   };
 
-  const EstimatorSettings& settings_;
+  const PassSettings& settings_;
   const Examples<T>& examples_;
   const RowKernels<T>& kernels_;
   int64_t capacity_;
@@ -156,7 +156,7 @@ class Block {
 
 /// Calls visit(block) for consecutive blocks that cover the rows of examples [begin, end).
 template <class T, class Visit>
-void for_each_block(Block<T>& block, const EstimatorSettings& settings, int64_t begin, int64_t end,
+void for_each_block(Block<T>& block, const PassSettings& settings, int64_t begin, int64_t end,
                     Visit visit) {
   const int64_t last = end * settings.samples;
   for (int64_t row = begin * settings.samples; row < last; row += block.capacity()) {

@@ -54,7 +54,7 @@ void ThresholdTarget::validate() const {
   AIMLE_CHECK(max_weight > 0.0, "[aimle::thresholds] expected max_weight > 0 but got ", max_weight);
 }
 
-void EstimatorSettings::validate() const {
+void PassSettings::validate() const {
   AIMLE_CHECK(samples >= 1, "[aimle] expected nb_samples >= 1 but got ", samples);
   AIMLE_CHECK(finite_at_least(theta_temperature, 0.0),
               "[aimle] expected a finite theta_noise_temperature >= 0 but got ", theta_temperature);

@@ -27,7 +27,7 @@ enum class Difference { kCentral, kForward, kStraightThrough, kThresholds };
 /// differences are averaged.
 enum class Output { kSamples, kMean };
 
-struct EstimatorSettings {
+struct PassSettings {
   NoiseSource noise;
   double noise_stddev = 0.0;  // of the noise before tempering, for AdaptiveTarget::Scale::kNoise
   /// What is subtracted from the noise, its mean, where solutions vary in size: grid paths, and
@@ -57,12 +57,12 @@ struct Clipping {
 };
 
 /// R, the rows of dy per example: one per sample, or one for all.
-inline int64_t gradient_rows(const EstimatorSettings& settings) {
+inline int64_t gradient_rows(const PassSettings& settings) {
   return settings.output == Output::kMean ? 1 : settings.samples;
 }
 
 /// True where every sample has a step of its own, by which its difference is divided.
-inline bool steps_by_sample(const EstimatorSettings& settings) {
+inline bool steps_by_sample(const PassSettings& settings) {
   const auto* target = std::get_if<AdaptiveTarget>(&settings.target);
   return target != nullptr && target->scope == AdaptiveTarget::Scope::kSample &&
          gradient_rows(settings) > 1;
@@ -82,7 +82,7 @@ struct Examples {
 
 /// True where backward reads the z of the forward pass: thresholds, and the forward difference
 /// where both passes see the same tempered noise, so that nothing but the step makes a difference.
-inline bool keeps_solution(const EstimatorSettings& settings) {
+inline bool keeps_solution(const PassSettings& settings) {
   if (settings.difference == Difference::kThresholds) return true;
   return settings.difference == Difference::kForward &&
          settings.theta_temperature == settings.target_temperature;

@@ -6,8 +6,8 @@
 namespace aimle {
 
 template <class T>
-void perturb(const EstimatorSettings& settings, Sense solver_sense, const Examples<T>& examples,
-             T* x, const Executor& executor) {
+void perturb(const PassSettings& settings, Sense solver_sense, const Examples<T>& examples, T* x,
+             const Executor& executor) {
   const Signs sign = signs(settings.sense, solver_sense);
   const double ns = 3.0 * static_cast<double>(settings.samples * examples.n);
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
@@ -21,9 +21,9 @@ void perturb(const EstimatorSettings& settings, Sense solver_sense, const Exampl
 }
 
 template <class T>
-void step(const EstimatorSettings& settings, const CallableSolver& solver,
-          const Examples<T>& examples, const T* dy, double alpha, T* x_left, T* x_right,
-          double* lambda, uint8_t* counted, const Executor& executor) {
+void step(const PassSettings& settings, const CallableSolver& solver, const Examples<T>& examples,
+          const T* dy, double alpha, T* x_left, T* x_right, double* lambda, uint8_t* counted,
+          const Executor& executor) {
   const Signs sign = signs(settings.sense, solver.sense);
   const auto rows_of_dy = GradientRows<T>::packed(dy, gradient_rows(settings), examples.n);
   const StepSizes<T> sizes(settings, solver.size, examples, rows_of_dy, alpha, executor);
@@ -59,7 +59,7 @@ void step(const EstimatorSettings& settings, const CallableSolver& solver,
 }
 
 template <class T>
-BackwardReport difference(const EstimatorSettings& settings, const Examples<T>& examples,
+BackwardReport difference(const PassSettings& settings, const Examples<T>& examples,
                           const T* z_left, const T* z_right, const double* lambda,
                           const uint8_t* counted, T* dtheta, const Executor& executor) {
   const int64_t n = examples.n, samples = settings.samples;
@@ -88,7 +88,7 @@ BackwardReport difference(const EstimatorSettings& settings, const Examples<T>& 
 }
 
 template <class T>
-void straight_through(const EstimatorSettings& settings, const Examples<T>& examples,
+void straight_through(const PassSettings& settings, const Examples<T>& examples,
                       const GradientRows<T>& dy, T* dtheta, const Executor& executor) {
   const int64_t n = examples.n, gradients = gradient_rows(settings);
   const double sign = settings.sense == Sense::kMin ? -1.0 : 1.0;
@@ -110,23 +110,22 @@ void straight_through(const EstimatorSettings& settings, const Examples<T>& exam
   });
 }
 
-template void perturb(const EstimatorSettings&, Sense, const Examples<float>&, float*,
+template void perturb(const PassSettings&, Sense, const Examples<float>&, float*, const Executor&);
+template void perturb(const PassSettings&, Sense, const Examples<double>&, double*,
                       const Executor&);
-template void perturb(const EstimatorSettings&, Sense, const Examples<double>&, double*,
-                      const Executor&);
-template void step(const EstimatorSettings&, const CallableSolver&, const Examples<float>&,
-                   const float*, double, float*, float*, double*, uint8_t*, const Executor&);
-template void step(const EstimatorSettings&, const CallableSolver&, const Examples<double>&,
+template void step(const PassSettings&, const CallableSolver&, const Examples<float>&, const float*,
+                   double, float*, float*, double*, uint8_t*, const Executor&);
+template void step(const PassSettings&, const CallableSolver&, const Examples<double>&,
                    const double*, double, double*, double*, double*, uint8_t*, const Executor&);
-template BackwardReport difference(const EstimatorSettings&, const Examples<float>&, const float*,
+template BackwardReport difference(const PassSettings&, const Examples<float>&, const float*,
                                    const float*, const double*, const uint8_t*, float*,
                                    const Executor&);
-template BackwardReport difference(const EstimatorSettings&, const Examples<double>&, const double*,
+template BackwardReport difference(const PassSettings&, const Examples<double>&, const double*,
                                    const double*, const double*, const uint8_t*, double*,
                                    const Executor&);
-template void straight_through(const EstimatorSettings&, const Examples<float>&,
+template void straight_through(const PassSettings&, const Examples<float>&,
                                const GradientRows<float>&, float*, const Executor&);
-template void straight_through(const EstimatorSettings&, const Examples<double>&,
+template void straight_through(const PassSettings&, const Examples<double>&,
                                const GradientRows<double>&, double*, const Executor&);
 
 }  // namespace aimle

@@ -74,7 +74,7 @@ struct StepRule {
   }
 };
 
-inline StepRule step_rule(const EstimatorSettings& settings, const SolutionSize& size) {
+inline StepRule step_rule(const PassSettings& settings, const SolutionSize& size) {
   if (const auto* fixed = std::get_if<FixedTarget>(&settings.target)) {
     return {.fixed = fixed->lambda};
   }

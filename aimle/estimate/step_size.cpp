@@ -25,7 +25,7 @@ struct Alone {
 }  // namespace
 
 template <class T>
-StepSizes<T>::StepSizes(const EstimatorSettings& settings, const SolutionSize& size,
+StepSizes<T>::StepSizes(const PassSettings& settings, const SolutionSize& size,
                         const Examples<T>& examples, const GradientRows<T>& dy, double alpha,
                         const Executor& executor)
     : rule_(step_rule(settings, size)),

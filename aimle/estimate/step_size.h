@@ -74,9 +74,8 @@ template <class T>
 class StepSizes {
  public:
   /// Looks at the whole batch only if the scope asks for it.
-  StepSizes(const EstimatorSettings& settings, const SolutionSize& size,
-            const Examples<T>& examples, const GradientRows<T>& dy, double alpha,
-            const Executor& executor);
+  StepSizes(const PassSettings& settings, const SolutionSize& size, const Examples<T>& examples,
+            const GradientRows<T>& dy, double alpha, const Executor& executor);
 
   /// Fills `step` for example b. Examples are best asked for in order.
   void compute(int64_t b, NormWindow& window, ExampleStep& step) const;

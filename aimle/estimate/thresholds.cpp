@@ -28,7 +28,7 @@ template <class T>
 class ThresholdSum {
  public:
   /// For at most `rows` samples.
-  ThresholdSum(const EstimatorSettings& settings, const Solver& solver, const Examples<T>& examples,
+  ThresholdSum(const PassSettings& settings, const Solver& solver, const Examples<T>& examples,
                int64_t rows)
       : settings_(settings),
         target_(std::get<ThresholdTarget>(settings.target)),
@@ -161,7 +161,7 @@ class ThresholdSum {
     kernels_.add_each(target_, exceeds, swaps, weight, part.n, partials_, sum_.data() + j);
   }
 
-  const EstimatorSettings& settings_;
+  const PassSettings& settings_;
   ThresholdTarget target_;
   const Examples<T>& examples_;
   const ThresholdKernels<T>& kernels_;
@@ -202,7 +202,7 @@ void keep_rivals(const Examples<T>& examples, int64_t samples, const T* x, const
 }
 
 template <class T>
-BackwardReport threshold_backward(const EstimatorSettings& settings, const Solver& solver,
+BackwardReport threshold_backward(const PassSettings& settings, const Solver& solver,
                                   const Examples<T>& examples, const BackwardPass<T>& pass,
                                   const Executor& executor) {
   const int64_t n = examples.n, samples = settings.samples;
@@ -284,10 +284,10 @@ template void keep_rivals(const Examples<float>&, int64_t, const float*, const u
                           int64_t, std::byte*);
 template void keep_rivals(const Examples<double>&, int64_t, const double*, const uint8_t*, int64_t,
                           int64_t, std::byte*);
-template BackwardReport threshold_backward(const EstimatorSettings&, const Solver&,
+template BackwardReport threshold_backward(const PassSettings&, const Solver&,
                                            const Examples<float>&, const BackwardPass<float>&,
                                            const Executor&);
-template BackwardReport threshold_backward(const EstimatorSettings&, const Solver&,
+template BackwardReport threshold_backward(const PassSettings&, const Solver&,
                                            const Examples<double>&, const BackwardPass<double>&,
                                            const Executor&);
 

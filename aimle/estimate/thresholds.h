@@ -57,7 +57,7 @@ inline int64_t entries_in_solution(const Solver& solver) {
 }
 
 /// Does forward keep the rivals of its rows?
-inline bool keeps_rivals(const EstimatorSettings& settings, const Solver& solver) {
+inline bool keeps_rivals(const PassSettings& settings, const Solver& solver) {
   return settings.difference == Difference::kThresholds && solver.swaps() == Swaps::kEntry &&
          solver.size() <= std::numeric_limits<int32_t>::max();
 }
@@ -70,7 +70,7 @@ void keep_rivals(const Examples<T>& examples, int64_t samples, const T* x, const
 
 /// The gradient of Difference::kThresholds; `pass.bits` is what forward wrote.
 template <class T>
-BackwardReport threshold_backward(const EstimatorSettings& settings, const Solver& solver,
+BackwardReport threshold_backward(const PassSettings& settings, const Solver& solver,
                                   const Examples<T>& examples, const BackwardPass<T>& pass,
                                   const Executor& executor);
 

@@ -66,16 +66,16 @@ struct EstimatorOptions {
   std::optional<at::Generator> generator = std::nullopt;
 };
 
-/// A setting as the command line shows it.
-struct SettingInfo {
+/// An option as the command line shows it.
+struct OptionInfo {
   std::string name;
   std::string takes;       // "a number > 0", "samples, flat or mean", ...
   std::string meaning;     // one line
   std::string by_default;  // its value where it is unset; exceptions, or what is no value, in ()
 };
 
-/// Every setting that can be written as text; all of EstimatorOptions but the generator.
-const std::vector<SettingInfo>& estimator_settings();
+/// Every option that can be written as text: all of EstimatorOptions but the generator.
+const std::vector<OptionInfo>& known_estimator_options();
 
 /// Sets the option of this name ('-' is '_') from text: `set_option(options, "lambda", "10")`.
 /// A ValueError names an unknown option with the nearest known one, or a value that is none of its

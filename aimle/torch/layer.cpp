@@ -65,7 +65,7 @@ LayerOptions with_noise(LayerOptions options) {
   return options;
 }
 
-EstimatorSettings settings_of(const LayerOptions& options) {
+PassSettings settings_of(const LayerOptions& options) {
   const double temperature = *options.theta_noise_temperature;
   return {.noise = {.kind = options.noise->kind},
           .noise_stddev = noise_stddev(*options.noise),
@@ -80,7 +80,7 @@ EstimatorSettings settings_of(const LayerOptions& options) {
 }
 
 void validate(const LayerOptions& options) {
-  const EstimatorSettings settings = settings_of(options);
+  const PassSettings settings = settings_of(options);
   ops::with_value_errors([&] { settings.validate(); });
   const SolverKind* kind = options.solver.kind();
   if (kind != nullptr) ops::check_sense("Layer", *kind, settings.sense);
@@ -224,7 +224,7 @@ Layer::Layer(LayerOptions options) : options_(with_noise(std::move(options))) {
 }
 
 std::string Layer::settings_text(bool training) const {
-  EstimatorSettings settings = settings_of(options_);
+  PassSettings settings = settings_of(options_);
   if (!training && !options_.noise_in_eval) {
     settings.noise.kind = NoiseKind::kNone;
     settings.samples = 1;

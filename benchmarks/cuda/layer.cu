@@ -104,7 +104,7 @@ struct Case {
 struct Batch {
   std::vector<float> theta, dy, table;
   Key key;
-  EstimatorSettings settings;
+  PassSettings settings;
 
   Batch(const Case& test, int64_t examples, uint64_t seed)
       : key{.seed = 0x1234567 + seed, .stream = seed} {
@@ -169,7 +169,7 @@ class OnDevice {
  private:
   Case test_;
   int64_t count_;
-  EstimatorSettings settings_;
+  PassSettings settings_;
   Arena arena_;
   DeviceExamples<float> examples_;
   float *dy_, *z_, *dtheta_;

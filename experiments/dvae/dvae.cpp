@@ -10,7 +10,7 @@
 #include "experiments/dvae/evidence.h"
 #include "experiments/dvae/model.h"
 #include "experiments/engine/adam.h"
-#include "experiments/engine/estimator_settings.h"
+#include "experiments/engine/estimator_options.h"
 #include "experiments/engine/module_tensors.h"
 #include "experiments/engine/png.h"
 #include "experiments/engine/randomness.h"

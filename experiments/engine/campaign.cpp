@@ -16,7 +16,7 @@
 
 #include "aimle/base/join.h"
 #include "aimle/base/shown_value.h"
-#include "experiments/engine/estimator_settings.h"
+#include "experiments/engine/estimator_options.h"
 #include "experiments/engine/own_stream.h"
 #include "experiments/engine/summary.h"
 #include "experiments/engine/training_run.h"

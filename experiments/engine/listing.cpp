@@ -1,12 +1,12 @@
 #include "experiments/engine/listing.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "aimle/base/join.h"
 #include "experiments/engine/run_folder.h"
 #include "experiments/process/failure.h"
 #include "experiments/process/progress.h"
+#include "experiments/process/short_number.h"
 
 namespace aimle::experiments {
 namespace {
@@ -15,9 +15,7 @@ namespace fs = std::filesystem;
 
 std::string number(const Json& line, const std::string& name) {
   if (!line.contains(name) || !line[name].is_number()) return "-";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.5g", line[name].get<double>());
-  return text;
+  return short_number(line[name].get<double>(), 5);
 }
 
 void add_run(const fs::path& folder, Listing& found) {

@@ -1,20 +1,14 @@
 #include "experiments/engine/summary.h"
 
 #include <cmath>
-#include <cstdio>
 
 #include "aimle/base/join.h"
 #include "experiments/process/atomic_file.h"
 #include "experiments/process/failure.h"
+#include "experiments/process/short_number.h"
 
 namespace aimle::experiments {
 namespace {
-
-std::string spell(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.5g", value);
-  return text;
-}
 
 Json mean_and_deviation(const std::vector<double>& values) {
   const auto n = static_cast<double>(values.size());
@@ -52,8 +46,8 @@ std::string line(const Json& cell, const std::string& select) {
   std::string text = name.empty() ? "all seeds:" : name + ":";
   for (const auto& [metric, value] : cell["metrics"].items()) {
     if (metric != select && !metric.starts_with("test_")) continue;
-    text += "  " + metric + " " + spell(value["mean"].get<double>());
-    if (cell["runs"].get<size_t>() > 1) text += " ± " + spell(value["sd"].get<double>());
+    text += "  " + metric + " " + short_number(value["mean"].get<double>(), 5);
+    if (cell["runs"].get<size_t>() > 1) text += " ± " + short_number(value["sd"].get<double>(), 5);
   }
   return text;
 }

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -17,6 +16,7 @@
 #include "experiments/engine/step_graph.h"
 #include "experiments/process/failure.h"
 #include "experiments/process/interrupt.h"
+#include "experiments/process/short_number.h"
 
 namespace aimle::experiments {
 namespace {
@@ -25,12 +25,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-std::string spell(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
 }
 
 double peak_memory_mib() {
@@ -255,9 +249,10 @@ class Trainer {
 
   void show() {
     std::string note = run_.label.empty() ? "" : run_.label + ", ";
-    note += "epoch " + std::to_string(position_.epoch + 1) + ", loss " + spell(mean_loss());
+    note +=
+        "epoch " + std::to_string(position_.epoch + 1) + ", loss " + short_number(mean_loss(), 4);
     for (const auto& [name, value] : training_.watch()) {
-      note += ", " + name + " " + spell(value.item<double>());
+      note += ", " + name + " " + short_number(value.item<double>(), 4);
     }
     progress_.step(note, pending_);
     pending_ = 0;
@@ -368,7 +363,8 @@ class Trainer {
     for (const auto& [name, value] : line.items()) {
       const bool shown =
           name.find("_loss") != std::string::npos || name == "alpha" || name == run_.select;
-      if (shown && value.is_number()) text += "  " + name + " " + spell(value.get<double>());
+      if (shown && value.is_number())
+        text += "  " + name + " " + short_number(value.get<double>(), 4);
     }
     say(text);
   }

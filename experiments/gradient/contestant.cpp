@@ -1,23 +1,17 @@
 #include "experiments/gradient/contestant.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <sstream>
 
 #include "aimle/base/shown_value.h"
 #include "experiments/process/failure.h"
+#include "experiments/process/short_number.h"
 
 namespace aimle::experiments {
 namespace {
 
 bool is_set_to(const std::optional<std::string>& setting, const char* value, bool by_default) {
   return setting ? *setting == value : by_default;
-}
-
-std::string spell(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
 }
 
 /// The solver to be used: with k = 1 the k-subset and the categorical are the same, and some
@@ -82,7 +76,8 @@ std::vector<Contestant> all_contestants(const SolverSpec& solver,
   std::vector<std::string> texts;
   for (const EstimatorInfo& info : estimators()) {
     if (info.takes("lambda")) {
-      for (const double lambda : lambdas) texts.push_back(info.name + ":lambda=" + spell(lambda));
+      for (const double lambda : lambdas)
+        texts.push_back(info.name + ":lambda=" + short_number(lambda));
     } else {
       texts.push_back(info.name);
     }

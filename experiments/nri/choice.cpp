@@ -2,7 +2,7 @@
 
 #include <ATen/Functions.h>
 
-#include "experiments/engine/estimator_settings.h"
+#include "experiments/engine/estimator_options.h"
 
 namespace aimle::experiments::nri {
 

@@ -6,7 +6,7 @@
 
 #include "aimle/torch/functions.h"
 #include "experiments/engine/adam.h"
-#include "experiments/engine/estimator_settings.h"
+#include "experiments/engine/estimator_options.h"
 #include "experiments/engine/module_tensors.h"
 #include "experiments/engine/randomness.h"
 #include "experiments/nri/choice.h"

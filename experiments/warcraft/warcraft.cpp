@@ -8,7 +8,7 @@
 
 #include "aimle/torch/functions.h"
 #include "experiments/engine/adam.h"
-#include "experiments/engine/estimator_settings.h"
+#include "experiments/engine/estimator_options.h"
 #include "experiments/engine/module_tensors.h"
 #include "experiments/process/interrupt.h"
 #include "experiments/warcraft/data.h"

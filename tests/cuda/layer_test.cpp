@@ -54,7 +54,7 @@ class Random {
 /// A random call of a layer.
 template <class T>
 struct Call {
-  EstimatorSettings settings;
+  PassSettings settings;
   Solver solver = Argmax{};
   int64_t count, n;
   std::vector<T> theta, dy;
@@ -264,7 +264,7 @@ void compare(uint64_t seed, bool key_by_value) {
   const Call<T> call(seed);
   SCOPED_TRACE("seed " + std::to_string(seed) + (key_by_value ? ", key by value: " : ": ") +
                call.text());
-  const EstimatorSettings& settings = call.settings;
+  const PassSettings& settings = call.settings;
   const auto z_size = call.dy.size(), size = call.theta.size();
   const auto rows = static_cast<size_t>(call.count * settings.samples);
   const auto bits_size = rows * static_cast<size_t>(bytes_per_row(call.n));

@@ -30,7 +30,7 @@ inline constexpr NoiseKind kNoises[] = {NoiseKind::kNone, NoiseKind::kGumbel, No
                                         NoiseKind::kLogistic, NoiseKind::kSumOfGamma};
 
 /// A setting of the noise, with its table and standard deviation.
-inline void use_noise(NoiseKind kind, EstimatorSettings& settings) {
+inline void use_noise(NoiseKind kind, PassSettings& settings) {
   constexpr SumOfGamma kGamma{.k = 5};
   settings.noise = {.kind = kind};
   if (kind == NoiseKind::kSumOfGamma) settings.noise.table = quantile_table(kGamma)->data();
@@ -65,7 +65,7 @@ inline Solver draw_solver(int which, int64_t size, Rng& rng) {
 
 template <class T>
 struct Case {
-  EstimatorSettings settings;
+  PassSettings settings;
   Solver solver = Argmax{};
   int64_t count = 0;
   double alpha = 0.5;
@@ -150,7 +150,7 @@ struct Case {
 template <class T>
 Case<T> draw_case(Rng& rng, int64_t max_count, int64_t max_samples, int64_t max_size) {
   Case<T> result;
-  EstimatorSettings& settings = result.settings;
+  PassSettings& settings = result.settings;
   result.solver =
       draw_solver(static_cast<int>(rng() % kSolverCount), uniform(rng, 1, max_size), rng);
   result.count = uniform(rng, 1, max_count);
@@ -287,7 +287,7 @@ std::vector<T> shape_output(const Case<T>& call, const std::vector<T>& z) {
 
 template <class T>
 Outcome<T> run_staged(const Case<T>& call, const Executor& executor = sequential()) {
-  const EstimatorSettings& settings = call.settings;
+  const PassSettings& settings = call.settings;
   const Sense sense = sense_of(call.solver);
   const Examples<T> examples = call.examples();
   const auto size = static_cast<size_t>(call.count * call.samples() * call.n());

@@ -261,19 +261,19 @@ TEST(Settings, RefuseImpossibleTargets) {
 
 TEST(Settings, RefuseImpossibleEstimators) {
   auto message = [](auto change) {
-    EstimatorSettings settings;
+    PassSettings settings;
     change(settings);
     return error_of([&] { settings.validate(); });
   };
-  EXPECT_EQ(message([](EstimatorSettings&) {}), "");
-  expect_error(message([](EstimatorSettings& s) { s.samples = 0; }), {"nb_samples >= 1", "0"});
-  expect_error(message([](EstimatorSettings& s) { s.theta_temperature = -0.5; }),
+  EXPECT_EQ(message([](PassSettings&) {}), "");
+  expect_error(message([](PassSettings& s) { s.samples = 0; }), {"nb_samples >= 1", "0"});
+  expect_error(message([](PassSettings& s) { s.theta_temperature = -0.5; }),
                {"theta_noise_temperature", ">= 0", "-0.5"});
-  expect_error(message([](EstimatorSettings& s) { s.target_temperature = std::nan(""); }),
+  expect_error(message([](PassSettings& s) { s.target_temperature = std::nan(""); }),
                {"target_noise_temperature", ">= 0", "nan"});
-  expect_error(message([](EstimatorSettings& s) { s.target = FixedTarget{.lambda = -2}; }),
+  expect_error(message([](PassSettings& s) { s.target = FixedTarget{.lambda = -2}; }),
                {"lambda_", "-2"});
-  expect_error(message([](EstimatorSettings& s) {
+  expect_error(message([](PassSettings& s) {
                  s.target = AdaptiveTarget{.scale = AdaptiveTarget::Scale::kNoise};
                }),
                {"scale=\"noise\"", "None"});

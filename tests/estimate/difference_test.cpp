@@ -12,7 +12,7 @@ namespace {
 
 /// An example of three entries with two samples, and the solutions of both sides.
 struct Given {
-  EstimatorSettings settings{.samples = 2, .target = AdaptiveTarget::paper()};
+  PassSettings settings{.samples = 2, .target = AdaptiveTarget::paper()};
   std::vector<double> theta = {0, 0, 0};
   std::valarray<bool> mask;
   std::vector<double> left = {1, 0, 0, 0, 1, 0};

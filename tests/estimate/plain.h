@@ -300,7 +300,7 @@ class Plain {
   }
 
   const Case<T>& call_;
-  const EstimatorSettings& settings_;
+  const PassSettings& settings_;
   const AdaptiveTarget* adaptive_;
   int64_t n_;
   int64_t samples_;

@@ -88,7 +88,7 @@ TEST(ThresholdsTest, EntriesEnterAndLeaveAtTheirThresholds) {
 /// The gradient as thresholds.h has it, one entry after the other.
 template <class T>
 Outcome<T> plain_thresholds(const Case<T>& call, const std::vector<T>& z) {
-  const EstimatorSettings& settings = call.settings;
+  const PassSettings& settings = call.settings;
   auto target = std::get<ThresholdTarget>(settings.target);
   if (settings.noise.kind == NoiseKind::kNone) target.order = ThresholdTarget::Order::kFirst;
   const int64_t n = call.n(), samples = call.samples();
@@ -258,15 +258,15 @@ TEST(ThresholdsTest, ASolverThatIsNotOnTheListIsRefusedByName) {
 }
 
 TEST(ThresholdsTest, MisuseIsRefused) {
-  EstimatorSettings settings{.noise = {.kind = NoiseKind::kGumbel},
-                             .difference = Difference::kThresholds,
-                             .target = ThresholdTarget{}};
+  PassSettings settings{.noise = {.kind = NoiseKind::kGumbel},
+                        .difference = Difference::kThresholds,
+                        .target = ThresholdTarget{}};
   settings.validate();
   EXPECT_THROW(
       threshold_backward<float>(settings, GridPath{.height = 3, .width = 3}, {}, {}, sequential()),
       std::invalid_argument);
   auto refused = [&](auto change) {
-    EstimatorSettings changed = settings;
+    PassSettings changed = settings;
     change(changed);
     EXPECT_THROW(changed.validate(), std::invalid_argument);
   };

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/engine/estimator_settings.h"
+#include "experiments/engine/estimator_options.h"
 #include "experiments/registry.h"
 
 namespace aimle::experiments {

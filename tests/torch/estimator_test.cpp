@@ -65,15 +65,15 @@ TEST(Estimators, EveryNameWorksAndSaysWhatItIs) {
 }
 
 TEST(Estimators, SettingsAreKnownByTheirNames) {
-  const std::vector<SettingInfo>& known = estimator_settings();
+  const std::vector<OptionInfo>& known = known_estimator_options();
   for (const EstimatorInfo& info : estimators()) {
     for (const std::string& setting : info.settings) {
       EXPECT_TRUE(std::any_of(known.begin(), known.end(),
-                              [&](const SettingInfo& one) { return one.name == setting; }))
+                              [&](const OptionInfo& one) { return one.name == setting; }))
           << info.name << " " << setting;
     }
   }
-  for (const SettingInfo& setting : known) {
+  for (const OptionInfo& setting : known) {
     EXPECT_TRUE(std::any_of(estimators().begin(), estimators().end(),
                             [&](const auto& info) { return info.takes(setting.name); }))
         << setting.name << " is taken by none";
@@ -81,7 +81,7 @@ TEST(Estimators, SettingsAreKnownByTheirNames) {
 }
 
 /// "1 (dpo: 10, imle and ste: 3)": what it says of this estimator; empty if it is no value.
-std::string default_for(const SettingInfo& setting, const std::string& estimator) {
+std::string default_for(const OptionInfo& setting, const std::string& estimator) {
   const std::string& text = setting.by_default;
   const size_t exceptions = text.find('(');
   for (size_t at = text.find(estimator); at != std::string::npos;
@@ -116,7 +116,7 @@ TEST(Estimators, DefaultsAreThoseNamed) {
   int compared = 0;
   for (const EstimatorInfo& info : estimators()) {
     const std::vector<at::Tensor> expected = second_step(info, {});
-    for (const SettingInfo& setting : estimator_settings()) {
+    for (const OptionInfo& setting : known_estimator_options()) {
       const std::string value = default_for(setting, info.name);
       if (!info.takes(setting.name) || value.empty()) continue;
       EstimatorOptions options;

@@ -36,29 +36,29 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
-void read(const SettingInfo& info, const std::string& text, int64_t& value) {
+void read(const OptionInfo& info, const std::string& text, int64_t& value) {
   if (!read_number(text, value)) refuse(info.name, text, info.takes);
 }
 
-void read(const SettingInfo& info, const std::string& text, double& value) {
+void read(const OptionInfo& info, const std::string& text, double& value) {
   if (!read_number(text, value)) refuse(info.name, text, info.takes);
 }
 
-void read(const SettingInfo& info, const std::string& text, bool& value) {
+void read(const OptionInfo& info, const std::string& text, bool& value) {
   if (text != "true" && text != "false") refuse(info.name, text, info.takes);
   value = text == "true";
 }
 
-void read(const SettingInfo&, const std::string& text, std::string& value) { value = text; }
+void read(const OptionInfo&, const std::string& text, std::string& value) { value = text; }
 
-void read(const SettingInfo& info, const std::string& text, std::pair<double, double>& value) {
+void read(const OptionInfo& info, const std::string& text, std::pair<double, double>& value) {
   const std::vector<std::string_view> parts = split(text, ':');
   const bool good = parts.size() == 2 && read_number(parts[0], value.first) &&
                     read_number(parts[1], value.second);
   if (!good) refuse(info.name, text, info.takes);
 }
 
-void read(const SettingInfo& info, const std::string& text, NoiseSpec& value) {
+void read(const OptionInfo& info, const std::string& text, NoiseSpec& value) {
   const std::vector<std::string_view> parts = split(text, ':');
   value = {};
   const auto* const known = std::find_if(ops::kNoises.begin(), ops::kNoises.end(),
@@ -74,9 +74,9 @@ void read(const SettingInfo& info, const std::string& text, NoiseSpec& value) {
 }
 
 struct Setting {
-  SettingInfo info;
+  OptionInfo info;
   bool (*is_set)(const EstimatorOptions&);
-  void (*set)(EstimatorOptions&, const SettingInfo&, const std::string&);
+  void (*set)(EstimatorOptions&, const OptionInfo&, const std::string&);
 };
 
 template <auto member>
@@ -84,7 +84,7 @@ Setting setting(const char* name, const char* takes, const char* meaning, std::s
   return {.info = {name, takes, meaning, std::move(by_default)},
           .is_set = [](const EstimatorOptions& options) { return (options.*member).has_value(); },
           .set =
-              [](EstimatorOptions& options, const SettingInfo& info, const std::string& text) {
+              [](EstimatorOptions& options, const OptionInfo& info, const std::string& text) {
                 typename std::decay_t<decltype(options.*member)>::value_type value{};
                 read(info, text, value);
                 options.*member = value;
@@ -166,9 +166,9 @@ const std::vector<Setting>& table() {
 
 }  // namespace
 
-const std::vector<SettingInfo>& estimator_settings() {
-  static const std::vector<SettingInfo> infos = [] {
-    std::vector<SettingInfo> result;
+const std::vector<OptionInfo>& known_estimator_options() {
+  static const std::vector<OptionInfo> infos = [] {
+    std::vector<OptionInfo> result;
     for (const Setting& known : table()) result.push_back(known.info);
     return result;
   }();

@@ -52,7 +52,7 @@ class DeviceCall {
 
   const LayerInput& input() const { return input_; }
   const LayerSettings& settings() const { return settings_; }
-  const EstimatorSettings& estimator() const { return settings_.estimator; }
+  const PassSettings& estimator() const { return settings_.estimator; }
 
   int64_t count() const { return count_; }
   int64_t n() const { return n_; }

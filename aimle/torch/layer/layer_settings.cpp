@@ -120,14 +120,14 @@ LayerSettings parse_anew(std::string_view text) {
   settings.adapt = fields.integer("adapt") != 0;
   settings.check = check_level("perturbed_map", fields.integer("check"));
   settings.estimator =
-      EstimatorSettings{.noise = {.kind = fields.word("noise", kNoises)},
-                        .noise_stddev = fields.number("stddev"),
-                        .noise_mean = fields.number("noise_mean"),
-                        .samples = fields.integer("samples"),
-                        .sense = fields.word("sense", kSenses),
-                        .output = parse_word("perturbed_map", "output", output, kOutputs),
-                        .difference = fields.word("difference", kDifferences),
-                        .target = parse_target(fields)};
+      PassSettings{.noise = {.kind = fields.word("noise", kNoises)},
+                   .noise_stddev = fields.number("stddev"),
+                   .noise_mean = fields.number("noise_mean"),
+                   .samples = fields.integer("samples"),
+                   .sense = fields.word("sense", kSenses),
+                   .output = parse_word("perturbed_map", "output", output, kOutputs),
+                   .difference = fields.word("difference", kDifferences),
+                   .target = parse_target(fields)};
   fields.check_all_taken();
   with_value_errors([&] { settings.estimator.validate(); });
   if (settings.solver) {
@@ -185,8 +185,8 @@ LayerSettings layer_settings(at::ArrayRef<c10::IValue> arguments) {
   return settings;
 }
 
-std::string layer_settings_text(std::string_view solver, const EstimatorSettings& estimator,
-                                bool flat, bool adapt, Check check) {
+std::string layer_settings_text(std::string_view solver, const PassSettings& estimator, bool flat,
+                                bool adapt, Check check) {
   return "solver=" + std::string(solver) + " noise=" + word_of(estimator.noise.kind, kNoises) +
          " sense=" + word_of(estimator.sense, kSenses) +
          " output=" + (flat ? "flat" : word_of(estimator.output, kOutputs)) +

@@ -39,7 +39,7 @@ struct LayerSettings {
   std::shared_ptr<const UnsizedSolver> solver;  // null: a callable
   CallableSolver callable;
   int64_t callable_dims = 1;
-  EstimatorSettings estimator;  // without the table of its noise
+  PassSettings estimator;  // without the table of its noise
   bool flat = false;
   bool adapt = true;
   Check check = Check::kDefault;
@@ -56,7 +56,7 @@ std::shared_ptr<const LayerSettings> parse_layer_settings(std::string_view text)
 LayerSettings layer_settings(at::ArrayRef<c10::IValue> arguments);
 
 /// The text of these settings, whose temperatures are no part of it.
-std::string layer_settings_text(std::string_view solver, const EstimatorSettings& estimator,
-                                bool flat, bool adapt, Check check = Check::kDefault);
+std::string layer_settings_text(std::string_view solver, const PassSettings& estimator, bool flat,
+                                bool adapt, Check check = Check::kDefault);
 
 }  // namespace aimle::ops

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "experiments/engine/estimator_settings.h"
+#include "experiments/engine/estimator_options.h"
 #include "experiments/gradient/study.h"
 #include "experiments/process/statistics.h"
 

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "experiments/engine/estimator_settings.h"
+#include "experiments/engine/estimator_options.h"
 #include "experiments/registry.h"
 
 namespace aimle::experiments::nri {

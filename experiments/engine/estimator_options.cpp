@@ -1,4 +1,4 @@
-#include "experiments/engine/estimator_settings.h"
+#include "experiments/engine/estimator_options.h"
 
 #include <ATen/Functions.h>
 #include <c10/util/Exception.h>
@@ -12,9 +12,9 @@ namespace aimle::experiments {
 namespace {
 
 /// All but what an experiment decides by itself.
-std::vector<SettingInfo> settings_for_users() {
-  std::vector<SettingInfo> result;
-  for (const SettingInfo& setting : estimator_settings()) {
+std::vector<OptionInfo> settings_for_users() {
+  std::vector<OptionInfo> result;
+  for (const OptionInfo& setting : known_estimator_options()) {
     const bool own =
         setting.name == "output" || setting.name == "sense" || setting.name == "noise_in_eval";
     if (!own) result.push_back(setting);
@@ -23,7 +23,7 @@ std::vector<SettingInfo> settings_for_users() {
 }
 
 /// What a method does without the setting. Some experiments have their own noise: default_noise.
-std::string default_of(const SettingInfo& setting) {
+std::string default_of(const OptionInfo& setting) {
   if (setting.name != "noise") return setting.by_default;
   return "of the experiment and the method: gumbel or sum_of_gamma, dpo normal, dbb and identity "
          "none";
@@ -131,7 +131,7 @@ std::vector<Option> estimator_options() {
                                   .help = "Estimator of the gradient",
                                   .group = "Estimator",
                                   .choices = names}};
-  for (const SettingInfo& setting : settings_for_users()) {
+  for (const OptionInfo& setting : settings_for_users()) {
     options.push_back(
         {.name = setting.name,
          .value = "",
@@ -197,7 +197,7 @@ EstimatorOptions chosen_estimator_options(const Settings& given) {
   keep_what_the_method_is(settings);
   const EstimatorInfo& method = estimator_info(settings.get<std::string>("method"));
   EstimatorOptions options;
-  for (const SettingInfo& setting : settings_for_users()) {
+  for (const OptionInfo& setting : settings_for_users()) {
     const std::string value = settings.get<std::string>(setting.name);
     if (value.empty()) continue;
     if (method.takes(setting.name)) {
