@@ -341,7 +341,11 @@ def test_thresholds_give_the_same_bits(solver: aimle.Solver, size: int | tuple[i
         d = draw((count, *samples, *instance), "plain", dtype, seed + 100)
         call = {}
         if one_of(True, False):
-            call["mask"] = (torch.arange(n) % 9 != 4).reshape(instance)
+            mask = (torch.arange(n) % 9 != 4).reshape(instance)
+            if isinstance(solver, aimle.LatticePath):  # some way through must be left
+                mask[:, 0] = mask[-1] = mask[:, -1] = True
+                mask.fill_diagonal_(True)
+            call["mask"] = mask
         if isinstance(solver, aimle.TopK) and one_of(True, False):
             call["k"] = torch.arange(count) % 5
         on_cpu = gradient_and_stats(settings, call, theta, d, "cpu")
