@@ -1,0 +1,152 @@
+"""Assignments, arborescences, switches and knapsacks against what one would write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from comparison import Row, training_row
+
+import aimle
+
+# ---- assignments ---------------------------------------------------------------------------------
+
+
+def _assignment_rows(count: int, n: int, m: int, aim: float) -> list[Row]:
+    from scipy.optimize import linear_sum_assignment
+
+    scores = torch.randn(count, n, m, generator=torch.Generator().manual_seed(n))
+    matrices = scores.numpy()
+
+    def ours() -> torch.Tensor:
+        return aimle.solve(aimle.Assignment(), scores)
+
+    def theirs() -> list:
+        return [linear_sum_assignment(matrix, maximize=True) for matrix in matrices]
+
+    def check() -> None:
+        for z, (rows, columns) in zip(ours(), theirs(), strict=True):
+            assert (z[rows, columns] == 1).all()
+            assert z.sum() == len(rows)
+
+    name = f"{count} assignments of {n} x {m}"
+    solve = Row(name, "SciPy in a loop", ours, theirs, check, aim)
+    return [solve, training_row(name, aimle.Assignment(), scores, theirs, solve)]
+
+
+def assignment_rows() -> list[Row]:
+    return _assignment_rows(256, 16, 16, 10) + _assignment_rows(64, 64, 64, 5)
+
+
+# ---- arborescences -------------------------------------------------------------------------------
+
+
+def _arborescence_rows(count: int, vertices: int, aim: float) -> list[Row]:
+    import networkx as nx
+
+    scores = torch.randn(count, vertices, vertices, generator=torch.Generator().manual_seed(1))
+    graphs = []
+    for matrix in scores.double().numpy():
+        graph = nx.DiGraph()
+        for h, d in np.ndindex(matrix.shape):
+            graph.add_edge("root" if h == d else h, d, weight=matrix[h, d])
+        graphs.append(graph)
+
+    def ours() -> torch.Tensor:
+        return aimle.solve(aimle.Arborescence(), scores)
+
+    def theirs() -> list:
+        return [nx.maximum_spanning_arborescence(graph) for graph in graphs]
+
+    def check() -> None:
+        mine = (scores.double() * ours()).sum((-1, -2)).numpy()
+        weights = [tree.size("weight") for tree in theirs()]
+        np.testing.assert_allclose(mine, weights, rtol=1e-9)
+
+    name = f"{count} arborescences of {vertices}"
+    solve = Row(name, "NetworkX in a loop", ours, theirs, check, aim)
+    return [solve, training_row(name, aimle.Arborescence(), scores, theirs, solve)]
+
+
+def arborescence_rows() -> list[Row]:
+    return _arborescence_rows(4, 20, 100)
+
+
+# ---- entries by themselves -----------------------------------------------------------------------
+
+
+def bernoulli_rows() -> list[Row]:
+    scores = torch.randn(20_000, 50, generator=torch.Generator().manual_seed(0))
+
+    def ours() -> torch.Tensor:
+        return aimle.solve(aimle.Bernoulli(), scores)
+
+    def theirs() -> torch.Tensor:
+        return (scores > 0).to(scores.dtype)
+
+    check = lambda: torch.testing.assert_close(ours(), theirs())  # noqa: E731
+    name = "on or off, 20,000 rows of 50"
+    solve = Row(name, "torch: (x > 0)", ours, theirs, check, 1)
+    return [solve, training_row(name, aimle.Bernoulli(), scores, theirs, solve)]
+
+
+# ---- knapsacks -----------------------------------------------------------------------------------
+
+
+def _pack_by_lines(values: np.ndarray, weights: np.ndarray, capacity: int) -> np.ndarray:
+    """The dynamic programme as one writes it in NumPy, a line of capacities at a time."""
+    best = np.zeros(capacity + 1)
+    taken = np.zeros((len(values), capacity + 1), dtype=bool)
+    for j, (value, weight) in enumerate(zip(values, weights, strict=True)):
+        taken[j, weight:] = best[: capacity + 1 - weight] + value > best[weight:]
+        best[weight:] = np.maximum(best[weight:], best[: capacity + 1 - weight] + value)
+    z, left = np.zeros(len(values)), capacity
+    for j in reversed(range(len(values))):
+        if taken[j, left]:
+            z[j], left = 1.0, left - weights[j]
+    return z
+
+
+def _knapsack_rows(count: int, items: int, capacity: int) -> list[Row]:
+    generator = np.random.default_rng(items)
+    weights = generator.integers(1, max(2, 4 * capacity // items), items)
+    # Whole numbers, as OR-Tools wants them.
+    values = generator.integers(1, 1000, (count, items))
+    scores, solver = torch.tensor(values, dtype=torch.float32), aimle.Knapsack(weights, capacity)
+    plain, plain_weights = values.tolist(), weights.tolist()
+
+    def worth(z: torch.Tensor) -> torch.Tensor:
+        return (scores.double() * z).sum(-1)
+
+    def by_lines() -> torch.Tensor:
+        return torch.tensor(np.stack([_pack_by_lines(row, weights, capacity) for row in values]))
+
+    def check(theirs: Callable[[], torch.Tensor]) -> Callable[[], None]:
+        return lambda: torch.testing.assert_close(worth(solver(scores)), worth(theirs()))
+
+    name = f"{count} knapsacks of {items}, {capacity}"
+    rows = [Row(name, "NumPy in a loop", lambda: solver(scores), by_lines, check(by_lines), 20)]
+    try:
+        from ortools.algorithms.python import knapsack_solver
+    except ImportError:
+        print("no ortools here: its rows are left out")
+        return rows
+
+    def by_ortools() -> torch.Tensor:
+        kind = knapsack_solver.SolverType.KNAPSACK_MULTIDIMENSION_BRANCH_AND_BOUND_SOLVER
+        z = []
+        for row in plain:
+            problem = knapsack_solver.KnapsackSolver(kind, "")
+            problem.init(row, [plain_weights], [capacity])
+            problem.solve()
+            z.append([float(problem.best_solution_contains(j)) for j in range(items)])
+        return torch.tensor(z, dtype=torch.float64)
+
+    ours = lambda: solver(scores)  # noqa: E731
+    solve = Row(name, "OR-Tools in a loop", ours, by_ortools, check(by_ortools), 20)
+    return [*rows, solve, training_row(name, solver, scores, by_ortools, solve)]
+
+
+def knapsack_rows() -> list[Row]:
+    return [*_knapsack_rows(256, 16, 60), *_knapsack_rows(64, 200, 1000)]
