@@ -57,7 +57,6 @@ def onnx_solution(
         scores = scores.masked_fill(~mask, torch.inf if own == "min" else -torch.inf)
     if isinstance(solver, Solver):
         z = _largest(owner, solver, scores, k)
-        z = z if mask is None else z * mask
     else:
         z = _answer(owner, solver, scores, dims, args, kwargs or {})
     output = getattr(layer, "output", "mean")
@@ -67,7 +66,8 @@ def onnx_solution(
 
 
 def _largest(owner: str, solver: Solver, scores: Tensor, k: Tensor | int | None) -> Tensor:
-    """The indicator of the k largest scores, of Argmax and TopK alone."""
+    """The indicator of the k largest scores, of Argmax and TopK alone; -inf is masked. Rows without
+    a solution are NaN, as in the layer."""
     if not isinstance(solver, Argmax | TopK):
         raise RuntimeError(
             f"[aimle.{owner}] {type(solver).__name__} cannot be exported to ONNX: expected Argmax, "
@@ -81,7 +81,9 @@ def _largest(owner: str, solver: Solver, scores: Tensor, k: Tensor | int | None)
         )
     solver.text_for(owner, k)  # refuses a k that the solver does not take
     count = 1 if isinstance(solver, Argmax) else solver.k if k is None else k
-    return torch.zeros_like(scores).scatter(-1, scores.topk(count, -1).indices, 1.0)
+    z = torch.zeros_like(scores).scatter(-1, scores.topk(count, -1).indices, 1.0)
+    too_few = (scores > -torch.inf).sum(-1, keepdim=True) < count
+    return z.masked_fill(too_few | scores.isnan().any(-1, keepdim=True), torch.nan)
 
 
 def _answer(

@@ -100,6 +100,21 @@ def test_ties_go_to_the_lower_index(dynamo: bool, tmp_path: Path):
     assert chosen == [[0, 1, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0]]
 
 
+@each_exporter
+def test_rows_without_a_solution_are_nan(dynamo: bool, tmp_path: Path):
+    pytest.importorskip("onnxruntime")
+    file, theta = tmp_path / "model.onnx", torch.randn(4, N)
+    theta[1, 3] = torch.nan
+    theta[2, 1:] = -torch.inf  # masked: one is left
+    theta[3, 2:] = -torch.inf
+    layer = aimle.AIMLE(aimle.TopK(2))
+    export(layer, theta, file, dynamo)
+    expected = layer(theta)
+    assert expected.isnan().any(-1).flatten().tolist() == [False, True, True, False]
+    assert torch.equal(_onnx.onnx_solution(layer, theta, None, None).isnan(), expected.isnan())
+    torch.testing.assert_close(run(file, theta), expected, rtol=0, atol=0, equal_nan=True)
+
+
 REFUSED = {
     "solver": (aimle.SpanningTree(4), {}, "AIMLE. SpanningTree cannot be .* compile all of it by"),
     "noise": (aimle.TopK(2), {"noise_in_eval": True}, "AIMLE. noise cannot .* noise_in_eval=False"),
