@@ -25,6 +25,7 @@ from torch.compiler import is_compiling
 from typing_extensions import Unpack
 
 from aimle._defaults import noise_for, subtracted_mean, temperature_for
+from aimle._onnx import in_onnx_export, onnx_solution
 from aimle._sampling import AnySolver, NoiseSettings, SamplingModule, StepSettings
 from aimle._saved_state import usable_state
 from aimle._settings import check_positive, check_tensor, check_theta, instance_dims_of, is_number
@@ -235,6 +236,9 @@ class PerturbedMap(SamplingModule, SharedState):
             _refuse_transforms(type(self).__name__, self.solver)
         if mask is not None:
             check_tensor(type(self).__name__, "mask", mask)
+        if in_onnx_export():
+            more = kwargs if data is None else {**kwargs, "data": data}
+            return onnx_solution(self, theta, mask, k, args, more)
         draws, solver, settings, sharing = self._kept
         deferred = sharing is not None and self._defers(sharing)
         if key is None:

@@ -24,6 +24,7 @@ from torch import Generator, Tensor
 
 from aimle._answers import as_answer, may_be_fractional
 from aimle._names import SettingsModule, known_names
+from aimle._onnx import in_onnx_export, onnx_solution
 from aimle._sampling import AnySolver, Sense
 from aimle._settings import (
     check_batch,
@@ -106,6 +107,8 @@ class DPO(SettingsModule):
             check_mask("DPO", mask, theta)
         dims = instance_dims_of(self.solver, theta, self.instance_dims)
         check_batch("DPO", theta, dims)
+        if in_onnx_export():
+            return onnx_solution(self, theta, mask, k)
         about = _About("DPO", self.fractional)
         if not (self.training or self.noise_in_eval):
             return _solve(self.solver, self.sense, theta.detach(), mask, k, data, dims, about)

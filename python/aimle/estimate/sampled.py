@@ -11,6 +11,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 from typing_extensions import Unpack
 
+from aimle._onnx import in_onnx_export, onnx_solution
 from aimle._sampling import SampleSettings, SamplingModule
 from aimle._settings import check_mask, check_tensor, check_theta
 from aimle.functional import draw_key
@@ -71,6 +72,8 @@ class SampledEstimator(SamplingModule):
         solver, row_data = self.solver.row_arguments(owner, theta, k, data)
         if mask is not None:
             check_mask(owner, mask, theta)
+        if in_onnx_export():
+            return onnx_solution(self, theta, mask, k)
         if not self.noisy:
             key = None
         elif key is None:
