@@ -14,6 +14,8 @@
 // The last three are syncs too. Every thread of the group makes the same calls in the same order.
 #pragma once
 
+#include "aimle/base/combine.h"
+
 #if defined(__CUDACC__)
 #define AIMLE_DEVICE __device__ __forceinline__
 #else
@@ -36,17 +38,6 @@ struct OneThread {
   AIMLE_DEVICE static Value reduce(Value value, const Combine&) {
     return value;
   }
-};
-
-// What values are combined by.
-struct Plus {
-  AIMLE_DEVICE double operator()(double a, double b) const { return a + b; }
-};
-struct Lower {
-  AIMLE_DEVICE double operator()(double a, double b) const { return a < b ? a : b; }
-};
-struct Higher {
-  AIMLE_DEVICE double operator()(double a, double b) const { return a < b ? b : a; }
 };
 
 }  // namespace aimle::cuda

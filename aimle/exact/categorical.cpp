@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "aimle/exact/categorical_row.h"
+#include "aimle/map/one_thread.h"
 
 namespace aimle {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 /// Calls body(i, row, weights) for every row that is not refused.
 template <class Rows, class Body>
 void for_each_row(int64_t n, const Rows& rows, const Body& body) {
-  cuda::OneThread thread;
+  detail::OneThread thread;
   std::vector<double> weights(static_cast<size_t>(n));
   for (int64_t i = 0; i < rows.count; ++i) {
     const bool* mask = rows.mask ? rows.mask + i * n : nullptr;

@@ -5,14 +5,11 @@
 #include <cmath>
 #include <cstdint>
 
-#include "aimle/cuda/group.h"
+#include "aimle/base/combine.h"
 #include "aimle/exact/uniform.h"
 #include "aimle/map/map.h"
 
 namespace aimle::exact_row {
-
-using cuda::Higher;
-using cuda::Plus;
 
 /// exp(x - max x), 0 where nothing may be chosen, is in `weight` [n] of the row's memory.
 struct CategoricalRow {
@@ -23,7 +20,7 @@ struct CategoricalRow {
 
 /// Ends with a sync.
 template <class T, class Group>
-AIMLE_DEVICE CategoricalRow read_weights(Group& group, int64_t n, const T* scores, const bool* mask,
+AIMLE_EITHER CategoricalRow read_weights(Group& group, int64_t n, const T* scores, const bool* mask,
                                          double* weight) {
   const double inf = __builtin_huge_val();
   bool bad = false;
@@ -47,7 +44,7 @@ AIMLE_DEVICE CategoricalRow read_weights(Group& group, int64_t n, const T* score
 
 /// Marginals [n] and Cov(z) v [n], each where not null.
 template <class T, class Group>
-AIMLE_DEVICE void evaluate_categorical(Group& group, int64_t n, const CategoricalRow& row,
+AIMLE_EITHER void evaluate_categorical(Group& group, int64_t n, const CategoricalRow& row,
                                        const double* weight, const T* v, T* mu, T* covariance) {
   double mean = 0;
   for (int64_t j = group.rank(); j < n; j += group.size()) {
@@ -65,7 +62,7 @@ AIMLE_DEVICE void evaluate_categorical(Group& group, int64_t n, const Categorica
 
 /// Samples of one row, z [samples, n], a sample to a thread; instance b of the key.
 template <class T, class Group>
-AIMLE_DEVICE void sample_categorical(Group& group, int64_t n, const CategoricalRow& row,
+AIMLE_EITHER void sample_categorical(Group& group, int64_t n, const CategoricalRow& row,
                                      const double* weight, Key key, int64_t b, int64_t samples,
                                      T* z) {
   for (int64_t e = group.rank(); e < samples * n; e += group.size()) z[e] = T(0);

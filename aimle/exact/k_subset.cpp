@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "aimle/exact/k_subset_row.h"
+#include "aimle/map/one_thread.h"
 
 namespace aimle {
 namespace {
@@ -87,7 +88,7 @@ class PackedRow {
   }
 
   Tables tables_;
-  cuda::OneThread thread_;
+  detail::OneThread thread_;
   std::vector<double> scores_, v_, memory_;
   std::vector<int64_t> index_;
   KSubsetScratch scratch_{};

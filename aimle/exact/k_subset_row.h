@@ -1,23 +1,19 @@
 // The k-subset distribution of one row by a group of threads, on both devices; k_subset.h has the
 // equations.
 //
-// A coin that may not be chosen never comes up, so nothing is packed together: in = 0, out = 1. The
-// tables F (from the first coin) and B (from the last) grow together, a thread to each count r and
-// a sync to each coin; then every thread folds the rows of its own coins.
+// A coin that may not be chosen never comes up: in = 0, out = 1. (The host leaves such coins out
+// beforehand.) The tables F (from the first coin) and B (from the last) grow together, a thread to
+// each count r and a sync to each coin; then every thread folds the rows of its own coins.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 
-#include "aimle/cuda/group.h"
+#include "aimle/base/combine.h"
 #include "aimle/exact/uniform.h"
 #include "aimle/map/map.h"
 
 namespace aimle::exact_row {
-
-using cuda::Higher;
-using cuda::Lower;
-using cuda::Plus;
 
 /// Memory of one row: n + 1 rows of k + 1 counts in each table. Two rows of F are enough where only
 /// the log-partition is wanted; samples read B alone.
@@ -47,7 +43,7 @@ struct KSubsetScratch {
         return 5 * n + 4 * table;
     }
   }
-  AIMLE_DEVICE static KSubsetScratch at(double* memory, int64_t n, int64_t k, Tables tables) {
+  AIMLE_EITHER static KSubsetScratch at(double* memory, int64_t n, int64_t k, Tables tables) {
     const int64_t table = (n + 1) * (k + 1);
     double* const first = memory + 5 * n;
     return {memory,
@@ -74,16 +70,16 @@ struct Coins {
 
 namespace detail {
 
-AIMLE_DEVICE double sigmoid(double x) {
+AIMLE_EITHER double sigmoid(double x) {
   const double e = exp(-fabs(x));
   return (x < 0 ? e : 1.0) / (1.0 + e);
 }
-AIMLE_DEVICE double softplus(double x) { return (x > 0 ? x : 0.0) + log1p(exp(-fabs(x))); }
+AIMLE_EITHER double softplus(double x) { return (x > 0 ? x : 0.0) + log1p(exp(-fabs(x))); }
 
 /// c with sum_j sigmoid(x_j - c) about k: Newton's steps within a bracket, which holds since at
 /// `low` each of the m coins comes up with probability above 1 - 1/m, and at `high` below 1/m.
 template <class Group>
-AIMLE_DEVICE double find_tilt(Group& group, const double* x, int64_t n, int64_t k, double low,
+AIMLE_EITHER double find_tilt(Group& group, const double* x, int64_t n, int64_t k, double low,
                               double high) {
   constexpr double kTolerance = 0.1;
   double c = low / 2 + high / 2;
@@ -113,7 +109,7 @@ AIMLE_DEVICE double find_tilt(Group& group, const double* x, int64_t n, int64_t 
 
 /// Reads a row. Ends with a sync.
 template <class T, class Group>
-AIMLE_DEVICE Coins read_coins(Group& group, int64_t n, int64_t k, const T* scores, const bool* mask,
+AIMLE_EITHER Coins read_coins(Group& group, int64_t n, int64_t k, const T* scores, const bool* mask,
                               const KSubsetScratch& scratch) {
   const double inf = __builtin_huge_val();
   if (k < 0 || k > n) return {Status::kBadK, n, k, 0, true, 0};
@@ -160,17 +156,17 @@ AIMLE_DEVICE Coins read_coins(Group& group, int64_t n, int64_t k, const T* score
 
 namespace detail {
 
-AIMLE_DEVICE double convolve(const double* a, const double* b, int64_t k) {
+AIMLE_EITHER double convolve(const double* a, const double* b, int64_t k) {
   double sum = 0;
   for (int64_t r = 0; r < k; ++r) sum += a[r] * b[k - 1 - r];
   return sum;
 }
 
 /// Counts after one more coin, for the thread of r.
-AIMLE_DEVICE double add_coin(double in, double out, const double* from, int64_t r) {
+AIMLE_EITHER double add_coin(double in, double out, const double* from, int64_t r) {
   return out * from[r] + (r > 0 ? in * from[r - 1] : 0.0);
 }
-AIMLE_DEVICE double add_tangent(double in, double out, double v, const double* counts,
+AIMLE_EITHER double add_tangent(double in, double out, double v, const double* counts,
                                 const double* from, int64_t r) {
   return out * from[r] + (r > 0 ? in * (from[r - 1] + v * counts[r - 1]) : 0.0);
 }
@@ -179,7 +175,7 @@ AIMLE_DEVICE double add_tangent(double in, double out, double v, const double* c
 
 /// log P(k come up), with two rows of F. Ends with a sync.
 template <class Group>
-AIMLE_DEVICE double log_probability(Group& group, const Coins& coins,
+AIMLE_EITHER double log_probability(Group& group, const Coins& coins,
                                     const KSubsetScratch& scratch) {
   const int64_t width = coins.k + 1;
   for (int64_t r = group.rank(); r < width; r += group.size()) scratch.forward[r] = r == 0;
@@ -199,7 +195,7 @@ AIMLE_DEVICE double log_probability(Group& group, const Coins& coins,
 
 /// Fills the table B, and F too if wanted. Ends with a sync.
 template <bool kForward, class Group>
-AIMLE_DEVICE void fill_tables(Group& group, const Coins& coins, const KSubsetScratch& scratch) {
+AIMLE_EITHER void fill_tables(Group& group, const Coins& coins, const KSubsetScratch& scratch) {
   const int64_t n = coins.n, width = coins.k + 1;
   for (int64_t r = group.rank(); r < width; r += group.size()) {
     if constexpr (kForward) scratch.forward[r] = r == 0;
@@ -222,7 +218,7 @@ AIMLE_DEVICE void fill_tables(Group& group, const Coins& coins, const KSubsetScr
 
 /// scratch.mu, from full tables F and B. Ends with a sync.
 template <class Group>
-AIMLE_DEVICE void fill_marginals(Group& group, const Coins& coins, const KSubsetScratch& scratch) {
+AIMLE_EITHER void fill_marginals(Group& group, const Coins& coins, const KSubsetScratch& scratch) {
   const int64_t n = coins.n, k = coins.k, width = k + 1;
   if (!coins.certain) fill_tables<true>(group, coins, scratch);
   const double total = coins.certain ? 1.0 : scratch.forward[n * width + k];
@@ -240,7 +236,7 @@ AIMLE_DEVICE void fill_marginals(Group& group, const Coins& coins, const KSubset
 
 /// Cov(z) v into out [n], after fill_marginals. Ends with a sync.
 template <class T, class Group>
-AIMLE_DEVICE void write_covariance(Group& group, const Coins& coins, const T* v,
+AIMLE_EITHER void write_covariance(Group& group, const Coins& coins, const T* v,
                                    const KSubsetScratch& scratch, T* out) {
   const int64_t n = coins.n, k = coins.k, width = k + 1;
   if (coins.certain) {
@@ -298,7 +294,7 @@ AIMLE_DEVICE void write_covariance(Group& group, const Coins& coins, const T* v,
 /// Samples of one row, z [samples, size], a sample to a thread; instance b of the key. Coin j is
 /// entry(j) of the row.
 template <class T, class Group, class Entry>
-AIMLE_DEVICE void sample_coins(Group& group, const Coins& coins, const KSubsetScratch& scratch,
+AIMLE_EITHER void sample_coins(Group& group, const Coins& coins, const KSubsetScratch& scratch,
                                Key key, int64_t b, int64_t samples, int64_t size,
                                const Entry& entry, T* z) {
   const int64_t n = coins.n, width = coins.k + 1;

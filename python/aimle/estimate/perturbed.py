@@ -251,12 +251,12 @@ def _solve(
     solver, sense: Sense, x: Tensor, mask, k, data, dims: int, about: _About | None = None
 ) -> Tensor:
     """Solutions of x [..., *instance], costs where sense is "min"."""
-    opposite = getattr(solver, "sense", sense) != sense
-    scores = -x if opposite else x
+    own = getattr(solver, "sense", sense)
+    scores = x if own == sense else -x
     if isinstance(solver, Solver):
         return solver.solve_rows(scores, mask, k, data=data)[0]
     if mask is not None:
-        scores = scores.masked_fill(~mask, torch.inf if sense == "min" else -torch.inf)
+        scores = scores.masked_fill(~mask, torch.inf if own == "min" else -torch.inf)
     instance = x.shape[x.dim() - dims :]
     rows = scores.reshape(-1, *instance)
     owner, fractional = about or _About()

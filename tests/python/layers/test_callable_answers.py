@@ -168,3 +168,17 @@ def test_arguments_are_repeated_for_the_samples(batch: tuple[int, ...]):
     assert torch.equal(results[0][0], results[1][0])
     assert torch.equal(results[0][1], results[1][1])
     assert rows == [12, 1, 1, 12, 12, 12]
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("own", ["max", "min"])
+def test_masked_entries_are_the_worst_in_the_callables_own_sense(layer: str, own: str):
+    def best(x: Tensor) -> Tensor:
+        assert not (x == (torch.inf if own == "max" else -torch.inf)).any()
+        return aimle.Argmax()(x if own == "max" else -x)
+
+    best.sense = own
+    theta, mask = torch.tensor([[1.0, 2.0, 3.0, 4.0]]), torch.tensor([False, True, True, False])
+    for sense, entry in (("max", 2), ("min", 1)):
+        z = LAYERS[layer](best, sense=sense).eval()(theta, mask=mask)
+        assert z.flatten().tolist() == [float(j == entry) for j in range(4)]

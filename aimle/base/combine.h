@@ -1,0 +1,18 @@
+// What the values of a group's threads are combined by.
+#pragma once
+
+#include "aimle/base/host_device.h"
+
+namespace aimle {
+
+struct Plus {
+  AIMLE_HD double operator()(double a, double b) const { return a + b; }
+};
+struct Lower {
+  AIMLE_HD double operator()(double a, double b) const { return a < b ? a : b; }
+};
+struct Higher {
+  AIMLE_HD double operator()(double a, double b) const { return a < b ? b : a; }
+};
+
+}  // namespace aimle
