@@ -31,6 +31,7 @@ APPLIES = [
     "sfe",
     "sst",
     "ste",
+    "thresholds",
 ]
 
 
