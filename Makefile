@@ -79,6 +79,7 @@ bench-gpu: setup  ## Checks the GPU's results against the CPU's, then times them
 	@cmake --preset release -DPYTHON="$(PYTHON)" $(FOR_THIS_GPU) -DAIMLE_BENCHMARKS=ON
 	@cmake --build --preset release -j $(JOBS)
 	@PYTHONPATH=python "$(PYTHON)" benchmarks/bench_gpu.py
+	@PYTHONPATH=python "$(PYTHON)" benchmarks/structures_gpu.py
 	@for program in build/release/benchmarks/cuda_*; do $$program || exit 1; done
 
 wheel: setup  ## Builds a wheel for this torch in dist

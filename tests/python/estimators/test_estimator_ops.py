@@ -152,7 +152,9 @@ def test_callables_have_the_gradient_of_native_solvers_in_one_graph(name: str):
             torch.testing.assert_close(gradient(function, scores(batch, 6)), expected)
 
 
-@pytest.mark.parametrize("solver", [aimle.TopK(2), aimle.SpanningTree(4), by_sorting], ids=str)
+@pytest.mark.parametrize(
+    "solver", [aimle.TopK(2), aimle.SpanningTree(4), by_sorting], ids=["topk", "tree", "callable"]
+)
 def test_one_compiled_graph_of_the_fenchel_young_loss_serves_every_size(solver):
     def loss(theta: Tensor, target: Tensor, temperature: float = 1.0) -> Tensor:
         settings = {"nb_samples": 3, "temperature": temperature, "key": KEY}
