@@ -84,14 +84,14 @@ def torch_linear_assignment(scores: Tensor) -> Callable[[], Tensor] | None:
 def main() -> None:
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, aimle {aimle.__version__}")
     print(f"{torch.get_num_threads()} threads on the CPU")
-    print(f"{'structures':27} {'batch':>6} {'GPU us':>9} {'CPU us':>9} {'times':>6} {'other us':>9}")
+    print(f"{'structures':27} {'batch':>6} {'GPU us':>8} {'CPU us':>8} {'times':>6} {'other us':>9}")
     for case in cases():
         host = case.scores()
         device = host.to("cuda")
         assert torch.equal(case.solver(device).cpu(), case.solver(host))
         gpu = seconds(lambda s=case.solver, x=device: s(x), on_gpu=True)
         cpu = seconds(lambda s=case.solver, x=host: s(x), on_gpu=False)
-        line = f"{case.name:27} {len(host):6} {gpu * 1e6:9.1f} {cpu * 1e6:9.1f} {cpu / gpu:6.1f}"
+        line = f"{case.name:27} {len(host):6} {gpu * 1e6:8.1f} {cpu * 1e6:8.1f} {cpu / gpu:6.1f}"
         if isinstance(case.solver, aimle.Assignment):
             other = torch_linear_assignment(device)
             if other is None:

@@ -1,5 +1,6 @@
 """The scripts behind `make`: what they install, what they ask for, how they count."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -148,3 +149,41 @@ class TestCompiler:
         result = self.cmake(tmp_path, code)
         assert result.returncode != 0
         assert "-DCMAKE_CXX_COMPILER=/usr/bin/g++" in result.stderr
+
+
+class TestResults:
+    """scripts/results.py: from run folders to a table."""
+
+    @staticmethod
+    def write_run(folder: Path, method: str, seed: int, losses: list[float]) -> None:
+        folder.mkdir(parents=True)
+        settings = {"epochs": 2, "device": "cpu", "method": method, "nb_samples": "10"}
+        config = {"seed": seed, "commit": "0123456789abcdef", "settings": settings}
+        (folder / "config.json").write_text(json.dumps(config))
+        lines = [{"epoch": i + 1, "test_loss": loss} for i, loss in enumerate(losses)]
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    @staticmethod
+    def results(*arguments: object) -> str:
+        done = run(sys.executable, SCRIPTS / "results.py", *arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def test_means_and_standard_errors_of_finished_runs(self, tmp_path):
+        out = tmp_path / "dvae.csv"
+        options = ["--settings", "method,nb_samples", "--metrics", "test_loss"]
+        self.write_run(tmp_path / "runs/a-0", "aimle", 0, [90.0, 70.0])
+        self.write_run(tmp_path / "runs/a-1", "aimle", 1, [90.0, 72.0])
+        self.write_run(tmp_path / "runs/i-0", "imle", 0, [99.0])
+        printed = self.results("collect", tmp_path / "runs", out, *options)
+        assert "2 runs" in printed
+        assert "i-0" in printed.split("not finished:")[1]
+        self.write_run(tmp_path / "more/i-0", "imle", 0, [99.0, 80.0])
+        self.results("collect", tmp_path / "more", out, *options)
+        show = ["--rows", "method", "--columns", "nb_samples", "--metric", "test_loss"]
+        assert self.results("table", out, *show).splitlines() == [
+            "| method | nb_samples = 10 |",
+            "| --- | --- |",
+            "| aimle | 71.00 ± 1.00 |",
+            "| imle | 80 (1 run) |",
+        ]
