@@ -30,7 +30,8 @@ def read(path: Path) -> list[dict[str, str]]:
 def finished_run(folder: Path, settings: list[str], metrics: list[str]) -> dict[str, str] | None:
     """A row of the CSV file; None if the run has not reached its last epoch."""
     config = json.loads((folder / "config.json").read_text())
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    metrics_file = folder / "metrics.jsonl"
+    lines = metrics_file.read_text().splitlines() if metrics_file.exists() else []
     last = json.loads(lines[-1]) if lines else {"epoch": 0}
     given = config["settings"]
     if last["epoch"] != given["epochs"]:
@@ -47,6 +48,8 @@ def finished_run(folder: Path, settings: list[str], metrics: list[str]) -> dict[
 
 def collect(runs: Path, out: Path, settings: list[str], metrics: list[str]) -> None:
     key = [*settings, "seed"]
+    if both := set(key) & set(metrics):
+        raise SystemExit(f"a column cannot be a setting and a metric: {', '.join(sorted(both))}")
     rows = {tuple(row[name] for name in key): row for row in read(out)}
     unfinished = []
     for config in sorted(runs.rglob("config.json")):
