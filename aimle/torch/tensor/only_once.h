@@ -15,7 +15,7 @@ struct OnlyOnce : torch::autograd::Function<OnlyOnce> {
                                                  torch::autograd::variable_list) {  // NOLINT
     TORCH_CHECK(false,
                 "[aimle::perturbed_map] expected one backward pass but got a second derivative: a "
-                "gradient estimate has no gradient of its own (drop create_graph=True)");
+                "gradient estimate cannot be differentiated (drop create_graph=True)");
   }
 };
 

@@ -131,7 +131,7 @@ def test_the_layers_word_goes_before_the_solvers():
     "told", [{"instance_dims": 2}, {"fractional": True}, {"repeat_arguments": True}]
 )
 def test_native_solvers_know_themselves(told: dict):
-    with pytest.raises(TypeError, match=f"TopK knows its instances.*{next(iter(told))}"):
+    with pytest.raises(TypeError, match=f"TopK defines its own instances.*{next(iter(told))}"):
         aimle.AIMLE(TOPK, **told)
     assert aimle.AIMLE(TOPK, instance_dims=1).instance_dims == 1
 
