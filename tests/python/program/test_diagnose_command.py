@@ -185,9 +185,9 @@ def test_structures_with_data(tmp_path: Path):
     assert len(run(tmp_path / "b", *dag, *options)["results"]) == 2
 
     out = ("--out", tmp_path / "out")
-    fails("diagnose", *knapsack, *out, code=2, says="knapsack needs numbers beside its scores")
+    fails("diagnose", *knapsack, *out, code=2, says="knapsack needs data besides its scores")
     data = ("--data", tmp_path / "knapsack.npy")
-    fails("diagnose", *data, *out, code=2, says="--data is nothing that argmax takes")
+    fails("diagnose", *data, *out, code=2, says="--data: argmax takes no data")
     fails("diagnose", *knapsack[:2], "--n", 9, *data, *out, code=1, says="but got")
     (tmp_path / "half.csv").write_text("3,1.5,4,2,5")
     half = ("--data", tmp_path / "half.csv")
@@ -241,7 +241,7 @@ def test_the_program_takes_the_temperature_of_the_noise(tmp_path: Path):
     fails(
         *("diagnose", "--estimators", "thresholds:temperature=0.3", "--out", tmp_path / "other"),
         code=2,
-        says="give the temperature of the noise as --temperature",
+        says="set the temperature of the noise with --temperature",
     )
 
 
@@ -260,7 +260,7 @@ def test_ctrl_c_in_a_diagnosis(seen: str, structure: list[str], is_kept: bool, t
         assert opened.interrupt() < 15  # two seconds, on a machine under load more
     assert opened.process.returncode == 130
     assert opened.last_line().startswith("aimle: stopped")
-    assert (f"what was done is in {out}/diag" if is_kept else "nothing was") in opened.last_line()
+    assert (f"the results so far are in {out}/diag" if is_kept else "nothing was") in opened.last_line()
     assert (out / "diagnosis.json").exists() == is_kept
     if is_kept:
         found = json.loads((out / "diagnosis.json").read_text())

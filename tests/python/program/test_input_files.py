@@ -82,7 +82,7 @@ def test_damaged_results_are_refused(tmp_path: Path) -> None:
     results = tmp_path / "results.jsonl"
     whole = results.read_bytes()
     results.write_bytes(whole[:-25])
-    fails(*command, "--resume", code=1, says=f"{results}:8: the line breaks off: begin anew with")
+    fails(*command, "--resume", code=1, says=f"{results}:8: the line is incomplete: start again with")
 
     lines = whole.splitlines(keepends=True)
     results.write_bytes(b"".join([lines[0], b'{"estimator": "ste", "n"\n', *lines[2:]]))
