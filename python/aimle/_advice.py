@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 # The same gradient, or the same bias, however many samples are taken. Such a one may point well and
-# train badly (docs/choosing.md has both), so it is recommended only if nothing else applies.
+# train badly (docs/results/gradients.md has both), so it is recommended only if nothing else applies.
 _NO_LIMIT = ("ste", "identity", "dbb")
 # z between 0 and 1, which not every loss takes
 _SOFT = ("gumbel_softmax", "softsub", "sst", "l2x", "dpo")

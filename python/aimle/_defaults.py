@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from aimle.noise import Gumbel, Noise, as_noise
 
-#: Of the noise of costs. Their own deviation for costs in [.5, 1.5]: docs/choosing.md.
+#: Of the noise of costs. Their own deviation for costs in [.5, 1.5]: docs/results/gradients.md.
 COST_TEMPERATURE = 0.3
 
 

@@ -1,6 +1,6 @@
 """A function that solves one instance, as a solver for layers: ``aimle.per_instance``.
 
-docs/black_box_solvers.md shows it in use.
+docs/guide/black_box_solvers.md shows it in use.
 """
 
 from __future__ import annotations

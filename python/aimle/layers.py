@@ -90,7 +90,7 @@ class AIMLE(PerturbedMap):
         noise_in_eval: keep the noise and S in eval mode.
         generator: draws the keys instead of PyTorch's default one.
         process_group: the processes that update the adaptive state together, by the counts of all
-            of them (docs/distributed.md). "auto": those of DDP or FSDP if the layer is in such a
+            of them (docs/guide/distributed.md). "auto": those of DDP or FSDP if the layer is in such a
             model, else this process alone. None: this process alone. Or a
             ``torch.distributed.ProcessGroup``.
         instance_dims: with a callable, how many trailing dimensions of theta an instance has; None

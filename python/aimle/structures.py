@@ -53,7 +53,7 @@ class SpanningTree(Solver):
     The last dimension of scores tells the layout: n(n-1)/2 undirected entries in the order (0,1),
     (0,2), ..., (1,2), ..., or n(n-1) directed ones, receiver-major, where the weight of {i, j} is
     the sum of both directions and z is written to both. Layers draw one noise for both directions,
-    so that directed scores are the model of their sums (docs/deviations.md has the exception).
+    so that directed scores are the model of their sums (docs/guide/deviations.md has the exception).
     """
 
     name: ClassVar[str] = "spanning_tree"
