@@ -18,7 +18,7 @@ export PATH := $(dir $(PYTHON)):$(PATH)
 export PYTHON JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python build demo test test-repeatedly test-gpu bench bench-gpu lint format sanitize sanitize-gpu soak fuzz wheel versions clean
+.PHONY: help setup check-python build demo test test-repeatedly test-gpu bench bench-gpu lint format sanitize sanitize-gpu soak fuzz wheel docs docs-links versions clean
 
 help:  ## Lists these targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -83,6 +83,14 @@ bench-gpu: setup  ## Checks the GPU's results against the CPU's, then times them
 
 wheel: setup  ## Builds a wheel for this torch in dist
 	@"$(PYTHON)" -m pip wheel -v . --no-build-isolation --no-deps --wheel-dir dist
+
+# ---- Documentation ----------------------------------------------------------------------------------
+
+docs: build  ## Builds the documentation site (out/site/index.html)
+	@scripts/build_docs.sh html out/site
+
+docs-links: build  ## Checks every link of the documentation, external ones too (needs network)
+	@scripts/build_docs.sh linkcheck out/site_links
 
 # ---- Care -----------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Who may include what: every room of aimle/ includes only the rooms listed for it here, and the
 shared folders of experiments/ no single experiment.
 
-docs/architecture.md says why. Prints `file:line: message` for each offence.
+docs/contributing/architecture.md says why. Prints `file:line: message` for each offence.
 """
 
 import re

@@ -58,7 +58,7 @@ class UnsizedSolver {
   std::string text_;
 };
 
-/// Of the noise of costs: their own deviation for costs in [.5, 1.5] (docs/choosing.md).
+/// Of the noise of costs: their own deviation for costs in [.5, 1.5] (docs/results/gradients.md).
 inline constexpr double kCostTemperature = 0.3;
 
 /// name=value pairs in the order given.

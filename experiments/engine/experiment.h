@@ -1,6 +1,6 @@
 // The interface of experiments. The engine (training_run.h) handles epochs, data order, noise keys,
 // metrics, checkpoints and folders; the experiment provides its data, its model and its loss.
-// docs/adding_an_experiment.md builds one step by step.
+// docs/contributing/adding_an_experiment.md builds one step by step.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -5,7 +5,7 @@
 // It is a kernel lock (flock) on the file .aimle.lock in the folder, so it ends with the process in
 // any case; a file left by a killed process locks nothing. Child processes do not inherit it. On
 // NFS, Linux turns it into a lock of the server, which works between machines within the limits
-// given in docs/training.md. If a file system has no locks, a warning is printed.
+// given in docs/program/training.md. If a file system has no locks, a warning is printed.
 #pragma once
 
 #include <filesystem>

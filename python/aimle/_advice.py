@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 # These have the same gradient, or the same bias, for any number of samples. They can have a high
-# cosine and still train badly (docs/choosing.md has both), so they are a last resort.
+# cosine and still train badly (docs/results/gradients.md has both), so they are a last resort.
 _NO_LIMIT = ("ste", "identity", "dbb")
 # z is between 0 and 1, which not every loss accepts.
 _SOFT = ("gumbel_softmax", "softsub", "sst", "l2x", "dpo")

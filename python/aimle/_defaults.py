@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from aimle.noise import Gumbel, Noise, as_noise
 
-#: For costs: the standard deviation of costs in [.5, 1.5]; see docs/choosing.md.
+#: For costs: the standard deviation of costs in [.5, 1.5]; see docs/results/gradients.md.
 COST_TEMPERATURE = 0.3
 
 

@@ -73,7 +73,7 @@ def _largest(owner: str, solver: Solver, scores: Tensor, k: Tensor | int | None)
             f"[aimle.{owner}] {type(solver).__name__} cannot be exported to ONNX: expected Argmax, "
             "TopK or a function of PyTorch operators as the solver. Export the model up to its "
             "scores and solve them with aimle.solve, or compile the whole model with AOTInductor "
-            "(docs/pytorch.md)"
+            "(docs/guide/pytorch.md)"
         )
     if isinstance(k, Tensor):
         raise RuntimeError(

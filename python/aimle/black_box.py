@@ -1,6 +1,6 @@
 """Solvers from a function that solves one instance: ``aimle.per_instance``.
 
-docs/black_box_solvers.md explains how to use it.
+docs/guide/black_box_solvers.md explains how to use it.
 """
 
 from __future__ import annotations

@@ -91,8 +91,8 @@ class AIMLE(PerturbedMap):
         noise_in_eval: keep the noise and S in eval mode.
         generator: draws the keys instead of PyTorch's default generator.
         process_group: the processes that update the adaptive state together, from the counts of all
-            of them (docs/distributed.md). "auto": those of DDP or FSDP if the layer is in such a
-            model, otherwise this process alone. None: this process alone. Or a
+            of them (docs/guide/distributed.md). "auto": those of DDP or FSDP if the layer is in
+            such a model, otherwise this process alone. None: this process alone. Or a
             ``torch.distributed.ProcessGroup``.
         instance_dims: for a callable, the number of trailing dimensions of theta per instance; None
             means its attribute of this name, or all but the first.

@@ -54,7 +54,7 @@ class SpanningTree(Solver):
     (0,1), (0,2), ..., (1,2), ..., or n(n-1) directed ones, receiver-major. In the directed layout
     the weight of {i, j} is the sum of both directions, and z is written to both. Layers draw one
     noise value for both directions, so directed scores define the model of their sums
-    (docs/deviations.md has the exception).
+    (docs/guide/deviations.md has the exception).
     """
 
     name: ClassVar[str] = "spanning_tree"
