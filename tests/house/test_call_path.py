@@ -1,4 +1,4 @@
-"""The calls from a layer to its solver are those that docs/contributing/architecture.md lists, at most ten."""
+"""The calls from a layer to its solver are those listed in docs/contributing/architecture.md."""
 
 import os
 import subprocess

@@ -55,7 +55,7 @@ TEST(Idx, SaysWhatIsWrongWithCompressedData) {
   std::string damaged = packed;
   damaged[packed.size() - 6] = static_cast<char>(damaged[packed.size() - 6] ^ 0x55);
   EXPECT_NE(complaint(damaged).find("damaged"), std::string::npos);
-  EXPECT_NE(complaint(packed + "more").find("more after"), std::string::npos);
+  EXPECT_NE(complaint(packed + "more").find("extra data after"), std::string::npos);
 }
 
 TEST(Idx, UnpacksNoMoreThanTheLimit) {

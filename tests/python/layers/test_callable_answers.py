@@ -94,7 +94,7 @@ def test_layers_are_told_how_many_dimensions_an_instance_has(make):
     make(solver)(randn(2, 3, 4))
     make(solver, instance_dims=2)(randn(3, 4))  # one instance, no batch
     assert seen == [(4,), (3, 4), (3, 4), (3, 4)]
-    message = r"which has no batch: .*theta.unsqueeze\(0\), or .*instance_dims=1"
+    message = r"which has no batch dimension: .*theta.unsqueeze\(0\), or .*instance_dims=1"
     with pytest.raises(ValueError, match=message):
         make(solver)(randn(4))
     with pytest.raises(ValueError, match="instance_dims >= 1"):

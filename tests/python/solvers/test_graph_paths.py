@@ -161,7 +161,7 @@ def test_bad_settings(cls: type):
         (([(0, 1, 2)], 0, 1), ValueError, r"pairs \(tail, head\) of shape \[E, 2\] but got shape"),
         (([(0.5, 1.0)], 0, 1), TypeError, "edges to be vertex numbers"),
         (([(0, -1)], 0, 1), ValueError, "edges to be vertices from 0 to 1 but got -1"),
-        (([(0, 1)], 0, 5, 3), ValueError, "target to be vertices from 0 to 2 but got 5: give num_"),
+        (([(0, 1)], 0, 5, 3), ValueError, "target to be vertices from 0 to 2 but got 5: set num_"),
         ((DIAMOND, "a", 3), TypeError, "."),
     ):
         with pytest.raises(error, match=message):
