@@ -4,8 +4,8 @@
 
 namespace aimle::ops {
 
-/// The gradient of a gradient estimate is not defined: differentiating it must not give zeros.
-/// Takes theta so that it is part of the graph for every loss.
+/// The gradient of a gradient estimate is not defined: differentiating it throws instead of
+/// returning zeros. Takes theta so that it is part of the graph for every loss.
 struct OnlyOnce : torch::autograd::Function<OnlyOnce> {
   static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& dtheta,
                             const at::Tensor&) {
