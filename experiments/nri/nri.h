@@ -16,9 +16,9 @@
 //
 // kl is the KL of Gumbel(theta, 1) from Gumbel(0, 1), summed over links, so that every pair counts
 // twice. If trees were drawn with Gumbel noise of temperature 1, -(E nll + kl) would be a bound,
-// but
-// a loose one: noisy scores contain more information than the tree made from them. val_elbo instead
-// uses the nll of the noise-free tree (unless the method is sst or ste and evaluation=authors), and
+// but a loose one: noisy scores contain more information than the tree made from them. val_elbo
+// instead uses the nll of the noise-free tree (unless the method is sst or ste and
+// evaluation=authors), and
 // most methods use another noise. It is therefore not a bound; it is reported because the paper
 // reports it.
 //

@@ -3,13 +3,12 @@
 //
 // With z in {0, 1} a link uses one of its two messages. The other is needed only for the gradient
 // of z, d/dz_e = <d/d agg_receiver, m1_e - m0_e>; it affects neither weights nor positions. Links
-// are
-// therefore sorted once, those without a link before those with one: the rows of each type are then
-// a slice, the backward pass multiplies half as many rows as with both messages weighted by 1 - z
+// are therefore sorted once, those without a link before those with one: the rows of each type are
+// then a slice, the backward pass multiplies half as many rows as with both messages weighted by 1
+// - z
 // and z, and evaluation, which does not need the gradient of z, computes half as many. What does
 // not depend on the previous step (the gradients of weights and of z) is computed for all steps of
-// the
-// rollout at once: on a GPU such a model is limited by the number of kernels.
+// the rollout at once: on a GPU such a model is limited by the number of kernels.
 //
 // Sums over senders use a list of rows, not atomics, and are therefore reproducible.
 #pragma once

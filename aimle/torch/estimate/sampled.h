@@ -37,8 +37,7 @@ SampleFormula sfe_samples;                                           // score.cp
 // ---- Helpers of the formulas ----
 
 /// Noise [*batch, S, n], or [*batch, S, draws, n], in the type of scores; zeros without a key. It
-/// is
-/// Gumbel, or logistic for solvers that declare it: their solutions then have the exact
+/// is Gumbel, or logistic for solvers that declare it: their solutions then have the exact
 /// distribution, or are close to it.
 at::Tensor own_noise(const SampleRequest& request, std::optional<int64_t> draws = std::nullopt);
 /// x [*batch, S, n]: the scores with that noise.
