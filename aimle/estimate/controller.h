@@ -28,8 +28,7 @@ struct ControllerState {
   double alpha = 0.0;
   double gbar = 1.0;
   int64_t updates = 0;
-  double memory =
-      0.0;  // the reach if c is automatic, otherwise the velocity of alpha with momentum
+  double memory = 0.0;  // the reach if c is automatic, else the velocity of alpha with momentum
 };
 
 inline constexpr int64_t kReachPeriod = 50;
