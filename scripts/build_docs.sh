@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the documentation: build_docs.sh BUILDER FOLDER (html or linkcheck). Sphinx has a virtual
-# environment of its own, .venv-docs, which sees the packages of $PYTHON.
+# Builds the documentation: build_docs.sh BUILDER FOLDER (html or linkcheck). Sphinx has its own
+# virtual environment, .venv-docs, which includes the packages of $PYTHON.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,7 +9,7 @@ out=$2
 python=${PYTHON:-$PWD/.venv/bin/python}
 
 if ! cmp -s requirements-docs.txt .venv-docs/installed.txt; then
-  echo "Documentation: making .venv-docs"
+  echo "Documentation: creating .venv-docs"
   "$python" -m venv --clear .venv-docs
   "$python" -c 'import site; print("\n".join(site.getsitepackages()))' \
     >"$(.venv-docs/bin/python -c 'import site; print(site.getsitepackages()[0])')/project.pth"
