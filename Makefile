@@ -1,9 +1,9 @@
-# Two commands do everything on a fresh Debian or Ubuntu machine: `make demo` and `make test`.
+# `make demo` and `make test` work on a fresh Debian or Ubuntu machine.
 #
 # PYTHON=…  builds for and runs with your own Python (torch >= 2.11; nothing is installed into it)
-# JOBS=…    files compiled at once
-# COUNT=…, SECONDS=…, SEED=…  with soak: trials, at most so long, and which
-# FUZZ_INPUTS=…, FUZZ_SEED=…  with fuzz: how many inputs in all (1,000,000), and which
+# JOBS=…    number of parallel compilations
+# COUNT=…, SECONDS=…, SEED=…  with soak: number of trials, time limit, seed
+# FUZZ_INPUTS=…, FUZZ_SEED=…  with fuzz: number of inputs (1,000,000), seed
 # REFERENCE=…  with bench: a checkout of the authors' code to compare with
 
 VENV_PYTHON := .venv/bin/python
@@ -18,9 +18,9 @@ export PATH := $(dir $(PYTHON)):$(PATH)
 export PYTHON JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python build demo test test-repeatedly test-gpu bench bench-gpu lint format sanitize sanitize-gpu soak fuzz wheel versions clean
+.PHONY: help setup check-python build demo test test-repeatedly test-gpu bench bench-gpu lint format sanitize sanitize-gpu soak fuzz wheel docs docs-links versions clean
 
-help:  ## Lists these targets
+help:  ## Lists the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
 
 # ---- Set-up ---------------------------------------------------------------------------------------
@@ -31,7 +31,7 @@ else
 PYTHON_READY := check-python
 endif
 
-setup: build/.system_packages_ready $(PYTHON_READY)  ## Installs what is missing: system packages, .venv
+setup: build/.system_packages_ready $(PYTHON_READY)  ## Installs missing system packages and creates .venv
 
 build/.system_packages_ready: scripts/system_packages.txt scripts/install_system_packages.sh
 	@scripts/install_system_packages.sh
@@ -50,7 +50,7 @@ build: setup  ## Builds the libraries and the C++ tests in build/release
 	@cmake --preset release -DPYTHON="$(PYTHON)"
 	@cmake --build --preset release -j $(JOBS)
 
-demo: build  ## Solves, learns, measures gradients; draws it all on one page (out/demo/report.html)
+demo: build  ## Solves, learns, measures gradients; draws the results on one page (out/demo/report.html)
 	@! test -x build/release/aimle || scripts/train_demo.sh out/digits
 	@PYTHONPATH=python "$(PYTHON)" -m aimle.program.demo
 
@@ -67,7 +67,7 @@ test-gpu: setup  ## Builds with GPU kernels and runs the tests that use them
 	@cmake --build --preset release -j $(JOBS)
 	@scripts/test_gpu.sh
 
-bench: setup  ## Checks results, then times them against what one would write instead
+bench: setup  ## Checks results, then compares their speed with common alternatives
 	@cmake --preset release -DPYTHON="$(PYTHON)" -DAIMLE_BENCHMARKS=ON
 	@cmake --build --preset release -j $(JOBS)
 	@PYTHONPATH=python "$(PYTHON)" benchmarks/bench.py
@@ -75,7 +75,7 @@ bench: setup  ## Checks results, then times them against what one would write in
 	@for program in build/release/benchmarks/*_benchmark; do $$program --benchmark_min_time=0.05; done
 	@! test -x build/release/benchmarks/dvae_step || build/release/benchmarks/dvae_step 2 20
 
-bench-gpu: setup  ## Checks the GPU's results against the CPU's, then times them
+bench-gpu: setup  ## Checks the GPU's results against the CPU's, then measures their speed
 	@cmake --preset release -DPYTHON="$(PYTHON)" $(FOR_THIS_GPU) -DAIMLE_BENCHMARKS=ON
 	@cmake --build --preset release -j $(JOBS)
 	@PYTHONPATH=python "$(PYTHON)" benchmarks/bench_gpu.py
@@ -85,7 +85,15 @@ bench-gpu: setup  ## Checks the GPU's results against the CPU's, then times them
 wheel: setup  ## Builds a wheel for this torch in dist
 	@"$(PYTHON)" -m pip wheel -v . --no-build-isolation --no-deps --wheel-dir dist
 
-# ---- Care -----------------------------------------------------------------------------------------
+# ---- Documentation ----------------------------------------------------------------------------------
+
+docs: build  ## Builds the documentation site (out/site/index.html)
+	@scripts/build_docs.sh html out/site
+
+docs-links: build  ## Checks every link of the documentation, external ones too (needs network)
+	@scripts/build_docs.sh linkcheck out/site_links
+
+# ---- Maintenance -----------------------------------------------------------------------------------------
 
 lint: setup  ## Checks format, style and types (clang-format, clang-tidy on the core, ruff, mypy)
 	@scripts/lint.sh
@@ -97,7 +105,7 @@ sanitize: setup  ## Runs the core's tests under the address, undefined-behaviour
 	@for preset in asan tsan; do cmake --preset $$preset && cmake --build --preset $$preset -j $(JOBS) \
 	  && ctest --preset $$preset -j $(JOBS) || exit 1; done
 
-fuzz: setup  ## Feeds every reader of files and settings with damaged input, under the sanitizers
+fuzz: setup  ## Runs every parser of files and settings on damaged input, under the sanitizers
 	@cmake --preset fuzz -DPYTHON="$(PYTHON)"
 	@cmake --build --preset fuzz -j $(JOBS)
 	@scripts/fuzz.sh $(FUZZ_INPUTS) $(FUZZ_SEED)
@@ -108,12 +116,12 @@ sanitize-gpu: setup  ## Runs every layer under compute-sanitizer's memcheck and 
 	@for tool in memcheck racecheck; do PYTHONPATH=python compute-sanitizer --tool $$tool --error-exitcode 1 \
 	  --kernel-name kns=aimle "$(PYTHON)" tests/cuda/every_layer.py || exit 1; done
 
-soak: build  ## Kills commands at random moments and continues them: COUNT=100 SECONDS=600 SEED=…
+soak: build  ## Kills commands at random moments and resumes them: COUNT=100 SECONDS=600 SEED=…
 	@PYTHONPATH=python:tests/python/helpers "$(PYTHON)" tests/python/program/soak.py --count $(or $(COUNT),100) \
 	  --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
-versions: setup  ## Shows the version of everything in use
+versions: setup  ## Prints the versions in use
 	@scripts/versions.sh
 
-clean:  ## Removes what was built (.venv stays)
+clean:  ## Removes everything that was built, but not .venv
 	rm -rf build dist out

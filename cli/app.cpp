@@ -30,7 +30,7 @@ constexpr int kUsage = 2;
 
 std::string written;
 
-/// The command that was being parsed: the last one of the chain that was named.
+/// The command that was being parsed: the last one named in the chain.
 const CLI::App& deepest(const CLI::App& app) {
   const CLI::App* found = &app;
   while (!found->get_subcommands().empty()) found = found->get_subcommands().back();
@@ -77,7 +77,7 @@ std::string unexpected(const CLI::App& app, std::string given) {
   return unknown("command", given, commands);
 }
 
-/// CLI11's message in the program's words.
+/// CLI11's message in the program's own wording.
 std::string text_of(const CLI::ParseError& error) {
   const std::string text = error.what();
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return text;
@@ -101,7 +101,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   return complain(text_of(error) + " (see " + path_of(command) + " --help)", kUsage);
 }
 
-/// Whether an option takes one value each time that it is given: --grid, --set.
+/// Whether an option takes one value each time it is given: --grid, --set.
 bool may_repeat(const CLI::Option& option) {
   return option.get_items_expected_max() > 1 && !option.get_allow_extra_args();
 }
@@ -114,13 +114,13 @@ const CLI::App* command_of(const CLI::App& app, const std::string& argument) {
   return nullptr;
 }
 
-/// An option given twice has no meaning: which of the values was meant?
+/// Rejects options that are given twice, because it is not clear which value was meant.
 void refuse_repeated(const CLI::App& app, const std::vector<std::string>& arguments) {
   const CLI::App* command = &app;
   std::set<const CLI::Option*> given;
   for (const std::string& argument : arguments) {
     if (const CLI::App* below = command_of(*command, argument)) command = below;
-    if (command->get_prefix_command()) return;  // the rest is not ours
+    if (command->get_prefix_command()) return;  // the remaining arguments are passed on
     if (!argument.starts_with("--")) continue;
     const std::string name = argument.substr(0, argument.find('='));
     const CLI::Option* option = command->get_option_no_throw(name);
@@ -199,9 +199,9 @@ void add_common_options(CLI::App& command, CommonOptions& options, const std::st
   options.out = default_out;
   command.add_option("--out", options.out, "Folder for results")->capture_default_str();
   command.add_flag("--force", options.force, "Use the folder even if it is not empty");
-  command.add_flag("--quiet", options.quiet, "Show no progress; what went wrong is still said");
+  command.add_flag("--quiet", options.quiet, "Show no progress; errors are still shown");
   command
-      .add_option("--threads", options.threads, "Threads, 0: one per core; same results for any")
+      .add_option("--threads", options.threads, "Threads; 0: one per core. Does not affect results")
       ->check(integer_between(0, 1024))
       ->capture_default_str();
 }

@@ -1,11 +1,11 @@
-// What every command shares: how the program starts, and how it ends.
+// The common part of all commands: start and exit of the program.
 //
 //   exit code   0 success · 1 a Failure or another error · 2 wrong usage · 130, 143 stopped by a
 //   signal
 //
-// Errors are one line on standard error, `aimle: ...`; unknown commands, options and names come
-// with the nearest known one. Output that cannot be written is an error (1), unless the reader of a
-// pipe has closed it.
+// Errors are one line on standard error, `aimle: ...`; for unknown commands, options and names the
+// message suggests the nearest known one. Output that cannot be written is an error (1), unless the
+// reader of a pipe has closed it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -19,17 +19,17 @@
 
 namespace aimle::cli {
 
-/// Loads what `--library` names, so that the options of its solvers are known. 0, or the exit code
-/// of a library that cannot be loaded, which is said.
+/// Loads the libraries given by `--library`, so that the options of their solvers are known.
+/// Returns 0, or the exit code after reporting a library that cannot be loaded.
 int load_libraries(int argc, char** argv);
 void set_up(CLI::App& app);
 int run(CLI::App& app, int argc, char** argv);
-/// Runs the command that the arguments name, as if they had been typed; throws what it throws.
+/// Runs the command given by the arguments, as if they had been typed; passes on its exceptions.
 void parse(CLI::App& app, std::vector<std::string> arguments);
-/// What the user wrote, or a command wrote for them.
+/// The command line, as typed by the user or written by a command.
 const std::string& command_line();
 
-/// `--out --force --quiet --threads`, alike in every command that computes.
+/// `--out --force --quiet --threads`, the same in every command that computes.
 struct CommonOptions {
   std::filesystem::path out;
   bool force = false;
@@ -39,18 +39,18 @@ struct CommonOptions {
   int64_t threads = 0;  // 0: as many as there are cores
 };
 void add_common_options(CLI::App& command, CommonOptions& options, const std::string& default_out);
-/// `--resume`, for commands that can go on where they were stopped.
+/// `--resume`, for commands that can continue after an interruption.
 void add_resume_option(CLI::App& command, CommonOptions& options, const std::string& help);
-/// What a command has while it works.
+/// The state of a running command.
 struct Prepared {
   int64_t threads;
   experiments::FolderLock lock;  // of --out
 };
-/// Obeys --quiet, --threads, --out, --force and --resume; called by a command before it works.
+/// Applies --quiet, --threads, --out, --force and --resume; called by a command before it starts.
 [[nodiscard]] Prepared apply(const CommonOptions& options);
 
-/// For `option->check(...)`: a value that this function takes; what it throws is said of the
-/// option, and is wrong usage.
+/// For `option->check(...)`: accepts the values that this function accepts. Its exceptions are
+/// reported as wrong usage of the option.
 CLI::Validator taken_by(std::function<void(const std::string&)> parse);
 /// One of the names, or an error that suggests the nearest.
 CLI::Validator one_of(const std::string& kind, std::vector<std::string> names);

@@ -12,7 +12,7 @@ void add_benchmark(CLI::App& app) {
   command->require_subcommand(1);
   CLI::App* training = command->add_subcommand(
       "training", "Trains every task with every method and writes a table; --help lists options");
-  // The Python package knows the tasks, the methods and the options.
+  // The tasks, methods and options are defined in the Python package.
   training->set_help_flag();
   training->prefix_command();
   training->callback([training] {
@@ -20,7 +20,8 @@ void add_benchmark(CLI::App& app) {
     for (const std::string& given : training->remaining()) arguments.push_back(given);
     const experiments::InterruptHandler handler;
     if (!experiments::run_python_module("aimle.program.benchmark", arguments)) {
-      throw experiments::Failure("the benchmark is not complete; the same command continues it");
+      throw experiments::Failure(
+          "the benchmark is incomplete; run the same command to continue it");
     }
   });
 }

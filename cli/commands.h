@@ -1,4 +1,4 @@
-// The commands, each in the file of its name.
+// The commands, each in the file with its name.
 #pragma once
 
 #include <CLI/App.hpp>

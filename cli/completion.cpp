@@ -7,7 +7,7 @@
 namespace aimle::cli {
 namespace {
 
-/// How a shell spells the table from a path of commands to the words that may follow, and its use.
+/// How a shell writes the table from a path of commands to the words that may follow.
 struct Shell {
   const char* before;
   const char* line_start;
@@ -15,7 +15,7 @@ struct Shell {
   const char* after;
 };
 
-/// `_aimle_words['aimle synth']='samples lambda ... --help '`, for a command and all below it.
+/// `_aimle_words['aimle synth']='samples lambda ... --help '`, for a command and all subcommands.
 std::string words_of(const CLI::App& app, const std::string& path, const Shell& shell) {
   std::string words, below;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -28,7 +28,7 @@ std::string words_of(const CLI::App& app, const std::string& path, const Shell& 
   return shell.line_start + path + shell.line_middle + words + "'\n" + below;
 }
 
-// In both: the longest path of commands so far says what may follow; file names where nothing fits.
+// Both: the longest path of commands so far determines the completions; otherwise file names.
 
 constexpr Shell kBash = {.before = R"(# source <(aimle completion bash)
 declare -A _aimle_words
@@ -71,8 +71,8 @@ void print(const CLI::App& app, const Shell& shell) {
 }  // namespace
 
 void add_completion(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "completion", "Prints what bash or zsh needs to complete commands and options");
+  CLI::App* command =
+      app.add_subcommand("completion", "Prints the completion script for bash or zsh");
   const auto shell = std::make_shared<std::string>("bash");
   command->add_option("shell", *shell)
       ->check(one_of("shell", {"bash", "zsh"}))

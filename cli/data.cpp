@@ -20,10 +20,10 @@ struct MakeRequest {
   int64_t seed = 0;
 };
 
-/// The Python package knows the public sources and downloads from them.
+/// The public sources and the download are in the Python package.
 void call_package(std::vector<std::string> arguments) {
   if (!run_python_module("aimle.program.data", arguments)) {
-    throw Failure("aimle data " + arguments.front() + " did not succeed");
+    throw Failure("aimle data " + arguments.front() + " failed");
   }
 }
 
@@ -37,7 +37,7 @@ void add_make(CLI::App& parent) {
   command->add_option("--test_examples", request->test_examples, "Test images")
       ->check(integer_between(1, 10000000))
       ->capture_default_str();
-  command->add_option("--seed", request->seed, "Decides all of them")
+  command->add_option("--seed", request->seed, "Seed of the drawing")
       ->check(integer_between(0, int64_t{1} << 40))
       ->capture_default_str();
   command->callback([request] {
@@ -53,9 +53,9 @@ void add_make(CLI::App& parent) {
 
 void add_check(CLI::App& parent) {
   CLI::App* command =
-      parent.add_subcommand("check", "Reads a folder of IDX files and says what is in it");
+      parent.add_subcommand("check", "Reads a folder of IDX files and describes its contents");
   const auto folder = std::make_shared<std::string>();
-  command->add_option("folder", *folder, "With the four files of MNIST or Fashion-MNIST")
+  command->add_option("folder", *folder, "Folder with the four files of MNIST or Fashion-MNIST")
       ->required();
   command->callback([folder] {
     const ImageSets sets = read_image_sets(*folder);
@@ -81,8 +81,9 @@ void add_fetch(CLI::App& parent) {
       ->required()
       ->check(one_of("data set", {"mnist", "fashion_mnist"}));
   command->add_option("--cache", request->cache,
-                      "Folder to keep it in; default: $AIMLE_CACHE, or ~/.cache/aimle");
-  command->add_option("--from", request->source, "Another server: the URL of the folder of files");
+                      "Folder to store it in; default: $AIMLE_CACHE, or ~/.cache/aimle");
+  command->add_option("--from", request->source,
+                      "URL of a folder with the files on another server");
   command->callback([request] {
     std::vector<std::string> arguments = {"fetch", request->name};
     if (!request->cache.empty()) arguments.insert(arguments.end(), {"--cache", request->cache});
@@ -96,7 +97,7 @@ void add_fetch(CLI::App& parent) {
 void add_data(CLI::App& app) {
   CLI::App* command = app.add_subcommand("data", "Lists, makes, checks and fetches data sets");
   command->require_subcommand(1);
-  command->add_subcommand("list", "Shows the data sets that are known, and which are here")
+  command->add_subcommand("list", "Shows the known data sets, and which ones are on this machine")
       ->callback([] { call_package({"list"}); });
   add_make(*command);
   add_check(*command);

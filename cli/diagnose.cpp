@@ -33,7 +33,7 @@ struct DiagnoseOptions {
   std::filesystem::path target;
   std::filesystem::path gradients;
   std::filesystem::path data_file;
-  std::vector<int64_t> data;  // of that file
+  std::vector<int64_t> data;  // the contents of that file
   int64_t n = 20;
   int64_t seed = 0;
   int64_t long_run = 200'000;
@@ -52,7 +52,7 @@ struct Problem {
   at::Tensor dy;     // [rows, *instance]
 };
 
-/// [rows, columns] of a file, float32; `name` is that of the array in an archive.
+/// [rows, columns] of a file, float32; `name` is the name of the array in an archive.
 at::Tensor read_tensor(const std::filesystem::path& path, const std::string& name) {
   const data::NumberTable table = data::read_number_table(path, name);
   const at::Tensor tensor = at::tensor(table.values, at::kDouble).to(at::kFloat);
@@ -64,7 +64,7 @@ at::Tensor read_tensor(const std::filesystem::path& path, const std::string& nam
 
 constexpr const char* kDefaultK = "3";
 
-/// The solver that --structure and the options of its settings name.
+/// The solver named by --structure and the options of its settings.
 SolverSpec solver_of(const DiagnoseOptions& options) {
   const std::string name = options.structure.substr(0, options.structure.find(':'));
   const SolverKind& kind = solver_kind(name);
@@ -78,7 +78,7 @@ SolverSpec solver_of(const DiagnoseOptions& options) {
   };
   for (const auto& [setting, value] : options.settings_of_solver) {
     if (value.empty()) continue;
-    if (!takes(setting)) throw Misuse("--" + setting + " is no setting of " + name);
+    if (!takes(setting)) throw Misuse("--" + setting + " is not a setting of " + name);
     add(setting, value);
   }
   const auto given = [&](const std::string& setting) {
@@ -94,7 +94,7 @@ SolverSpec solver_of(const DiagnoseOptions& options) {
   }
 }
 
-/// [*instance]: of the file, or random.
+/// [*instance]: from the file, or random.
 at::Tensor theta_of(const DiagnoseOptions& options, const SolverSpec& solver, RandomState& random) {
   if (options.theta.empty()) {
     const std::vector<int64_t> shape = solver.shape_for(options.n);
@@ -114,14 +114,14 @@ at::Tensor theta_of(const DiagnoseOptions& options, const SolverSpec& solver, Ra
   return theta.flatten();
 }
 
-/// What instances bring beside their scores: one row of whole numbers.
+/// The data of instances besides their scores: one row of whole numbers.
 std::vector<int64_t> data_of(const DiagnoseOptions& options, const SolverSpec& solver) {
   const std::filesystem::path& path = options.data_file;
   if (path.empty() != !solver.kind()->takes_data) {
     throw Misuse(path.empty() ? solver.name() +
-                                    " needs numbers beside its scores: give them with --data FILE, "
+                                    " needs data besides its scores: pass them with --data FILE, "
                                     "int64 [length], as the solver's data in Python"
-                              : "--data is nothing that " + solver.name() + " takes");
+                              : "--data: " + solver.name() + " takes no data");
   }
   if (path.empty()) return {};
   const data::NumberTable table = data::read_number_table(path, "data");
@@ -140,7 +140,7 @@ std::vector<int64_t> data_of(const DiagnoseOptions& options, const SolverSpec& s
   return {table.values.begin(), table.values.end()};
 }
 
-/// Refuses theta of which the solver has no instance, or but one structure.
+/// Rejects a theta for which the solver has no instance, or only one structure.
 void check_fits(const SolverSpec& solver, const at::Tensor& theta,
                 const std::vector<int64_t>& data) {
   if (theta.numel() < 2) throw Failure("expected theta of at least two entries");
@@ -192,7 +192,7 @@ Problem problem_of(DiagnoseOptions& options) {
   return problem;
 }
 
-/// What the Python package is asked: everything that it has to know, files read and names checked.
+/// The request to the Python package, complete: files are read and names are checked.
 nlohmann::ordered_json request_of(const DiagnoseOptions& options, const Problem& problem,
                                   int64_t threads) {
   const auto numbers = [](const at::Tensor& tensor) {
@@ -224,25 +224,25 @@ nlohmann::ordered_json request_of(const DiagnoseOptions& options, const Problem&
   return request;
 }
 
-/// Names, settings and their combination with the solver, before anything is measured.
+/// Checks names, settings and their combination with the solver before anything is measured.
 void check_estimators(const DiagnoseOptions& options, const SolverSpec& solver) {
   for (const std::string& text : options.estimators) {
     const Contestant contestant = parse_contestant(text);
     if (!contestant.applies_to(solver)) {
       throw Misuse(contestant.label + " does not apply to " + solver.name());
     }
-    contestant.build(solver, contestant.least_samples());  // refuses what does not fit
+    contestant.build(solver, contestant.least_samples());  // throws if it does not fit
     const bool own_noise = estimator_info(contestant.name).takes("noise");
     if (own_noise &&
         (contestant.options.temperature || contestant.options.theta_noise_temperature)) {
       throw Misuse("'" + shown_value(text) +
-                   "': give the temperature of the noise as --temperature, since the "
-                   "truth is of one temperature");
+                   "': set the temperature of the noise with --temperature, since the "
+                   "true gradient has one temperature");
     }
   }
 }
 
-/// When the file was written last, if there is one.
+/// The time at which the file was last written, if it exists.
 std::optional<std::filesystem::file_time_type> time_of(const std::filesystem::path& file) {
   std::error_code error;
   const auto time = std::filesystem::last_write_time(file, error);
@@ -264,12 +264,12 @@ void run_diagnosis(DiagnoseOptions& options) {
   } catch (const Stopped& stopped) {
     throw Stopped(stopped.signal,
                   time_of(file) == before
-                      ? "stopped before the measurements under way were done; nothing was written"
-                      : "stopped; what was done is in " + file.string());
+                      ? "stopped before the current measurements were complete; nothing was written"
+                      : "stopped; the results so far are in " + file.string());
   }
 }
 
-/// An option for every setting of every solver; `n` is there already.
+/// Adds an option for every setting of every solver; `n` already exists.
 void add_settings_of_solvers(CLI::App& command, DiagnoseOptions& options) {
   std::map<std::string, std::string> help;
   for (const std::string& name : solver_names()) {
@@ -289,39 +289,39 @@ void add_settings_of_solvers(CLI::App& command, DiagnoseOptions& options) {
 
 void add_diagnose(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "diagnose", "Which estimator suits these scores, this structure, this loss?");
+      "diagnose", "Finds the best estimator for your scores, structure and loss");
   auto options = std::make_shared<DiagnoseOptions>();
   add_common_options(*command, options->common, "out/diagnose");
   command
       ->add_option("--structure", options->structure,
-                   "What is chosen: " + join(solver_names()) + "; also name:setting=value,...")
+                   "Structure: " + join(solver_names()) + "; also name:setting=value,...")
       ->check(
           taken_by([](const std::string& text) { solver_kind(text.substr(0, text.find(':'))); }))
       ->capture_default_str();
   command->add_option("--library", options->libraries,
-                      "A library with solvers of your own, loaded before anything else");
+                      "A library with custom solvers, loaded first");
   add_settings_of_solvers(*command, *options);
   command->add_option(
       "--theta", options->theta,
       "Scores, .npy, .npz or .csv (a grid: costs, two-dimensional); random if not given");
   command
-      ->add_option("--n", options->n, "Random theta: entries, vertices of a tree, side of a grid")
+      ->add_option("--n", options->n, "Size of random theta: entries, vertices, or side of a grid")
       ->check(integer_between(2, 100'000))
       ->capture_default_str();
   command->add_option("--data", options->data_file,
-                      "What a structure such as knapsack takes beside theta, whole numbers, .npy, "
+                      "Data of structures such as knapsack, besides theta: whole numbers, .npy, "
                       ".npz or .csv");
   CLI::Option* b = command->add_option(
       "--b", options->target,
       "Target b of the loss |z - b|^2, .npy, .npz or .csv; random if not given");
   command
       ->add_option("--dy", options->gradients,
-                   "Instead of b: recorded gradients of a loss, a row each, .npy, .npz or .csv")
+                   "Instead of b: recorded gradients of a loss, one per row, .npy, .npz or .csv")
       ->excludes(b);
   command
       ->add_option("--temperature", options->temperature,
-                   "Scale of the noise, in all estimators and in the truth; 1 if not given, but " +
-                       spell_number(kCostTemperature) + " where solutions vary in size")
+                   "Scale of the noise, for all estimators and the true gradient; default: 1, or " +
+                       spell_number(kCostTemperature) + " if solutions vary in size")
       ->check(number_between(1e-6, 1e6));
   command->add_option("--samples", options->samples, "Numbers of samples S")
       ->delimiter(',')
@@ -333,19 +333,19 @@ void add_diagnose(CLI::App& app) {
       ->capture_default_str();
   command
       ->add_option("--estimators", options->estimators,
-                   "Which, as name[:setting=value...]; all that apply if not given")
+                   "Estimators, as name[:setting=value...]; default: all that apply")
       ->delimiter(',')
       ->check(taken_by(parse_contestant));
-  command->add_option("--repeats", options->repeats, "Estimates of each kind")
+  command->add_option("--repeats", options->repeats, "Gradients per estimator")
       ->check(integer_between(2, 100'000))
       ->capture_default_str();
-  command->add_option("--warmup", options->warmup, "Steps by which adaptive estimators warm up")
+  command->add_option("--warmup", options->warmup, "Warm-up steps of adaptive estimators")
       ->check(integer_between(0, 1'000'000))
       ->capture_default_str();
-  command->add_option("--long_run", options->long_run, "Samples of the truth where none is exact")
+  command->add_option("--long_run", options->long_run, "Samples if the true gradient is not exact")
       ->check(integer_between(100, 100'000'000))
       ->capture_default_str();
-  command->add_option("--seed", options->seed, "Of everything random")
+  command->add_option("--seed", options->seed, "Seed of all randomness")
       ->check(integer_between(0, 4'294'967'295))
       ->capture_default_str();
   command->callback([=] { run_diagnosis(*options); });

@@ -17,7 +17,7 @@ constexpr size_t kLeast = 40;  // narrower terminals break words
 
 size_t columns() { return std::max(kLeast, experiments::page_columns(STDOUT_FILENO)); }
 
-/// A name, and its meaning beside it, or below where the name is long.
+/// A name with its meaning next to it, or below it if the name is long.
 std::string entry(const std::string& name, const std::string& meaning) {
   const size_t width = columns(), indent = std::min<size_t>(30, width / 3);
   std::string text = "  " + wrap(name, width, indent, 2);
@@ -51,7 +51,7 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positi
                make_option_desc(option));
 }
 
-/// `INT:INT in [0, 9]=0` and `TEXT:a|b` without the type that the check names again or better.
+/// `INT:INT in [0, 9]=0` and `TEXT:a|b` without the type, which the check repeats.
 std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
   std::string text = CLI::Formatter::make_option_opts(option);
   for (const std::string type : {" INT:", " FLOAT:", " UINT:", " TEXT:"}) {

@@ -1,4 +1,4 @@
-// The look of `--help`: as CLI11's, but wrapped at the width of the terminal.
+// The layout of `--help`: as CLI11's, but wrapped to the width of the terminal.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,7 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_footer(const CLI::App* app) const override;
 };
 
-/// Every line by itself: one that does not fit goes on below, a little further in.
+/// Wraps each line separately; continuation lines are indented a little further.
 std::string wrap_lines(const std::string& text, size_t columns);
 
 }  // namespace aimle::cli

@@ -11,7 +11,7 @@ namespace aimle::cli {
 void add_list(CLI::App& app) {
   CLI::App* command = app.add_subcommand("list", "Shows the runs in a folder as a table");
   const auto folder = std::make_shared<std::string>("runs");
-  command->add_option("folder", *folder, "Looked through with all folders below")
+  command->add_option("folder", *folder, "Folder to search, including subfolders")
       ->capture_default_str();
   command->callback([folder] {
     const experiments::Listing found = experiments::find_runs(*folder);

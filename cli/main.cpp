@@ -1,4 +1,4 @@
-// The program `aimle`: one file per command; this one brings them together.
+// The program `aimle`: one file per command; this one combines them.
 #include "cli/app.h"
 #include "cli/commands.h"
 
@@ -15,13 +15,13 @@ int main(int argc, char** argv) {
   aimle::cli::add_paper(app);
   aimle::cli::add_benchmark(app);
   aimle::cli::add_completion(app);
-  // After the commands, which would take it over.
+  // After the commands, which would otherwise inherit it.
   app.footer(
       "Examples:\n"
-      "  aimle synth samples --n 10 --seeds 4   how good is each gradient?\n"
-      "  aimle train dvae                       train, no data needed\n"
-      "  aimle report runs                      a page of what was trained\n"
-      "  aimle diagnose --structure topk --k 5  which estimator for top-5?\n\n"
-      "aimle COMMAND --help says more. Options may be written with - or _.");
+      "  aimle synth samples --n 10 --seeds 4   compare gradients with the true one\n"
+      "  aimle train dvae                       train a model, no data needed\n"
+      "  aimle report runs                      draw a page of the results\n"
+      "  aimle diagnose --structure topk --k 5  find an estimator for top-5\n\n"
+      "See aimle COMMAND --help. Options may be written with - or _.");
   return aimle::cli::run(app, argc, argv);
 }

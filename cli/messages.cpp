@@ -21,7 +21,7 @@
 namespace aimle::cli {
 namespace {
 
-constexpr size_t kLongestWord = 500;  // longer ones are no paths
+constexpr size_t kLongestWord = 500;  // longer ones are not paths
 
 /// "[aimle::topk] expected" -> "expected"
 std::string without_function_names(std::string text) {
@@ -55,7 +55,7 @@ std::string with_short_words(const std::string& text) {
 
 std::string own_words(const std::string& message) {
   std::string text = without_function_names(message);
-  // Python's name of the setting.
+  // The setting's name in Python.
   for (size_t at = text.find("lambda_ "); at != std::string::npos; at = text.find("lambda_ ")) {
     text.erase(at + std::strlen("lambda"), 1);
   }
@@ -72,11 +72,11 @@ std::string describe(const std::exception& error) {
     return "cannot use " + file->path1().string() + ": " + file->code().message();
   }
   if (const auto* json = dynamic_cast<const nlohmann::json::exception*>(&error)) {
-    return "a file of the folder is not as this program writes it: " +
+    return "a file in the folder is not in this program's format: " +
            experiments::json_problem(*json);
   }
   if (is<std::ios_base::failure>(error)) {
-    return "a file could not be read: is a folder in its place, or does the disk fail?";
+    return "a file could not be read: check that it is not a folder and that the disk works";
   }
   if (const auto* torch = dynamic_cast<const c10::Error*>(&error)) {
     const std::string text = torch->what_without_backtrace();

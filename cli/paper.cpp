@@ -61,7 +61,7 @@ Setting parse_setting(const std::string& text) {
     throw Failure("there is no experiment '" + setting.experiment + "'" +
                   did_you_mean(setting.experiment, known) + " (" + join(known, ", ") + ")");
   }
-  // Complains now of what would otherwise fail hours later.
+  // Reports now what would otherwise fail hours later.
   if (setting.option == "seeds" && setting.experiment != "synth") {
     experiments::parse_seeds(setting.value);
   } else if (setting.experiment != "synth") {
@@ -99,7 +99,7 @@ Arguments arguments_of(const Entry& entry, const Command& command, const Request
   return arguments;
 }
 
-/// What stands in for the paper's data, or the files that were given.
+/// The substitute for the paper's data, or the files that were given.
 std::string data_of(const Entry& entry, const Request& request) {
   std::string text = entry.substitute;
   for (const std::string& given : request.settings) {
@@ -110,7 +110,7 @@ std::string data_of(const Entry& entry, const Request& request) {
   return text;
 }
 
-/// Those of `--set` that concern the entry.
+/// The values of `--set` that apply to the entry.
 std::vector<std::string> settings_of(const Entry& entry, const Request& request) {
   std::vector<std::string> own;
   for (const std::string& given : request.settings) {
@@ -136,7 +136,7 @@ std::string as_line(const Arguments& arguments) {
   return line;
 }
 
-/// What is to be done and what is done already: DIR/paper.json, which the report reads.
+/// The planned and the finished commands: DIR/paper.json, which the report reads.
 Json plan(const Request& request) {
   const std::string form = request.quick ? "quick" : "full";
   Json entries = Json::array();
@@ -165,7 +165,7 @@ Json plan(const Request& request) {
   return {{"version", AIMLE_VERSION}, {"command", command_line()}, {"entries", entries}};
 }
 
-/// A copy with every text changed by this function.
+/// A copy with this function applied to every text.
 Json with_texts(Json value, const std::function<std::string(std::string_view)>& change) {
   if (value.is_string()) return change(value.get<std::string>());
   if (!value.is_structured()) return value;
@@ -179,7 +179,7 @@ Json read(const fs::path& file) {
       experiments::from_json_text);
 }
 
-/// Takes over what earlier calls have finished, and entries that are not asked for now as they are.
+/// Keeps what earlier calls have finished, and entries that were not requested this time.
 void take_over(Json& state, const fs::path& file, const Request& request) {
   if (!fs::exists(file)) return;
   const Json before = read(file);
@@ -194,8 +194,8 @@ void take_over(Json& state, const fs::path& file, const Request& request) {
         for (const Json& old : old_entry.at("commands")) {
           if (old.at("folder") != command["folder"]) continue;
           if (old.at("command") != command["command"]) {
-            throw Failure("--resume: " + command["folder"].get<std::string>() + " is of `" +
-                          old.at("command").get<std::string>() + "`, not of `" +
+            throw Failure("--resume: " + command["folder"].get<std::string>() + " was made by `" +
+                          old.at("command").get<std::string>() + "`, not by `" +
                           command["command"].get<std::string>() + "`");
           }
           command["complete"] = old.at("complete");
@@ -212,7 +212,7 @@ void add_commands(CLI::App& app) {
   add_train(app);
 }
 
-/// Complains of what a command does not take, before the first one begins.
+/// Checks the arguments of all commands before the first one starts.
 void check_commands(const Json& state, const Request& request) {
   for (const Json& entry : state["entries"]) {
     if (!is_wanted(entry, request)) continue;
@@ -220,7 +220,7 @@ void check_commands(const Json& state, const Request& request) {
       if (command["complete"].get<bool>()) continue;
       CLI::App app("", "aimle");
       add_commands(app);
-      app.parse_complete_callback([] { throw CLI::Success(); });  // before the command's own
+      app.parse_complete_callback([] { throw CLI::Success(); });  // runs before the command's own
       try {
         parse(app, command["arguments"].get<Arguments>());
       } catch (const CLI::Success&) {
@@ -251,7 +251,7 @@ void run_command(const Json& command, const Request& request) {
   }
 }
 
-/// Of the entries that are asked for.
+/// Counts the commands of the requested entries.
 int64_t count(const Json& state, const Request& request, bool complete) {
   int64_t result = 0;
   for (const Json& entry : state["entries"]) {
@@ -299,8 +299,8 @@ void reproduce(Request request) {
         save();
         throw experiments::Stopped(
             stopped.signal,
-            "stopped in " + (request.common.out / folder).string() + ", where its " +
-                "partial results are; " + std::to_string(count(state, request, true)) + " of " +
+            "stopped in " + (request.common.out / folder).string() + ", which has " +
+                "partial results; " + std::to_string(count(state, request, true)) + " of " +
                 std::to_string(total) + " commands are complete; " + "continue with --resume");
       }
       add_time();
@@ -311,7 +311,7 @@ void reproduce(Request request) {
   if (!experiments::run_python_module("aimle.program.report.paper",
                                       {request.common.out.string()})) {
     throw Failure("no report was written; the results are in " + request.common.out.string() +
-                  ", and --resume tries again");
+                  "; use --resume to try again");
   }
   std::printf("%s\n", (request.common.out / "report.html").c_str());
 }
@@ -320,23 +320,23 @@ void reproduce(Request request) {
 
 void add_paper(CLI::App& app) {
   CLI::App* command =
-      app.add_subcommand("paper", "Computes every table and figure of the paper into one page");
+      app.add_subcommand("paper", "Reproduces every table and figure of the paper on one page");
   const auto request = std::make_shared<Request>();
   add_common_options(*command, request->common, "runs/paper");
-  command->add_flag("--quick", request->quick, "Much reduced: minutes on a processor");
-  add_resume_option(*command, request->common, "Continue what is in the folder");
+  command->add_flag("--quick", request->quick, "Reduced form: takes minutes on a CPU");
+  add_resume_option(*command, request->common, "Continue the work in the folder");
   std::vector<std::string> names = names_of_experiments();
   for (const Entry& entry : paper_entries()) names.push_back(entry.name);
-  command->add_option("--entries", request->entries, "These tables and figures or experiments only")
+  command->add_option("--entries", request->entries, "Only these tables, figures or experiments")
       ->delimiter(',')
       ->check(one_of("entry", names))
       ->type_name("NAME,...");
-  command->add_option("--device", request->device, "Where experiments train")
+  command->add_option("--device", request->device, "Device for training")
       ->check(one_of("device", {"cpu", "cuda"}));
   command
       ->add_option("--set", request->settings,
-                   "Another value for an option of an experiment's commands: dvae.data=mnist; may "
-                   "be given more than once")
+                   "Overrides an option of an experiment's commands, as in dvae.data=mnist; may be "
+                   "given more than once")
       ->allow_extra_args(false)
       ->check(taken_by(parse_setting));
   command->callback([request] { reproduce(*request); });

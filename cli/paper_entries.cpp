@@ -7,7 +7,7 @@
 namespace aimle::cli {
 namespace {
 
-const std::string kGenerated = " `--set {}.data=FOLDER` takes the files instead.";
+const std::string kGenerated = " `--set {}.data=FOLDER` uses the files instead.";
 
 std::string with_files(const std::string& text, const std::string& experiment) {
   std::string hint = kGenerated;
@@ -16,11 +16,11 @@ std::string with_files(const std::string& text, const std::string& experiment) {
 
 std::vector<Entry> synth_entries() {
   const std::string same =
-      "The authors' figures have no numbers; beside ours stand those of an independent simulation "
+      "The authors' figures have no numbers; ours are compared with an independent simulation "
       "of their published procedure. b = |N(0, I)| as in their code, not N(0, I) as in the text.";
   return {
       {.name = "synth-samples",
-       .title = "Gradients against the number of samples",
+       .title = "Gradients by number of samples",
        .paper = "Figure: cosine to the true gradient for S = 1 to 100 000 and n = 10, 20, 30, 50, "
                 "32 seeds. The paper: AIMLE needs fewer samples than the others.",
        .substitute = same,
@@ -34,10 +34,11 @@ std::vector<Entry> synth_entries() {
                          "--warmup 100 --estimators "
                          "aimle,aimle_forward,imle,imle_central,ste,sfe"}}},
       {.name = "synth-lambda",
-       .title = "Bias and sparsity against λ",
-       .paper = "Figures: cosine and share of zeros against λ (n = 50, 128 seeds), and the λ that "
-                "AIMLE settles on. The paper: a small λ is unbiased and sparse, a large one biased "
-                "and dense; AIMLE finds the middle.",
+       .title = "Bias and sparsity by λ",
+       .paper =
+           "Figures: cosine and share of zeros as functions of λ (n = 50, 128 seeds), and the λ "
+           "that AIMLE chooses. The paper: a small λ is unbiased and sparse, a large one biased "
+           "and dense; AIMLE is in between.",
        .substitute = same,
        .quick = "8 seeds instead of 128, STE and SFE at 10 000 samples instead of 100 000, warm-up "
                 "of 100 steps.",
@@ -56,8 +57,8 @@ Entry dvae_entry(const std::string& k, const std::string& says, const std::strin
                             " --nb_samples 10 --examples 1500 --validation 500 "
                             "--test_examples 500 --batch 50 --epochs 2";
   const std::string samples = " --grid nb_samples=1,5,10";
-  // At k = 10 the authors' command has c = 10 where the paper says 1. The forward difference cannot
-  // reach 10 changed entries.
+  // At k = 10 the authors' command uses c = 10, the paper 1. The forward difference cannot change
+  // 10 entries.
   const std::string central = k == "10" ? " --method aimle --target_norm 10" : " --method aimle";
   return {
       .name = "dvae-k" + k,
@@ -66,10 +67,10 @@ Entry dvae_entry(const std::string& k, const std::string& says, const std::strin
           "Figure: test loss over 100 epochs on MNIST with S = 1, 5, 10, and λ over time. The "
           "paper: " +
           says +
-          " Its test loss is BCE + KL/S, which is `test_loss` here; `test_nelbo` is a bound "
-          "that compares all S.",
-      .substitute =
-          with_files("Drawn digits instead of MNIST: losses are not those of MNIST.", "dvae"),
+          " Its test loss is BCE + KL/S, `test_loss` here; `test_nelbo` is a bound that is "
+          "comparable across S.",
+      .substitute = with_files(
+          "Drawn digits instead of MNIST: losses are not comparable with those of MNIST.", "dvae"),
       .full = "12 000 digits unless the files are given; IMLE with λ = 1, 10, 100; one seed.",
       .quick =
           "1000 drawn digits in batches of 50, 2 epochs, S = 10 only, IMLE with λ = 10 only, "
@@ -87,8 +88,8 @@ Entry dvae_entry(const std::string& k, const std::string& says, const std::strin
            .quick = quick + " --grid method=" + others}}};
 }
 
-/// A method of the tables of learning to explain, with the temperature that the paper chose for
-/// k = 5, 10 and 15: of the noise, or of a relaxation.
+/// A method in the tables of learning to explain, with the paper's temperature for k = 5, 10 and
+/// 15: that of the noise, or of a relaxation.
 struct Explainer {
   std::string method;
   std::string setting;
@@ -132,11 +133,11 @@ std::vector<Explainer> explainers(const std::string& aspect) {
           {"imle_central", kNoise, {"0", "0", "0"}},
           {"aimle_forward", kNoise, own[3]},
           {"aimle", kNoise, own[4]},
-          // Not in the paper: the method that its table names.
+          // Not in the paper: the method named in its table.
           {"sst", kRelaxation, {"1", "1", "1"}}};
 }
 
-/// One command for each temperature of a method, with the k that have it.
+/// One command for each temperature of a method, with the k that use it.
 std::vector<Command> explainer_commands(const std::string& aspect) {
   const std::vector<std::string> ks = {"5", "10", "15"};
   std::vector<Command> commands;
@@ -171,7 +172,7 @@ std::vector<Entry> l2x_entries() {
                   "which the paper did not run.",
          .substitute =
              with_files("Generated reviews with ten planted words instead of BeerAdvocate: "
-                        "neither metric is comparable in size, only the order of the "
+                        "the values of both metrics are not comparable, only the order of the "
                         "methods.",
                         "l2x"),
          .full = "The temperatures are the paper's for each cell; `sst` has 1. They were chosen on "
@@ -190,11 +191,11 @@ Entry nri_entry(const std::string& frames) {
       .title = "Latent trees, T = " + frames,
       .paper = "Table: test ELBO, edge precision and recall (%) for T = " + frames +
                ", mean ± sd over seeds. The paper: both AIMLEs have the better ELBO. That ELBO, "
-               "`test_elbo`, is no bound; `test_tree_elbo` beside it is one.",
-      .substitute = "The same generator of data, with our own random numbers.",
+               "`test_elbo`, is not a bound; `test_tree_elbo` is one.",
+      .substitute = "The same data generator, with our own random numbers.",
       .full =
           "The authors' evaluation (`--preset reference`); SST and IMLE with one setting "
-          "each, where the paper chose by validation.",
+          "each, which the paper chose by validation.",
       .quick =
           "1000 examples, 40 steps of 32 instead of 50 000 of 128, width 64 instead of 256, "
           "noise-free trees for all methods, one seed.",
@@ -215,27 +216,27 @@ Entry warcraft_entry(const std::string& cells) {
                           options
                     : std::string();
   };
-  return {.name = "warcraft-" + cells,
-          .title = "Shortest paths, " + cells + " × " + cells,
-          .paper =
-              "Figure: share of test paths of optimal cost over 50 epochs on Warcraft maps. The "
-              "paper: AIMLE without tuning is on par with IMLE, and both are far above a plain "
-              "ResNet18. Beside ours stand the logs of IMLE's own repository, of the same data.",
-          .substitute = with_files(
-              "Generated terrain maps with the real costs instead of Warcraft's.", "warcraft"),
-          .full = "The baseline ResNet18 has 50 epochs instead of 150; one seed.",
-          .quick = is_quick
-                       ? "140 maps instead of 10 000, 2 epochs instead of 50, one seed, no DBB."
-                       : "Not run in the quick form.",
-          .commands = {{.name = "aimle",
-                        .full = paper + " --grid method=aimle,aimle_forward --grid step=0.01,0.001",
-                        .quick = quick("--grid method=aimle,aimle_forward")},
-                       {.name = "imle",
-                        .full = paper + " --grid method=imle,dbb",
-                        .quick = quick("--method imle")},
-                       {.name = "resnet18",
-                        .full = paper + " --model resnet18",
-                        .quick = quick("--model resnet18")}}};
+  return {
+      .name = "warcraft-" + cells,
+      .title = "Shortest paths, " + cells + " × " + cells,
+      .paper =
+          "Figure: share of test paths of optimal cost over 50 epochs on Warcraft maps. The "
+          "paper: AIMLE without tuning matches IMLE, and both are far above a plain "
+          "ResNet18. Ours are compared with the logs of IMLE's own repository, on the same data.",
+      .substitute = with_files("Generated terrain maps with the real costs instead of Warcraft's.",
+                               "warcraft"),
+      .full = "The baseline ResNet18 has 50 epochs instead of 150; one seed.",
+      .quick = is_quick ? "140 maps instead of 10 000, 2 epochs instead of 50, one seed, no DBB."
+                        : "Not run in the quick form.",
+      .commands = {{.name = "aimle",
+                    .full = paper + " --grid method=aimle,aimle_forward --grid step=0.01,0.001",
+                    .quick = quick("--grid method=aimle,aimle_forward")},
+                   {.name = "imle",
+                    .full = paper + " --grid method=imle,dbb",
+                    .quick = quick("--method imle")},
+                   {.name = "resnet18",
+                    .full = paper + " --model resnet18",
+                    .quick = quick("--model resnet18")}}};
 }
 
 }  // namespace

@@ -39,15 +39,15 @@ void check_page(const std::filesystem::path& page) {
 }  // namespace
 
 void add_report(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "report", "Draws any number of runs and studies into one self-contained page");
+  CLI::App* command =
+      app.add_subcommand("report", "Draws runs and studies on one self-contained page");
   const auto request = std::make_shared<Request>();
   command->add_option("folders", request->folders, "Runs, studies, or folders of them")->required();
   command->add_option("--out", request->out, "The page")->capture_default_str();
   command->callback([request] {
     for (const std::string& folder : request->folders) {
       const experiments::Listing found = experiments::find_runs(folder);
-      // The page names those that cannot be read.
+      // The page lists those that cannot be read.
       if (found.runs.empty() && found.unreadable.empty() && !holds_a_study(folder)) {
         throw experiments::Failure("there are no runs and no studies in " + folder);
       }

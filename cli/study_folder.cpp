@@ -33,7 +33,7 @@ std::vector<nlohmann::json> StudyFolder::resume() {
   auto [lines, is_torn] = experiments::data::parse_json_lines(results(), text);
   if (is_torn) {
     experiments::data::fail_line(results(), std::ssize(lines) + 1,
-                                 "the line breaks off: begin anew with --force, or in another "
+                                 "the line is incomplete: start again with --force, or in another "
                                  "folder with --out");
   }
   check_results(before, text);
@@ -45,15 +45,15 @@ void StudyFolder::check_settings(const nlohmann::ordered_json& before) {
       !before["settings"].is_object() || !before.contains("seconds") ||
       !before["seconds"].is_number()) {
     throw experiments::Failure("--resume: " + (folder_ / "study.json").string() +
-                               " does not describe a study: give another folder with --out, or "
-                               "begin anew with --force");
+                               " does not describe a study: choose another folder with --out, or "
+                               "start again with --force");
   }
   if (before["study"] != about_["study"]) {
     throw experiments::Failure("--resume: " + folder_.string() + " holds the study " +
                                before["study"].dump() + ", not " + about_["study"].dump());
   }
   for (const auto& [name, wanted] : about_["settings"].items()) {
-    // Settings that came later are empty in earlier folders.
+    // Settings that were added later are empty in older folders.
     const auto had = before["settings"].value(name, nlohmann::ordered_json(""));
     if (had == wanted) continue;
     throw experiments::Failure("--resume: " + name + " is " + had.dump() + " in " +
@@ -68,7 +68,7 @@ void StudyFolder::check_results(const nlohmann::ordered_json& before, const std:
   const auto known = before.value("results_xxh64", nlohmann::ordered_json::array({digest_}));
   if (std::find(known.begin(), known.end(), digest_) != known.end()) return;
   throw experiments::Failure("--resume: " + (folder_ / "results.jsonl").string() +
-                             " is damaged: its checksum is not in study.json; begin anew with "
+                             " is damaged: its checksum is not in study.json; start again with "
                              "--force, or in another folder with --out");
 }
 
@@ -81,7 +81,7 @@ void StudyFolder::write_about(bool complete, std::vector<std::string> digests) {
 void StudyFolder::save(const std::map<std::string, std::string>& files, bool complete) {
   const experiments::KeepAlive saving;
   const Clock::time_point now = Clock::now();
-  if (!saved_ && !is_resumed_) {  // with --force, of another study
+  if (!saved_ && !is_resumed_) {  // with --force, the files may be another study's
     std::filesystem::remove(folder_ / "study.json");
     std::filesystem::remove(folder_ / "results.jsonl");
   }
@@ -98,16 +98,17 @@ void StudyFolder::save(const std::map<std::string, std::string>& files, bool com
 }
 
 std::string StudyFolder::late_message() const {
-  return "stopped; the measurements that were done are in " + (folder_ / "results.jsonl").string() +
+  return "stopped; the completed measurements are in " + (folder_ / "results.jsonl").string() +
          "; continue with --resume";
 }
 
 void StudyFolder::finish(int64_t done, int64_t total) const {
   if (const int signal = experiments::interrupt_signal()) {
-    throw experiments::Stopped(
-        signal, "stopped; the " + std::to_string(done) + " of " + std::to_string(total) +
-                    " measurements that were done are in " + (folder_ / "results.jsonl").string() +
-                    " and " + (folder_ / "summary.csv").string() + "; continue with --resume");
+    throw experiments::Stopped(signal,
+                               "stopped; " + std::to_string(done) + " of " + std::to_string(total) +
+                                   " measurements are complete; they are in " +
+                                   (folder_ / "results.jsonl").string() + " and " +
+                                   (folder_ / "summary.csv").string() + "; continue with --resume");
   }
   std::printf("%s\n%s\n", (folder_ / "results.jsonl").c_str(), (folder_ / "summary.csv").c_str());
   std::fflush(stdout);

@@ -1,8 +1,8 @@
-// The folder of a gradient study: results.jsonl, summary.csv, what it was asked (study.json), and
-// the figures and report.html that the Python package draws from them.
+// The folder of a gradient study: results.jsonl, summary.csv, its request (study.json), and the
+// figures and report.html that the Python package draws from them.
 //
-// The files are saved as the study goes, each whole, so that a process that was killed loses the
-// last seconds only: `--resume` reads them back and does the rest.
+// The files are saved atomically during the study, so a process that is killed loses only the last
+// seconds: `--resume` reads them back and computes the rest.
 #pragma once
 
 #include <chrono>
@@ -20,23 +20,23 @@ class StudyFolder {
   StudyFolder(std::filesystem::path folder, const std::string& study,
               nlohmann::ordered_json settings);
 
-  /// The lines of results.jsonl that an earlier call has left; none if there is no such file.
-  /// Throws Failure if it was asked something else, or if the file is damaged.
+  /// The lines of results.jsonl that an earlier call has written; none if the file does not exist.
+  /// Throws Failure if its request was different, or if the file is damaged.
   std::vector<nlohmann::json> resume();
 
   std::filesystem::path results() const { return folder_ / "results.jsonl"; }
 
-  /// Writes every file whole, whatever happens meanwhile.
+  /// Writes every file atomically.
   void save(const std::map<std::string, std::string>& files, bool complete);
 
-  /// Nothing was saved yet, or some seconds ago.
+  /// Whether nothing was saved yet, or not for some seconds.
   bool is_due() const { return !saved_ || Clock::now() - *saved_ > std::chrono::seconds(3); }
 
-  /// What to say if a measurement under way does not end in time after a signal.
+  /// The message if the current measurement does not end in time after a signal.
   std::string late_message() const;
 
-  /// The end: throws Stopped, naming the files, if the study was cut short; else draws, and prints
-  /// the names of the files.
+  /// Finishes the study: throws Stopped, with the names of the files, if it was interrupted;
+  /// otherwise draws the report and prints the names of the files.
   void finish(int64_t done, int64_t total) const;
 
  private:
@@ -44,7 +44,7 @@ class StudyFolder {
 
   using Clock = std::chrono::steady_clock;
   void check_results(const nlohmann::ordered_json& before, const std::string& text);
-  /// While results are being replaced, the checksums are those of the old file and of the new one.
+  /// While results are being replaced, both the old and the new checksum are recorded.
   void write_about(bool complete, std::vector<std::string> digests);
 
   std::filesystem::path folder_;

@@ -50,7 +50,7 @@ void add_synth_options(CLI::App& command, SynthOptions& options) {
   command.add_option("--k", options.k, "Entries chosen, fewer than n")
       ->check(integer_between(1, 9'999))
       ->capture_default_str();
-  command.add_option("--seeds", options.seeds, "Problems of each size, seeds 0, 1, ...")
+  command.add_option("--seeds", options.seeds, "Instances of each size, with seeds 0, 1, ...")
       ->check(integer_between(1, 100'000))
       ->capture_default_str();
   command.add_option("--samples", options.samples, "Numbers of samples S")
@@ -63,26 +63,26 @@ void add_synth_options(CLI::App& command, SynthOptions& options) {
       ->capture_default_str();
   command
       .add_option("--estimators", options.estimators,
-                  "Which take part, as name[:setting=value...]; all that apply if not given")
+                  "Estimators, as name[:setting=value...]; default: all that apply")
       ->delimiter(',')
       ->check(taken_by(parse_contestant));
   command
       .add_option("--preset", options.preset,
-                  "paper: Algorithm 1 as printed for every adaptive estimator, except where "
-                  "--estimators or the estimator's name says otherwise")
+                  "paper: Algorithm 1 as printed for every adaptive estimator, unless "
+                  "--estimators or the estimator's name overrides it")
       ->check(one_of("preset", {"paper"}));
   command.add_flag("--signed", options.is_signed,
-                   "b ~ N(0, I) as in the paper's text; the authors' code takes |b|");
+                   "b ~ N(0, I) as in the paper's text; the authors' code uses |b|");
   add_resume_option(command, options.common, "Continue the study in the folder");
 }
 
 void add_warmup_options(CLI::App& command, SynthOptions& options) {
   command
       .add_option("--warmup", options.warmup,
-                  "Steps by which adaptive estimators warm up (the authors: 100)")
+                  "Warm-up steps of adaptive estimators (the authors: 100)")
       ->check(integer_between(0, 1'000'000))
       ->capture_default_str();
-  command.add_option("--warmup_samples", options.warmup_samples, "Samples of such a step")
+  command.add_option("--warmup_samples", options.warmup_samples, "Samples of a warm-up step")
       ->check(integer_between(1, 1'000'000))
       ->capture_default_str();
 }
@@ -185,7 +185,7 @@ Study samples_study(const SynthOptions& options) {
   return study;
 }
 
-/// Estimators that need many samples are shown at reference_samples, as in the paper.
+/// Estimators that need many samples use reference_samples, as in the paper.
 Study lambda_study(const SynthOptions& options) {
   Study study = common_study(options);
   const std::vector<std::string> known = {"imle", "imle_central", "aimle", "aimle_forward"};
@@ -308,7 +308,7 @@ void optimise(const SynthOptions& options, const OptimiseOptions& own) {
   folder.finish(static_cast<int64_t>(rows.size()), total);
 }
 
-/// What the studies are about: the numbers of one problem, for anyone who wants to check them.
+/// Prints the numbers of one problem of the studies, so that they can be checked.
 void add_problem(CLI::App& synth) {
   struct Wanted {
     int64_t n = 10;
@@ -325,11 +325,11 @@ void add_problem(CLI::App& synth) {
   command->add_option("--k", wanted->k, "Entries chosen, fewer than n")
       ->check(integer_between(1, 9'999))
       ->capture_default_str();
-  command->add_option("--seed", wanted->seed, "Of NumPy's RandomState")
+  command->add_option("--seed", wanted->seed, "Seed of NumPy's RandomState")
       ->check(integer_between(0, 4'294'967'295))
       ->capture_default_str();
   command->add_flag("--signed", wanted->is_signed,
-                    "b ~ N(0, I) as in the paper's text; the authors' code takes |b|");
+                    "b ~ N(0, I) as in the paper's text; the authors' code uses |b|");
   command->callback([=] {
     check_k(wanted->k, wanted->n);
     const Problem problem = synthetic_problem(
@@ -364,18 +364,18 @@ void add_study(CLI::App& synth, const std::string& name, const std::string& abou
 
 void add_optimise(CLI::App& synth) {
   CLI::App* command = synth.add_subcommand(
-      "optimise", "Descends along each estimator's gradient to the best structure");
+      "optimise", "Runs gradient descent to the best structure with each estimator");
   auto options = std::make_shared<SynthOptions>(
       SynthOptions{.sizes = {10}, .k = 5, .seeds = 32, .samples = {10}, .lambdas = {0.1, 0.5, 2}});
   auto own = std::make_shared<OptimiseOptions>();
   add_synth_options(*command, *options);
-  command->add_option("--steps", own->steps, "Steps of a descent")
+  command->add_option("--steps", own->steps, "Steps of gradient descent")
       ->check(integer_between(1, 100'000))
       ->capture_default_str();
-  command->add_option("--momentum", own->momentum, "Of the descent")
+  command->add_option("--momentum", own->momentum, "Momentum of gradient descent")
       ->check(number_between(0, 0.9999))
       ->capture_default_str();
-  command->add_option("--learning_rates", own->learning_rates, "Each is tried, the best shown")
+  command->add_option("--learning_rates", own->learning_rates, "All are tried; the best is shown")
       ->delimiter(',')
       ->check(number_between(1e-9, 1e3))
       ->capture_default_str();
@@ -390,18 +390,18 @@ void add_optimise(CLI::App& synth) {
 
 void add_synth(CLI::App& app) {
   CLI::App* synth =
-      app.add_subcommand("synth", "The paper's study of gradients, on problems with a known one");
+      app.add_subcommand("synth", "The paper's gradient study, on problems with a known gradient");
   synth->require_subcommand(1);
-  add_study(*synth, "samples", "Cosine to the true gradient against the number of samples",
+  add_study(*synth, "samples", "Cosine to the true gradient by number of samples",
             {.sizes = {10, 20, 30, 50},
              .seeds = 32,
              .samples = {1, 10, 100, 1'000, 10'000, 100'000},
              .lambdas = {0.1, 1}},
             &samples_study);
-  add_study(*synth, "lambda", "Cosine and zeros against lambda, and the one that AIMLE picks",
+  add_study(*synth, "lambda", "Cosine and zeros by lambda, and the lambda that AIMLE chooses",
             {.sizes = {50}, .seeds = 128, .samples = {1, 1'000}, .lambdas = kLambdaGrid},
             &lambda_study);
-  add_study(*synth, "sparsity", "Share of zeros in the gradient against lambda and samples",
+  add_study(*synth, "sparsity", "Share of zeros in the gradient by lambda and samples",
             {.sizes = {50}, .seeds = 32, .samples = {1, 10, 100, 1'000}, .lambdas = kLambdaGrid},
             &sparsity_study);
   add_optimise(*synth);

@@ -17,7 +17,7 @@ namespace {
 
 using namespace experiments;
 
-/// What the command line gave; filled by CLI11 while it parses.
+/// The command line; filled by CLI11 while it parses.
 struct Request {
   CommonOptions common;
   std::string preset, config_file, seeds, select;
@@ -123,7 +123,7 @@ void train(const Experiment& experiment, const Request& request) {
   campaign.grid = grid_of(request, campaign.settings);
   conduct(campaign);
   const std::string out = campaign.out.string();
-  say("results in " + out + "; a page of them: aimle report " + out);
+  say("results are in " + out + "; to draw a page of them: aimle report " + out);
 }
 
 void add_experiment(CLI::App& parent, const Experiment& experiment) {
@@ -132,32 +132,32 @@ void add_experiment(CLI::App& parent, const Experiment& experiment) {
   add_common_options(*command, request->common, "runs/" + experiment.name);
   command->get_option("--threads")
       ->description(
-          "Threads, 0: one per core, or what a resumed run had; last digits may depend on them");
+          "Threads; 0: one per core, or those of a resumed run. Last digits may depend on them");
   add_resume_option(*command, request->common, "Continue the runs in the folder");
   std::vector<std::string> presets;
   for (const Preset& preset : experiment.presets) presets.push_back(preset.name);
   const std::string meaning = join(experiment.presets, "; ", [](const Preset& preset) {
     return preset.name + ": " + preset.help;
   });
-  command->add_option("--preset", request->preset, "Settings by name: " + meaning)
+  command->add_option("--preset", request->preset, "Named settings: " + meaning)
       ->check(one_of("preset", presets));
   command->add_option("--config", request->config_file, "Settings of another run: its config.json")
       ->check(taken_by([&experiment, request](const std::string& given) {
         request->config = settings_in(given, experiment);
         default_settings(experiment).apply(request->config);
       }));
-  command->add_option("--seeds", request->seeds, "Several seeds side by side: 0-9 or 1,4,6-8")
+  command->add_option("--seeds", request->seeds, "Several seeds in parallel: 0-9 or 1,4,6-8")
       ->check(taken_by(parse_seeds));
   command
       ->add_option("--grid", request->grid,
-                   "Every one of these values: lambda=1,10,100; may be given more than once")
+                   "All of these values: lambda=1,10,100; may be given more than once")
       ->allow_extra_args(false)
       ->check(taken_by([&experiment](const std::string& given) {
         parse_grid_axis(given, default_settings(experiment));
       }));
   command
       ->add_option("--select", request->select,
-                   "Metric that chooses the best epoch and the grid's winner")
+                   "Metric that selects the best epoch and the best run of a grid")
       ->default_str(experiment.select);
   add_settings(*command, experiment, *request);
   command->callback([&experiment, request] { train(experiment, *request); });
@@ -166,7 +166,7 @@ void add_experiment(CLI::App& parent, const Experiment& experiment) {
 }  // namespace
 
 void add_train(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("train", "Trains a model with discrete choices inside");
+  CLI::App* command = app.add_subcommand("train", "Trains a model that contains discrete choices");
   command->require_subcommand(1);
   for (const Experiment& experiment : experiments::experiments()) {
     add_experiment(*command, experiment);

@@ -1,8 +1,8 @@
-# A compiler whose shared libraries use the C++ library that libtorch uses.
+# Ensures a compiler whose shared libraries use the same C++ library as libtorch.
 #
-# Some toolchains (of conda and of several GPU images) hold libstdc++ as a static archive only. A
-# shared library linked with one carries a copy of it, and exceptions that cross between that copy
-# and libtorch's end the process. Such a compiler is not used beside Torch.
+# Some toolchains (of conda and of several GPU images) have libstdc++ only as a static archive. A
+# shared library linked with one contains a copy of it, and exceptions that cross between that copy
+# and libtorch's end the process. Such a compiler is not used with Torch.
 
 # Whether a shared library linked by `compiler` leaves the C++ library to the process.
 function(aimle_shares_cxx_library compiler result)
@@ -44,8 +44,8 @@ function(aimle_find_sharing_compiler result)
   endforeach()
 endfunction()
 
-# Before project(): where the environment names an unsuitable compiler and nobody chose one with
-# -DCMAKE_CXX_COMPILER, takes the system's.
+# Before project(): if the environment names an unsuitable compiler and none was chosen with
+# -DCMAKE_CXX_COMPILER, uses the system's.
 function(aimle_choose_compiler)
   if(CMAKE_CXX_COMPILER OR NOT DEFINED ENV{CXX})
     return()
@@ -56,13 +56,13 @@ function(aimle_choose_compiler)
   endif()
   aimle_find_sharing_compiler(compiler /usr/bin/g++ /usr/bin/c++ /usr/bin/clang++ g++ c++ clang++)
   if(compiler)
-    message(STATUS "CXX=$ENV{CXX} links the C++ library statically, which libtorch does not "
-                   "survive; using ${compiler}")
+    message(STATUS "CXX=$ENV{CXX} links the C++ library statically, which is "
+                   "incompatible with libtorch; using ${compiler}")
     set(CMAKE_CXX_COMPILER ${compiler} CACHE FILEPATH "C++ compiler")
   endif()
 endfunction()
 
-# After project(): stops if the compiler is unsuitable all the same.
+# After project(): stops if the compiler is still unsuitable.
 function(aimle_check_compiler)
   if(NOT UNIX OR APPLE OR DEFINED AIMLE_COMPILER_CHECKED)
     return()
@@ -72,7 +72,7 @@ function(aimle_check_compiler)
     message(FATAL_ERROR
       "${CMAKE_CXX_COMPILER} links the C++ library statically (it has libstdc++.a and no "
       "libstdc++.so). Exceptions would not cross between aimle and libtorch. Choose another "
-      "compiler, for example -DCMAKE_CXX_COMPILER=/usr/bin/g++, or build the core alone with "
+      "compiler, for example -DCMAKE_CXX_COMPILER=/usr/bin/g++, or build only the core with "
       "-DAIMLE_TORCH=OFF.")
   endif()
   set(AIMLE_COMPILER_CHECKED TRUE CACHE INTERNAL "The C++ compiler shares its library")

@@ -1,10 +1,10 @@
 # Whether the GPU kernels are built (AIMLE_WITH_CUDA), and the compiler for them.
 #
-# AIMLE_CUDA=AUTO builds them where they can be used: there is nvcc, and torch has CUDA.
+# AIMLE_CUDA=AUTO builds them if they can be used: nvcc exists, and torch has CUDA.
 set(AIMLE_WITH_CUDA OFF)
 set(AIMLE_CUDA_VERSION "none")
 # One C++ library in one shared library: the host compiler of nvcc is the C++ compiler unless
-# -DCMAKE_CUDA_HOST_COMPILER says otherwise. CMake would prefer CUDAHOSTCXX to both.
+# -DCMAKE_CUDA_HOST_COMPILER is set. CMake would prefer CUDAHOSTCXX to both.
 if(NOT CMAKE_CUDA_HOST_COMPILER)
   set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
 endif()
@@ -29,7 +29,7 @@ if(AIMLE_WITH_CUDA)
     set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
   endif()
   enable_language(CUDA)
-  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc speaks C++20
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc supports C++20
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
     list(APPEND CMAKE_CUDA_COMPILE_FEATURES cuda_std_20)

@@ -1,4 +1,4 @@
-# What is installed, and where: headers, libraries, the program, and a CMake package with the
+# Installation: headers, libraries, the program, and a CMake package with the
 # components `core`, which needs no Torch, and `torch`. A wheel (scikit-build-core sets SKBUILD) has
 # the same inside the Python package, so that `find_package(aimle)` works against it too.
 include(CMakePackageConfigHelpers)
@@ -30,7 +30,7 @@ if(TARGET aimle_cli)
   set_target_properties(aimle_cli PROPERTIES INSTALL_RPATH "${aimle_library_path}")
   install(TARGETS aimle_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT wheel)
 endif()
-if(SKBUILD)  # what the Python package compares with the torch it finds
+if(SKBUILD)  # the Python package compares it with the installed torch
   install(FILES ${PROJECT_BINARY_DIR}/_build.json DESTINATION ${CMAKE_INSTALL_LIBDIR}
           COMPONENT wheel)
 endif()

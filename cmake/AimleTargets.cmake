@@ -1,4 +1,4 @@
-# What every target of the project shares.
+# Settings shared by all targets of the project.
 
 # No contraction and no fast-math: the same bits on every machine.
 function(aimle_configure target)
@@ -24,8 +24,8 @@ function(aimle_configure target)
                                             -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${sanitizers})
   endif()
-  # libtorch exports the std::filesystem of the C++ library that it was built with. Found before this
-  # compiler's own, it crashed programs built by GCC 13. So a program looks there first.
+  # libtorch exports the std::filesystem of the C++ library that it was built with. If it is found
+  # before this compiler's own, programs built by GCC 13 crash. So a program searches the latter first.
   get_target_property(type ${target} TYPE)
   if(type STREQUAL "EXECUTABLE" AND CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT AIMLE_SANITIZE)
     target_link_options(${target} PRIVATE
@@ -33,24 +33,24 @@ function(aimle_configure target)
   endif()
 endfunction()
 
-# How fuzzing counts branches: clang has libFuzzer, which wants its own.
+# How fuzzing counts branches: clang has libFuzzer, which needs its own instrumentation.
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   set(AIMLE_COUNT_BRANCHES -fsanitize=fuzzer-no-link)
 else()
   set(AIMLE_COUNT_BRANCHES -fsanitize-coverage=trace-pc)
 endif()
 
-# For targets that spend no time in their own code but much in the compiler: they call libtorch, or
-# read options.
+# For targets that are slow to compile but need little optimisation: they call libtorch, or read
+# options.
 function(aimle_glue target)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
     target_compile_options(${target} PRIVATE -O1)
   endif()
 endfunction()
 
-# Sources compiled for an instruction set; they are entered only after isa() has looked at the
-# processor. What errno and the flags of floating-point exceptions would be does not matter there,
-# and keeping them right would forbid vectors.
+# Sources compiled for an instruction set; they run only after isa() has checked the processor. errno
+# and the flags of floating-point exceptions do not matter there, and keeping them would prevent
+# vectorisation.
 function(aimle_vector_sources target options)
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     return()

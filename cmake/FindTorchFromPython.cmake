@@ -1,4 +1,4 @@
-# Makes the target `torch` from the libtorch at Torch_DIR, or else from the one inside the Python
+# Defines the target `torch` from the libtorch at Torch_DIR, or otherwise from that of the Python
 # given as PYTHON.
 if(NOT TARGET torch)
   if(Torch_DIR)
@@ -9,7 +9,7 @@ if(NOT TARGET torch)
     else()
       set(PYTHON "python3" CACHE STRING "Python whose torch is used")
     endif()
-    # In pip's isolated build the environment hides the torch that is installed; -I looks past that.
+    # In pip's isolated build the environment hides the installed torch; -I ignores the environment.
     foreach(isolated "" -I)
       execute_process(
         COMMAND ${PYTHON} ${isolated} -c
@@ -21,7 +21,7 @@ if(NOT TARGET torch)
       endif()
     endforeach()
     if(failed)
-      message(FATAL_ERROR "PYTHON=${PYTHON} has no torch. Point PYTHON at one with torch >= 2.11, "
+      message(FATAL_ERROR "PYTHON=${PYTHON} has no torch. Set PYTHON to one with torch >= 2.11, "
                           "or build the core alone with -DAIMLE_TORCH=OFF.")
     endif()
   endif()

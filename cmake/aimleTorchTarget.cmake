@@ -1,5 +1,5 @@
-# Makes the target `torch` from the libtorch at AIMLE_TORCH_PREFIX, and sets Torch_VERSION, 0 if it
-# does not say which. Torch's own CMake package is not used: in a CUDA build of torch it demands a
+# Defines the target `torch` from the libtorch at AIMLE_TORCH_PREFIX, and sets Torch_VERSION (0 if it
+# is unknown). Torch's own CMake package is not used: in a CUDA build of torch it requires a
 # CUDA toolkit, which neither these ops nor their users need.
 set(Torch_VERSION 0)
 set(aimle_torch_version_header ${AIMLE_TORCH_PREFIX}/include/torch/headeronly/version.h)

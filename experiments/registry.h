@@ -12,8 +12,7 @@ namespace aimle::experiments {
 
 /// Every experiment.
 const std::vector<Experiment>& experiments();
-/// The experiment of this name; throws Failure, with the name that may have been meant, if there is
-/// none.
+/// The experiment of this name; throws Failure, with a suggestion, if there is none.
 const Experiment& experiment(const std::string& name);
 
 }  // namespace aimle::experiments

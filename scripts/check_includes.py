@@ -1,7 +1,7 @@
-"""Who may include what: every room of aimle/ includes only the rooms listed for it here, and the
-shared folders of experiments/ no single experiment.
+"""Checks includes: every folder of aimle/ may include only the folders listed for it here, and the
+shared folders of experiments/ may not include a single experiment.
 
-docs/architecture.md says why. Prints `file:line: message` for each offence.
+docs/contributing/architecture.md explains why. Prints `file:line: message` for each violation.
 """
 
 import re
@@ -20,7 +20,7 @@ MAY_INCLUDE = {
     "torch": {"base", "noise", "map", "estimate", "exact", "registry", "cuda", "torch"},
 }
 MAY_INCLUDE_TORCH = {"torch"}
-# What the experiments share knows none of them.
+# The shared folders do not depend on any experiment.
 EXPERIMENTS_MAY_INCLUDE = {
     "process": {"process"},
     "data": {"process", "data", "engine"},
@@ -33,7 +33,7 @@ SOURCES = {".h", ".cpp", ".cu", ".cuh"}
 
 
 def offence(room: str, opening: str, path: str) -> str | None:
-    """What is wrong with one include in a file of `room`, if anything."""
+    """The violation of one include in a file of `room`, if any."""
     if path.startswith("aimle/"):
         other = path.split("/")[1]
         if other not in MAY_INCLUDE[room]:
@@ -55,7 +55,7 @@ def offences(root: Path) -> Iterator[str]:
         room = file.relative_to(root).parts[1]
         name = file.relative_to(root)
         if room not in MAY_INCLUDE:
-            yield f"{name}: the room '{room}' is not listed in {Path(__file__).name}"
+            yield f"{name}: the folder '{room}' is not listed in {Path(__file__).name}"
             continue
         for number, line in enumerate(file.read_text().splitlines(), start=1):
             include = INCLUDE.match(line)
@@ -76,5 +76,5 @@ def offences_of_experiments(root: Path) -> Iterator[str]:
 if __name__ == "__main__":
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent
     found = [*offences(root), *offences_of_experiments(root)]
-    print("\n".join(found) or "includes: all as they should be")
+    print("\n".join(found) or "includes: no violations")
     sys.exit(bool(found))

@@ -1,6 +1,6 @@
-"""Checks a Python given with PYTHON=...: torch, and what requirements.txt lists beside it.
+"""Checks a Python given with PYTHON=...: torch and the other packages of requirements.txt.
 
-Nothing is installed. Versions are only demanded of torch; a tool (cmake, ninja) may also be a
+Nothing is installed. Only torch needs a minimum version; a tool (cmake, ninja) may also be a
 command on the PATH.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 OLDEST_PYTHON = (3, 10)
 OLDEST_TORCH = (2, 11)
-LINT_ONLY = {"clang-format", "clang-tidy", "ruff"}  # scripts/lint.sh asks for these itself
+LINT_ONLY = {"clang-format", "clang-tidy", "ruff"}  # checked by scripts/lint.sh
 
 
 def installed_version(name: str) -> str | None:

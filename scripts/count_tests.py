@@ -1,6 +1,6 @@
-"""Adds up JUnit files and prints `N passed, M failed, K skipped`; fails unless all is well.
+"""Adds up JUnit files and prints `N passed, M failed, K skipped`; exits with 1 on failure.
 
-A file that is missing (its runner died), or one that holds no test, counts as a failure.
+A file that is missing (its runner died) or contains no test counts as a failure.
 """
 
 import sys

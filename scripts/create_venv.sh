@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes .venv and fills it with requirements.txt; what is there already stays.
+# Creates .venv and installs what is missing from requirements.txt.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,19 +13,19 @@ if ! "$base_python" -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
 fi
 
 if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
-  echo "Python: making .venv from $("$base_python" --version)"
+  echo "Python: creating .venv from $("$base_python" --version)"
   "$base_python" -m venv --clear .venv
 fi
 
-# The plain torch on PyPI brings several GB of CUDA along. Where the index of CPU builds cannot be
-# reached, pip's own configuration decides.
+# The default torch on PyPI includes several GB of CUDA. If the index of CPU builds cannot be
+# reached, pip's own configuration is used.
 torch_index=(--extra-index-url "$cpu_index")
 if ! .venv/bin/python - "$cpu_index" <<'PROBE' 2>/dev/null; then
 import sys, urllib.request
 
 urllib.request.urlopen(urllib.request.Request(sys.argv[1] + "/torch/", method="HEAD"), timeout=10)
 PROBE
-  echo "Python: $cpu_index cannot be reached; taking torch from pip's own sources"
+  echo "Python: $cpu_index cannot be reached; using pip's own sources for torch"
   torch_index=()
 fi
 

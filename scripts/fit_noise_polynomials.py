@@ -1,9 +1,10 @@
 """Fits the coefficients in aimle/noise/math.h and aimle/noise/normal.h and prints them.
 
 Deterministic. Every fit is a minimax fit by Lawson's reweighted least squares (the rational one
-linearised about the denominator of the step before). Coefficients are rounded to float32 from the
-highest degree down, the lower ones being fitted again each time. For each fit the script prints the
-error of the ideal fit, and the error when evaluated in float32 with fma, as the headers do.
+linearised about the denominator of the previous step). Coefficients are rounded to float32 from the
+highest degree down, and the lower ones are fitted again each time. For each fit the script
+prints the error of the ideal fit, and the error when evaluated in float32 with fma, as the headers
+do.
 
     python scripts/fit_noise_polynomials.py
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formats all C++ and Python files as `make lint` wants them.
+# Formats all C++ and Python files as `make lint` requires.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/sources.sh

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Feeds the readers of build/fuzz with INPUTS damaged inputs in all: scripts/fuzz.sh INPUTS SEED
+# Runs the readers of build/fuzz on INPUTS damaged inputs in total: scripts/fuzz.sh INPUTS SEED
 #
-# Checkpoints and the settings of estimators, which need Torch, get a tenth of them. What Torch keeps
-# until the end is no leak of the readers. Inputs that break a reader are written to build/fuzz.
+# Checkpoints and the settings of estimators, which need Torch, get a tenth of them. Memory that Torch
+# keeps until the end is not a leak of the readers. Inputs that break a reader are written to build/fuzz.
 set -euo pipefail
 cd "$(dirname "$0")/../build/fuzz"
 inputs=$1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what system_packages.txt lists and the machine lacks: by apt as root or through a sudo
-# that asks for no password, otherwise it says what to install and stops.
+# Installs the missing packages of system_packages.txt with apt, as root or with a sudo that needs no
+# password; otherwise prints what to install and stops.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -30,7 +30,7 @@ while read -r package probe what kind; do
 done < <(grep -Ev '^(#|$)' system_packages.txt)
 
 if ((${#missing[@]} == 0)); then
-  echo "System packages: all there"
+  echo "System packages: complete"
   exit
 fi
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints how many files to compile at once: one per core, and 2 GB of free memory for each.
+# Prints the number of parallel compilations: one per core, with 2 GB of free memory for each.
 set -euo pipefail
 cores=$(nproc)
 free_kb=$(awk '/MemAvailable/ {print $2}' /proc/meminfo)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Format and style of everything under version control: clang-format, clang-tidy on the core, ruff;
-# the types of the Python package: mypy.
-# `make format` mends what clang-format and ruff can mend.
+# Checks everything under version control with clang-format, clang-tidy (the core) and ruff, and the
+# types of the Python package with mypy.
+# `make format` fixes what clang-format and ruff can fix.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/sources.sh

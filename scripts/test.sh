@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the C++ and the Python tests of the release build and ends with the counts over both:
+# Runs the C++ and the Python tests of the release build and prints the total counts:
 #     N passed, M failed, K skipped
 set -uo pipefail
 cd "$(dirname "$0")/.."

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests that use the GPU, several files at once, and ends with the counts:
+# Runs the tests that use the GPU, several files in parallel, and prints the counts:
 #     N passed, M failed, K skipped
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -23,7 +23,7 @@ run_file() {
 export -f run_file
 find tests/python -name 'test_*.py' | sort | xargs -P "$JOBS" -I{} bash -c 'run_file {}'
 
-# A file whose process died left no counts: its name makes count_tests.py report it.
+# If the process of a file died, there are no counts; count_tests.py then reports its name.
 died=()
 for file in "$results"/*.failed; do
   [[ -e $file && ! -e ${file%.failed} ]] && died+=("${file%.failed}")

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Hunts for tests that fail now and then: runs all of them RUNS times in random orders, with as many
-# copies of the suite side by side as there are cores, so that each runs under load. SEED is that of
-# the first order. Stops at nothing; ends with the names of what failed.
+# Finds flaky tests: runs all of them RUNS times in random orders, with as many parallel copies of
+# the suite as there are cores, so that each runs under load. SEED is the seed of the first order.
+# Continues after failures; prints the names of the failed tests at the end.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 RUNS=${RUNS:-10} SEED=${SEED:-1}
-# Many copies with a thread for every core each would measure the scheduler.
+# Many copies with one thread per core each would mostly measure the scheduler.
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2}
 results=$PWD/build/release/repeated
 rm -rf "$results" && mkdir -p "$results"

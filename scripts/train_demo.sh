@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Trains a small discrete auto-encoder of drawn digits and draws its report, in a folder that is new:
-# the one given, or the first of NAME-2, NAME-3, ... that is not there.
+# Trains a small discrete auto-encoder of drawn digits and draws its report, in a new folder: the
+# given one, or the first of NAME-2, NAME-3, ... that does not exist.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 name=${1:-out/digits}

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The version of everything that takes part in building, testing and running.
+# Prints the versions of everything used to build, test and run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 show() { printf '%-18s %s\n' "$1" "${2:-not found}"; }
 first_line() { { "$@" 2>/dev/null || true; } | head -n 1; }
 
-# The value of a macro or of a package's version, as the compiler and CMake see it.
+# The value of a macro or of a package's version, as found by the compiler and CMake.
 cmake_package() {
   local scratch
   scratch=$(mktemp -d)

@@ -1,4 +1,4 @@
-// Vectors whose memory starts at a cache line, so that no wide access crosses two.
+// Vectors whose memory starts at a cache line, so that no wide access crosses two lines.
 #pragma once
 
 #include <cstddef>

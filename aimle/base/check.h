@@ -1,4 +1,4 @@
-// The one check of the boundary: misuse throws std::invalid_argument with a message that names the
+// Checks at the boundary: misuse throws std::invalid_argument with a message that names the
 // function, the argument, its value and what is allowed.
 //
 //   AIMLE_CHECK(0 <= k && k <= n, "[aimle::topk] expected 0 <= k <= n but got k=", k, ", n=", n);

@@ -1,4 +1,4 @@
-// What the values of a group's threads are combined by.
+// Operations that combine the values of a group's threads.
 #pragma once
 
 #include "aimle/base/host_device.h"

@@ -1,30 +1,30 @@
 // Which instruction set the kernels use, chosen once at run time.
 //
-// Every kernel has a portable form; some have an AVX2 form in a file of their own (`*_avx2.cpp`,
-// the only files compiled for AVX2 and FMA), noise and thresholds an AVX-512 form as well
-// (`*_avx512.cpp`). All give the same bits: tests run each against the other.
+// Every kernel has a portable version; some have an AVX2 version in a separate file (`*_avx2.cpp`,
+// the only files compiled for AVX2 and FMA), noise and thresholds also an AVX-512 version
+// (`*_avx512.cpp`). All give the same bits: tests compare them.
 #pragma once
 
 #include <string_view>
 
 namespace aimle {
 
-/// In this order: each has what those before it have.
+/// In increasing order: each includes those before it.
 enum class Isa { kPortable, kAvx2, kAvx512 };
 
-/// True where the AVX2 and AVX-512 files are part of the build (x86-64).
+/// True if the AVX2 and AVX-512 files are part of the build (x86-64).
 #if defined(__x86_64__)
 inline constexpr bool kBuiltWithAvx2 = true;
 #else
 inline constexpr bool kBuiltWithAvx2 = false;
 #endif
 
-/// The instruction set in use: the best this processor has, unless the environment variable
-/// AIMLE_ISA ("portable", "avx2" or "avx512") or `use_isa` says otherwise.
+/// The instruction set in use: the best of this processor, unless the environment variable
+/// AIMLE_ISA ("portable", "avx2" or "avx512") or `use_isa` overrides it.
 Isa isa();
 
-/// Overrides the choice for the whole process, for tests and benchmarks. Asking for one that the
-/// processor lacks throws std::invalid_argument.
+/// Overrides the choice for the whole process, for tests and benchmarks. Throws
+/// std::invalid_argument if the processor does not support it.
 void use_isa(Isa isa);
 
 /// True if this processor can run the files of an instruction set: AVX2 with FMA and BMI2, AVX-512

@@ -18,7 +18,7 @@ int edit_distance(std::string_view a, std::string_view b);
 /// have to change. Case does not matter, and '-' is '_'.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
 
-/// "; did you mean 'aimle'?", or nothing where no known name is near.
+/// "; did you mean 'aimle'?", or empty if no known name is near.
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& known);
 
 }  // namespace aimle

@@ -1,4 +1,4 @@
-// Numbers from text and to it, alike wherever a user writes one: an option, a setting, a field.
+// Numbers from and to text, the same wherever a user writes one: an option, a setting, a field.
 #pragma once
 
 #include <charconv>
@@ -9,8 +9,8 @@
 
 namespace aimle {
 
-/// The number that all of the text is; none if it is anything else: empty, with spaces or more
-/// behind it, out of range.
+/// Parses the whole text as a number; none if it is empty, has spaces or other characters, or is
+/// out of range.
 template <class T>
 std::optional<T> parse_number(std::string_view text) {
   T value{};

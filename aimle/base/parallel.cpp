@@ -11,7 +11,7 @@
 namespace aimle {
 namespace {
 
-/// One call in flight: helpers and caller take part numbers from `next` until they run out.
+/// One running call: helpers and the caller take part numbers from `next` until they run out.
 struct Job {
   FunctionRef<void(int64_t)> part;
   int64_t parts;

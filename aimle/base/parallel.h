@@ -1,7 +1,7 @@
-// Splitting rows over threads.
+// Splits rows over threads.
 //
 // Work below kMinParallelNs is done by the calling thread: waking a helper costs 10-18 µs. Results
-// never depend on the split, since every row is computed from its own inputs alone.
+// never depend on the split, because every row is computed only from its own inputs.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace aimle {
 
-/// Who runs the parts. The core brings `sequential()` and `thread_pool(n)`; the Torch binding
-/// brings one over PyTorch's own threads, so that both never compete for the same cores.
+/// Runs the parts. The core provides `sequential()` and `thread_pool(n)`; the Torch binding
+/// provides one that uses PyTorch's own threads, so that the two do not compete for cores.
 struct Executor {
   int threads = 1;
   /// Calls `part(i)` for every i in [0, parts), in any order, on any thread, and returns when all
@@ -21,14 +21,14 @@ struct Executor {
 
 Executor sequential();
 
-/// `threads` threads of the process's pool, the caller being one of them. The helpers sleep between
-/// calls. 0 means one thread per core.
+/// `threads` threads of the process's pool, including the caller. The helpers sleep between calls.
+/// 0 means one thread per core.
 Executor thread_pool(int threads = 0);
 
 inline constexpr double kMinParallelNs = 100'000;
 
 /// Calls `body(begin, end)` on disjoint ranges that cover [0, count). `ns_per_item` is a rough cost
-/// that decides how many threads are worth waking.
+/// that determines how many threads are worth waking.
 void parallel_for(const Executor& executor, int64_t count, double ns_per_item,
                   FunctionRef<void(int64_t begin, int64_t end)> body);
 

@@ -1,4 +1,4 @@
-// A value as an error message shows it: on one line, and never thousands of characters long.
+// A value for an error message: on one line and limited in length.
 #pragma once
 
 #include <cstdio>
@@ -7,7 +7,7 @@
 
 namespace aimle {
 
-/// The value itself up to 60 bytes, else its beginning and its length: "9999… (5000 characters)".
+/// The value itself up to 60 bytes, otherwise its beginning and length: "9999… (5000 characters)".
 /// Control characters are written as \n or \x1b.
 inline std::string shown_value(std::string_view value) {
   constexpr size_t kMost = 60;

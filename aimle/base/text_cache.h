@@ -1,4 +1,4 @@
-// What a text means, parsed once: the same text gives the same object.
+// A cache of parsed text: the same text returns the same object.
 #pragma once
 
 #include <memory>
@@ -10,16 +10,16 @@
 
 namespace aimle {
 
-/// For any number of threads. There must be one cache for a type `Value`.
+/// Thread-safe. There must be only one cache per type `Value`.
 template <class Value>
 class TextCache {
  public:
   using Pointer = std::shared_ptr<const Value>;
 
-  /// `parse(text)`, or what it returned before for this text.
+  /// `parse(text)`, or its earlier result for this text.
   template <class Parse>
   Pointer get(std::string_view text, Parse parse) {
-    // The text of the last call is mostly that of this one.
+    // The text is mostly the same as in the previous call.
     thread_local std::string last_text;
     thread_local Pointer last;
     if (last != nullptr && last_text == text) return last;
@@ -35,7 +35,7 @@ class TextCache {
   }
 
  private:
-  /// Texts that change at every call would fill the memory: the cache then starts anew.
+  /// Texts that change at every call would fill the memory: the cache is then cleared.
   static constexpr size_t kMostTexts = 1024;
 
   Pointer find(const std::string& key) {

@@ -1,11 +1,11 @@
 // The distribution over spanning arborescences by a group of threads
 // (exact/arborescence_distribution.h has the equations).
 //
-// A group works on one dependent d of a row: it eliminates all other vertices and finds, for each of
-// them, the probability that a walk against the arcs meets a root before d ("escapes"). The head of
-// d is h with a probability proportional to the weight of h -> d times the escape of h; the sum of
-// these is the last pivot, so that the same pass gives the log-partition. Samples take the
-// dependents one after the other. O(n^3 / threads) a dependent.
+// A group processes one dependent d of a row: it eliminates all other vertices and finds, for each
+// of them, the probability that a walk against the arcs reaches a root before d ("escapes"). The
+// head of d is h with a probability proportional to the weight of h -> d times the escape of h; the
+// sum of these is the last pivot, so the same pass gives the log-partition. Samples process the
+// dependents one after the other. O(n^3 / threads) per dependent.
 #pragma once
 
 #include <cmath>
@@ -23,7 +23,7 @@ namespace aimle::cuda {
 struct ArborescenceScratch {
   double* x;          // [n, n], logits
   double* w;          // [n, n + 1], weights of the arcs into each position, the roots' first
-  double* t;          // their tangents, if wanted
+  double* t;          // their tangents, if requested
   double* pivot;      // [n], by position
   double* of_pivot;   // [n]
   double* escape;     // [n], by position
@@ -58,7 +58,7 @@ struct ArborescenceRow {
   Status status;
   int32_t n;
   double largest;  // logit
-  double lowered;  // by so much less are those of roots
+  double lowered;  // how much the logits of roots are reduced
   bool linear;     // weights are far from underflow
 
   template <class Number>
@@ -71,8 +71,8 @@ struct ArborescenceRow {
 
 namespace detail {
 
-/// Marks in scratch.before what is reached from the roots `is_root(v)` on ways that avoid a vertex;
-/// whether that is every vertex. Ends with a sync.
+/// Marks in scratch.before what can be reached from the roots `is_root(v)` without passing through
+/// a vertex; returns whether that is every vertex. Ends with a sync.
 template <class Group, class IsRoot>
 AIMLE_DEVICE bool reach_from(Group& group, int32_t n, const ArborescenceScratch& scratch,
                              const IsRoot& is_root, int32_t avoided) {
@@ -100,7 +100,7 @@ AIMLE_DEVICE bool reach_from(Group& group, int32_t n, const ArborescenceScratch&
   return !group.any(apart);
 }
 
-/// Whether there is an arborescence. With a single root, what is in none is left out of scratch.x.
+/// Whether there is an arborescence. With a single root, removes arcs in none from scratch.x.
 template <class Group>
 AIMLE_DEVICE bool connect(Group& group, int32_t n, bool single_root,
                           const ArborescenceScratch& scratch) {
@@ -274,7 +274,7 @@ AIMLE_DEVICE void find_escapes(Group& group, const ArborescenceRow& row, int32_t
   }
 }
 
-/// The probability of head h for d, but for a factor, after find_escapes.
+/// The probability of head h for d, up to a factor, after find_escapes.
 template <class Number>
 AIMLE_DEVICE double head_weight(const ArborescenceRow& row, const ArborescenceScratch& scratch,
                                 int32_t h, int32_t d) {
@@ -284,7 +284,7 @@ AIMLE_DEVICE double head_weight(const ArborescenceRow& row, const ArborescenceSc
   return escape == Number::zero() ? escape : Number::multiply(weight, escape);
 }
 
-/// Column d of marginals [n, n] and, with tangents, of Cov(z) v, each where not null. Returns A(x).
+/// Column d of marginals [n, n] and, with tangents, of Cov(z) v, each if not null. Returns A(x).
 /// Ends with a sync.
 template <class Number, bool kTangents, class T, class Group>
 AIMLE_DEVICE double evaluate_arborescence(Group& group, const ArborescenceRow& row, int32_t d,

@@ -1,4 +1,4 @@
-// Bernoulli by a group of threads: 32 entries, one word of the solution, to a thread.
+// Bernoulli by a group of threads: 32 entries, one word of the solution, per thread.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,9 @@
 
 namespace aimle::cuda {
 
-/// `scores.for_word(w, body)` calls body(j, score) for the entries 32 w ... 32 w + 31 of the row,
-/// `write(w, bits)` takes the solution's word. NaN is found at the end: words may be written before.
+/// `scores.for_word(w, body)` calls body(j, score) for the entries 32 w ... 32 w + 31 of the row;
+/// `write(w, bits)` gets the solution's word. NaN is detected at the end: words may be written
+/// before.
 template <class T, class Group, class Scores, class Write>
 AIMLE_DEVICE Status solve_signs(Group& group, int64_t n, const Scores& scores, const bool* mask,
                                 const Write& write) {

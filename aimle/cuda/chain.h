@@ -1,10 +1,10 @@
-// Chain by a group of threads: the sums of a step, a label to a thread, then the walk back
+// Chain by a group of threads: the sums of a step, one label per thread, then the walk backwards
 // (map/chain.h has the problem and the tie rule).
 //
-// The scores of a step are made once, by all threads, into a tile of some rows i of the step; then
-// every thread adds them to the sums so far for its labels j. Rows come in ascending order and a sum
-// must exceed the best so far, so that the lowest predecessor of a tie is kept, as the CPU's walk
-// finds it. Thread 0 walks back over the predecessors.
+// The scores of a step are computed once, by all threads, into a tile of some rows i of the step;
+// then every thread adds them to the sums so far for its labels j. Rows are in ascending order and
+// a sum must exceed the best so far, so that the lowest predecessor of a tie is kept, as on the
+// CPU. Thread 0 goes backwards over the predecessors.
 #pragma once
 
 #include <cstdint>
@@ -65,7 +65,7 @@ AIMLE_DEVICE int64_t steps_of_mask(Group& group, const ChainShape& chain, const 
 }
 
 /// `scores.for_range(begin, end, rank, threads, body)` calls body(e, score) for a thread's share of
-/// the entries from begin to end. `chosen(e)` is called by thread 0 alone.
+/// the entries from begin to end. `chosen(e)` is called only by thread 0.
 template <class T, class Group, class Scores, class Chosen>
 AIMLE_DEVICE Status solve_chain(Group& group, const ChainShape& chain, const Scores& scores,
                                 const bool* mask, ChainScratch<T> scratch, const Chosen& chosen) {

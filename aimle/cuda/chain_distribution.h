@@ -1,5 +1,5 @@
 // The distribution over label sequences by a group of threads (exact/chain_distribution.h has the
-// equations): by logarithms throughout, a label to a thread.
+// equations): always by logarithms, one label per thread.
 #pragma once
 
 #include <cmath>
@@ -10,8 +10,8 @@
 
 namespace aimle::cuda {
 
-/// Memory of one row: log F and, as far as they are wanted, log B and the means of <z, v>. The sums
-/// of a position are divided by the largest of them, whose logarithm is its scale.
+/// Memory of one row: log F and, if requested, log B and the means of <z, v>. The sums of a
+/// position are divided by the largest of them, whose logarithm is its scale.
 struct ChainTables {
   enum class Wanted { kForward, kMarginals, kCovariance };
 
@@ -19,7 +19,7 @@ struct ChainTables {
   double* forward_scale;   // [steps + 1]
   double* backward;        // [steps + 1, labels]
   double* backward_scale;  // [steps + 1]
-  double* before;          // [steps + 1, labels], of what lies before a label
+  double* before;          // [steps + 1, labels], for the part before a label
   double* behind;          // [steps + 1, labels]
   double* mean;            // [steps], of v at a step
 
@@ -135,7 +135,7 @@ AIMLE_DEVICE void fill_backward_sums(Group& group, const ChainShape& chain, cons
   group.sync();
 }
 
-/// The logarithm of what F w B of step t is divided by.
+/// The logarithm of the divisor of F w B of step t.
 AIMLE_DEVICE double log_total(const ChainShape& chain, const ChainTables& tables, int64_t t) {
   const int64_t at = t * chain.labels;
   return tables.backward_scale[t] + log_sum(chain.labels, [&](int64_t i) {
@@ -157,7 +157,7 @@ AIMLE_DEVICE void for_each_edge(Group& group, const ChainShape& chain, const Cha
   }
 }
 
-/// Marginals [size], zeros beyond the chain's end.
+/// Marginals [size], zeros past the end of the chain.
 template <class T, class Group>
 AIMLE_DEVICE void write_marginals(Group& group, const ChainShape& chain, const ChainRow& row,
                                   const ChainScores<T>& x, const ChainTables& tables, T* out) {
@@ -171,7 +171,7 @@ AIMLE_DEVICE void write_marginals(Group& group, const ChainShape& chain, const C
   }
 }
 
-/// Cov(z) v [size], zeros beyond the chain's end.
+/// Cov(z) v [size], zeros past the end of the chain.
 template <class T, class Group>
 AIMLE_DEVICE void write_chain_covariance(Group& group, const ChainShape& chain, const ChainRow& row,
                                          const ChainScores<T>& x, const T* v,
@@ -192,7 +192,7 @@ AIMLE_DEVICE void write_chain_covariance(Group& group, const ChainShape& chain, 
     tables.before[i] = tables.behind[row.steps * labels + i] = 0;
   }
   group.sync();
-  // v less its mean at the step, where there is an edge.
+  // v minus its mean at the step, if there is an edge.
   const auto centred = [&](int64_t t, int64_t e) {
     return x(e) > never ? static_cast<double>(v[e]) - tables.mean[t] : 0.0;
   };
@@ -234,8 +234,8 @@ AIMLE_DEVICE void write_chain_covariance(Group& group, const ChainShape& chain, 
   }
 }
 
-/// The first i < count at which the sum of weight(i) exceeds `wanted`; the last of any weight,
-/// should rounding leave the sum short.
+/// The first i < count at which the sum of weight(i) exceeds `wanted`; the last with a weight, in
+/// case rounding leaves the sum short.
 template <class Weight>
 AIMLE_DEVICE int64_t pick_label(int64_t count, double wanted, const Weight& weight) {
   double before = 0;
@@ -248,7 +248,7 @@ AIMLE_DEVICE int64_t pick_label(int64_t count, double wanted, const Weight& weig
   return chosen;
 }
 
-/// Samples of one row, z [samples, size], a sample to a thread; instance b of the key.
+/// Samples of one row, z [samples, size], one sample per thread; instance b of the key.
 template <class T, class Group>
 AIMLE_DEVICE void sample_chain(Group& group, const ChainShape& chain, const ChainRow& row,
                                const ChainScores<T>& x, const ChainTables& tables, Key key,

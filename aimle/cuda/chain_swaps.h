@@ -1,5 +1,5 @@
-// Thresholds of the edges of a chain by a group of threads (estimate/chain_thresholds.cpp has how,
-// and the same bits): a label to a thread, a step after the other.
+// Thresholds of the edges of a chain by a group of threads (estimate/chain_thresholds.cpp has the
+// method, and gives the same bits): one label per thread, one step after the other.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct ChainSwaps {
   static int64_t numbers(const ChainShape& chain) {
     return 4 * (chain.steps + 1) * chain.labels + 2 * chain.steps;
   }
-  /// Takes its memory from `memory`, which has room for numbers(chain).
+  /// Takes its memory from `memory`, which has space for numbers(chain).
   AIMLE_DEVICE void use(double* memory) {
     const int64_t labels = (chain.steps + 1) * chain.labels;
     score = memory;
@@ -39,7 +39,7 @@ struct ChainSwaps {
     other_gain = other + chain.steps;
   }
 
-  /// `chosen(entry)` tells the solution. Ends with a sync.
+  /// `chosen(entry)` defines the solution. Ends with a sync.
   template <class Group, class Chosen>
   AIMLE_DEVICE void find(Group& group, const Chosen& chosen) {
     const int32_t labels = chain.labels;
@@ -86,7 +86,7 @@ struct ChainSwaps {
     return (t * chain.labels + i) * chain.labels + j;
   }
 
-  /// The best sequence up to label j behind step t.
+  /// The best sequence up to label j after step t.
   AIMLE_DEVICE void enter(int64_t t, int32_t j) const {
     const int32_t labels = chain.labels;
     double best = -__builtin_huge_val();
@@ -101,7 +101,7 @@ struct ChainSwaps {
     gain[(t + 1) * labels + j] = gain[t * labels + from] + static_cast<double>(d[edge(t, from, j)]);
   }
 
-  /// The best label behind step t after label i, other than `not_to`, and the sum from i on.
+  /// The best label after step t following label i, except `not_to`, and the sum from i on.
   AIMLE_DEVICE double best_after(int64_t t, int32_t i, int32_t not_to, int32_t& to) const {
     double best = -__builtin_huge_val();
     to = 0;

@@ -1,5 +1,6 @@
-// The distribution over the paths of a graph without cycles by a group of threads (exact/dag_distribution.h
-// has the equations): a vertex to a thread, in runs of vertices that have no arcs among themselves.
+// The distribution over the paths of an acyclic graph by a group of threads
+// (exact/dag_distribution.h has the equations): one vertex per thread, in runs of vertices without
+// arcs between them.
 #pragma once
 
 #include <cmath>
@@ -76,7 +77,7 @@ struct DagRow {
 
 namespace detail {
 
-/// The arcs that leave every vertex and those of every entry, as lists that ascend. Thread 0's.
+/// The arcs that leave every vertex and those of every entry, as ascending lists. For thread 0.
 AIMLE_DEVICE void link_arcs(const GraphSize& size, const DagTables& tables) {
   for (int32_t v = 0; v < size.vertices; ++v) tables.leaving[v] = -1;
   for (int32_t j = 0; j < size.edges; ++j) tables.of_entry[j] = -1;
@@ -104,7 +105,7 @@ AIMLE_DEVICE Status read_dag_data(Group& group, const GraphSize& size, const Dag
   return worst == kNaN ? Status::kNaN : worst == kBad ? Status::kBadData : Status::kOk;
 }
 
-/// log F of vertex v and q of the arcs that enter it; their tails have theirs.
+/// log F of vertex v and q of the arcs that enter it; their tails must be complete.
 template <class T>
 AIMLE_DEVICE void add_up(const DagScores<T>& x, const DagTables& tables, int32_t v) {
   const int32_t begin = tables.first[v], end = tables.first[v + 1];
@@ -153,7 +154,7 @@ AIMLE_DEVICE DagRow read_dag(Group& group, const GraphSize& size, const DagScore
   return {any ? Status::kOk : Status::kDisconnected, source, target, log_partition};
 }
 
-/// Writes marginals and, where v is given, Cov(z) v. Ends with a sync.
+/// Writes marginals and, if v is given, Cov(z) v. Ends with a sync.
 template <class T, class Group>
 AIMLE_DEVICE void write_dag(Group& group, const GraphSize& size, const DagRow& row, const T* v,
                             const DagTables& tables, T* marginals, T* covariance) {

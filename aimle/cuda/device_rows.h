@@ -1,9 +1,9 @@
-// Rows on their way through the GPU: where scores come from, and where solutions go.
+// Rows on the GPU: the source of scores and the destination of solutions.
 //
 // Row r of a batch is side r / (B S), example b and sample s, example-major. Its scores are never
 // in memory: a kernel draws the noise, adds it to theta and, in backward, steps along d, entry by
-// entry, as the solver asks for them (row.cuh). Solutions leave as numbers (z), or as one bit per
-// entry.
+// entry, as the solver requests them (row.cuh). Solutions are written as numbers (z), or as one bit
+// per entry.
 //
 // Plain C++: kernels take these structs, raw pointers to device memory and a stream, and no header
 // of Torch or CUDA is needed to call them.
@@ -30,11 +30,11 @@
 
 namespace aimle::cuda {
 
-/// Where a kernel runs and where it finds room. Nothing waits for the device. A launch that fails
-/// throws std::runtime_error that names the op.
+/// Where a kernel runs and allocates scratch memory. Nothing waits for the device. A launch that
+/// fails throws std::runtime_error naming the op.
 struct Context {
   void* stream = nullptr;  // a cudaStream_t
-  /// Device memory, aligned to 256 bytes, for as long as the call's kernels run.
+  /// Device memory, aligned to 256 bytes, valid while the call's kernels run.
   FunctionRef<void*(size_t bytes)> allocate;
 
   template <class T>
@@ -43,19 +43,19 @@ struct Context {
   }
 };
 
-/// std::runtime_error that says how to get them, if the kernels were not built.
+/// Throws std::runtime_error with the remedy if the kernels were not built.
 void require_kernels();
 
-/// Whether what is started on this stream (a cudaStream_t) now goes into a graph.
+/// Whether work started on this stream (a cudaStream_t) is being captured in a graph.
 bool is_capturing(void* stream);
 
-/// A key as kernels take it: read on the device when they run, or given with the launch.
+/// A key for kernels: read on the device when they run, or passed with the launch.
 struct DeviceKey {
-  const int64_t* words = nullptr;  // [2] on the device; null: `value` counts
+  const int64_t* words = nullptr;  // [2] on the device; null: `value` is used
   Key value;
 };
 
-/// One call's inputs, as aimle::Examples, with everything on the device.
+/// The inputs of one call, like aimle::Examples, with everything on the device.
 template <class T>
 struct DeviceExamples {
   int64_t count = 0;
@@ -63,8 +63,8 @@ struct DeviceExamples {
   const T* theta = nullptr;    // [count, n]
   const bool* mask = nullptr;  // [count, n] or null
   const int64_t* k = nullptr;  // [count] or null
-  InstanceData data;           // of solvers that take data
-  DeviceKey key;               // read only where there is noise
+  InstanceData data;           // for solvers that take data
+  DeviceKey key;               // read only if there is noise
 };
 
 /// The scores of `rows()` rows.
@@ -79,7 +79,7 @@ struct RowSource {
 
   /// A step of `side_scale[side] * lambda` along dy; null: no step.
   const T* dy = nullptr;           // [count, gradients, n]
-  int64_t gradients = 1;           // S, or 1 where all samples share one
+  int64_t gradients = 1;           // S, or 1 if all samples share one
   const double* lambda = nullptr;  // [count, gradients + 2], see step_sizes.h
   int sides = 1;
   int side_scale[2] = {1, -1};  // -1, 0 or 1
@@ -87,14 +87,13 @@ struct RowSource {
   int64_t rows() const { return sides * examples.count * samples; }
 };
 
-/// Where solutions go; null for what is not wanted.
+/// The destination of solutions; null if not requested.
 template <class T>
 struct RowSink {
-  T* z = nullptr;             // [rows, n]; NaN where the status is not kOk
-  uint8_t* bits = nullptr;    // [rows, bytes_per_row(n)]; zeros where the status is not kOk
+  T* z = nullptr;             // [rows, n]; NaN if the status is not kOk
+  uint8_t* bits = nullptr;    // [rows, bytes_per_row(n)]; zeros if the status is not kOk
   uint8_t* status = nullptr;  // [rows], a Status each
-  /// [2], GridPath and GraphPath only: added to by the costs below zero, and by all costs that are
-  /// no walls.
+  /// [2], GridPath and GraphPath only: counts costs below zero, and all costs that are not walls.
   unsigned long long* clipped = nullptr;
 };
 
@@ -140,7 +139,7 @@ template <class T>
 void map_rows(const Assignment& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context);
 
-/// aimle::symmetrise: both directions of every edge replaced by their mean.
+/// aimle::symmetrise: replaces both directions of every edge by their mean.
 template <class T>
 void symmetrise(int64_t vertices, int64_t count, const T* scores, T* out, const Context& context);
 
@@ -148,7 +147,7 @@ void symmetrise(int64_t vertices, int64_t count, const T* scores, T* out, const 
 void fill_noise(const NoiseSource& source, const DeviceKey& key, const NoiseRows& rows, float* out,
                 const Context& context);
 
-/// x [rows, n]: the scores themselves, for solvers that are not ours.
+/// x [rows, n]: the scores themselves, for callable solvers.
 template <class T>
 void write_scores(const RowSource<T>& source, T* x, const Context& context);
 

@@ -1,10 +1,10 @@
 // Exact distributions on the device: aimle/exact/distribution.h, with all pointers on the device,
-// to the accuracy of float64 though not to the bit. Plain C++ to call, as device_rows.h.
+// with the accuracy of float64 but not bit-identical. Plain C++ to call, like device_rows.h.
 //
-// A warp works on a row whose memory fits into a few kilobytes, a block on a larger one, in shared
-// memory or beyond it in device memory, of which a call takes at most some gigabyte.
-// For samples of spanning trees and of arborescences it is a warp or a block to a sample, and for
-// marginals of arborescences to a dependent.
+// A warp processes a row whose memory fits into a few kilobytes, a block a larger one, in shared
+// memory or, beyond that, in device memory, of which a call uses at most about a gigabyte. For
+// samples of spanning trees and of arborescences a warp or a block processes one sample, and for
+// marginals of arborescences one dependent.
 #pragma once
 
 #include "aimle/cuda/device_rows.h"
@@ -42,7 +42,7 @@ void evaluate_rows(const Knapsack& solver, const DistributionRows<T>& rows, cons
 template <class T>
 void evaluate_rows(const DagPath& solver, const DistributionRows<T>& rows, const Context& context);
 
-/// `rows.key` is not read; `key` is.
+/// `key` is used, not `rows.key`.
 template <class T>
 void sample_rows(const Argmax& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context);

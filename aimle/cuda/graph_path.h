@@ -1,15 +1,16 @@
 // GraphPath and DagPath by a group of threads: distances by sweeps over all vertices, then the walk
-// back (map/graph_path.h has the problem and the tie rule).
+// backwards (map/graph_path.h has the problem and the tie rule).
 //
-// A sweep replaces every d(v) by min over arcs a into v of fl(d(tail_a) + c(entry_a)) where that is
-// less. Rounding is monotone, so that whatever the order d ends as the least rounded sum along paths,
-// bit for bit what the CPU computes (cuda/grid_path.h has the argument). As many sweeps of
-// O(arcs / threads) as the longest of the paths has arcs; costs not below zero spare those beyond the
-// target's distance. In shared memory a sweep reads one array and writes another; large graphs are
-// swept in place, and a thread reads what another wrote in this sweep or in the one before.
+// A sweep replaces every d(v) by min over arcs a into v of fl(d(tail_a) + c(entry_a)) if that is
+// less. Rounding is monotone, so that in any order d ends as the smallest rounded sum along paths,
+// bit for bit as on the CPU (cuda/grid_path.h has the argument). The number of sweeps, O(arcs /
+// threads) each, is that of the arcs of the longest path; with costs >= 0, paths beyond the
+// target's distance are not needed. In shared memory a sweep reads one array and writes another;
+// large graphs are swept in place, where a thread reads what another wrote in this sweep or in the
+// previous one.
 //
-// The walk is thread 0's. At the first vertex with several tight arcs all threads count the arcs from
-// the source over tight ones, and the walk goes on by those counts.
+// Thread 0 walks backwards. At the first vertex with several tight arcs all threads count the arcs
+// from the source over tight ones, and the walk continues by those counts.
 #pragma once
 
 #include <cstdint>
@@ -74,7 +75,7 @@ AIMLE_DEVICE bool is_below(int64_t number, int32_t limit) {
   return static_cast<uint64_t>(number) < static_cast<uint64_t>(limit);
 }
 
-/// Copies the graph, and tells this thread whether its part is good.
+/// Copies the graph, and returns whether this thread's part is valid.
 template <class T, class Group>
 AIMLE_DEVICE bool read_graph(Group& group, const GraphSize& size, const int64_t* data,
                              const GraphScratch<T>& scratch) {
@@ -130,8 +131,8 @@ AIMLE_DEVICE Status read_row(Group& group, const GraphSize& size, const Scores& 
   return worst == kNegative ? Status::kNegativeCost : Status::kOk;
 }
 
-/// Sweeps over all vertices until nothing changes that matters, which is what is at most the value of
-/// vertex `limiting` (< 0: all). `update(values, v)` gives the new value of v, at most the old one.
+/// Sweeps over all vertices until nothing relevant changes: values up to that of vertex `limiting`
+/// (< 0: all). `update(values, v)` returns the new value of v, at most the old one.
 template <bool kInPlace, class Value, class Group, class Update>
 AIMLE_DEVICE void sweep_graph(Group& group, int32_t vertices, int32_t limiting, Value*& values,
                               Value*& other, const Update& update) {
@@ -183,7 +184,7 @@ AIMLE_DEVICE bool is_tight(const GraphScratch<T>& scratch, int32_t a, int32_t he
          scratch.distance[head];
 }
 
-/// Arcs from the source over tight ones, in `scratch.counts`, which may change places with
+/// Arcs from the source over tight ones, in `scratch.counts`, which may be swapped with
 /// `scratch.other`.
 template <bool kInPlace, class T, class Group>
 AIMLE_DEVICE void count_arcs(Group& group, const GraphSize& size, int32_t source,
@@ -206,8 +207,8 @@ AIMLE_DEVICE void count_arcs(Group& group, const GraphSize& size, int32_t source
                         });
 }
 
-/// Walks back from `at`, calling chosen for the entries of its arcs, to the source or, without
-/// counts, to where there are several tight arcs; returns where it stopped.
+/// Walks backwards from `at`, calling chosen for the entries of its arcs, to the source or, without
+/// counts, to the first vertex with several tight arcs; returns where it stopped.
 template <bool kCounted, class T, class Chosen>
 AIMLE_DEVICE int32_t walk(const GraphScratch<T>& scratch, int32_t source, int32_t at,
                           Chosen chosen) {

@@ -1,21 +1,21 @@
-// GridPath by a group of threads: distances by sweeps over all cells, then the walk back
+// GridPath by a group of threads: distances by sweeps over all cells, then the walk backwards
 // (map/grid_path.h has the problem and the tie rule).
 //
-// The distances are the one solution of d(v) = min over neighbours u of fl(d(u) + c(v)),
+// The distances are the unique solution of d(v) = min over neighbours u of fl(d(u) + c(v)),
 // d(source) = c(source), in which every d is the rounded sum along some path. A sweep replaces
-// every d(v) by the right-hand side where that is less. Rounding is monotone: a <= b gives fl(a +
-// c) <= fl(b + c), so after t sweeps d(v) is the least rounded sum along paths of up to t steps,
-// whatever the order of the sweep, and since c >= 0 makes no sum smaller than its parts, the fixed
-// point is what Dijkstra computes on the CPU, bit for bit. A sweep whose changes all lie beyond the
-// target's distance is the last: what follows from them lies beyond it too.
+// every d(v) by the right-hand side if that is less. Rounding is monotone: a <= b implies fl(a + c)
+// <= fl(b + c), so after t sweeps, in any order, d(v) is the smallest rounded sum along paths of up
+// to t steps. Since c >= 0 makes no sum smaller than its parts, the fixed point is what Dijkstra
+// computes on the CPU, bit for bit. A sweep whose changes are all beyond the target's distance is
+// the last: everything that follows from them is beyond it too.
 //
-// Each thread reads one array and writes another, so that a sweep needs one barrier; as many sweeps
-// of O(HW / threads) as the longest of the paths has cells. Large grids are swept in place, down
-// and up in turns: what a thread reads may be from this sweep or from the one before, and the end
-// is the same; most of a path is then covered by the sweep in its direction.
+// Each thread reads one array and writes another, so that a sweep needs one barrier; the number of
+// sweeps, O(HW / threads) each, is that of the cells of the longest path. Large grids are swept in
+// place, alternately down and up: a thread may read values of this sweep or of the previous one,
+// and the result is the same; most of a path is then covered by the sweep in its direction.
 //
-// The walk is thread 0's. At the first cell with several tight predecessors all threads count the
-// cells from the source over tight steps, level by level, and the walk goes on by those counts.
+// Thread 0 walks backwards. At the first cell with several tight predecessors all threads count the
+// cells from the source over tight steps, level by level, and the walk continues by those counts.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@
 
 namespace aimle::cuda {
 
-/// A grid with a border of walls, as detail::PaddedGrid (map/grid_walk.h): cell (r, c) lies at
+/// A grid with a border of walls, like detail::PaddedGrid (map/grid_walk.h): cell (r, c) is at
 /// (r + 1) * pitch + c + 1, pitch = width + 1.
 struct GridShape {
   int32_t height;
@@ -140,9 +140,8 @@ AIMLE_DEVICE Status read_costs(Group& group, const GridShape& grid, const Scores
   return worst == 1 && grid.refuse_negative ? Status::kNegativeCost : Status::kOk;
 }
 
-/// Sweeps over all cells until nothing changes that matters: what is beyond the target's value
-/// leads to nothing below it. `update(values, v)` gives the new value of cell v, at most the old
-/// one.
+/// Sweeps over all cells until nothing relevant changes: values beyond the target's lead to nothing
+/// below it. `update(values, v)` returns the new value of cell v, at most the old one.
 template <bool kInPlace, class Value, class Group, class Update>
 AIMLE_DEVICE void sweep_to_rest(Group& group, const GridShape& grid, Value*& values, Value*& other,
                                 const Update& update) {
@@ -184,8 +183,8 @@ AIMLE_DEVICE void fill_distances(Group& group, const GridShape& grid, GridScratc
       });
 }
 
-/// cells(v) over tight steps from the source, up to the target's. In `scratch.cells`, which may
-/// change places with `scratch.other`.
+/// cells(v) over tight steps from the source, up to the target's. In `scratch.cells`, which may be
+/// swapped with `scratch.other`.
 template <bool kStraight, bool kInPlace, class T, class Group>
 AIMLE_DEVICE void count_cells(Group& group, const GridShape& grid, GridScratch<T>& scratch) {
   constexpr int32_t kUnseen = 0x3fffffff;
@@ -208,8 +207,8 @@ AIMLE_DEVICE void count_cells(Group& group, const GridShape& grid, GridScratch<T
   });
 }
 
-/// Walks back from `at` while the way is clear, calling chosen for the cells it comes to; returns
-/// where it stopped.
+/// Walks backwards from `at` while the step is unique, calling chosen for the cells it reaches;
+/// returns where it stopped.
 template <bool kStraight, bool kCounted, class T, class Chosen>
 AIMLE_DEVICE int32_t walk(const GridShape& grid, const GridScratch<T>& scratch, int32_t at,
                           Chosen chosen) {

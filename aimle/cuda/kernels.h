@@ -1,8 +1,8 @@
-// The kernels of one type of solver, and where they are found.
+// The kernels of one type of solver, and their registration.
 //
 // A solver has kernels if `map_rows` takes it (in its own namespace or here); `whole_examples`
 // (whole_examples.h) and `evaluate_rows`, `sample_rows` (exact.h) are optional. Those of the
-// library's solvers are known; others are registered beside the solver itself:
+// library's solvers are built in; others are registered next to the solver itself:
 //
 //   AIMLE_REGISTER_KERNELS(Viterbi)
 #pragma once
@@ -34,7 +34,7 @@ class Kernels {
   virtual int64_t whole_examples(const Solver& solver, const WholeExamples<double>& work,
                                  const Context& context) const = 0;
 
-  // std::invalid_argument where the solver has no exact distribution on the device.
+  // Throws std::invalid_argument if the solver has no exact distribution on the device.
   virtual void evaluate_rows(const Solver& solver, const DistributionRows<float>& rows,
                              const Context& context) const = 0;
   virtual void evaluate_rows(const Solver& solver, const DistributionRows<double>& rows,
@@ -45,11 +45,11 @@ class Kernels {
                            const DeviceKey& key, const Context& context) const = 0;
 };
 
-/// Those of this solver. std::invalid_argument if it has none, std::runtime_error if nothing was
-/// built for a GPU.
+/// Those of this solver. Throws std::invalid_argument if it has none, std::runtime_error if nothing
+/// was built for a GPU.
 const Kernels& kernels_of(const Solver& solver);
 
-/// Makes kernels known for solvers of this type.
+/// Registers kernels for solvers of this type.
 void register_kernels(const std::type_info& type, std::unique_ptr<const Kernels> kernels);
 
 namespace detail {
@@ -146,7 +146,7 @@ bool register_kernels() {
 
 }  // namespace aimle::cuda
 
-/// At namespace scope in one source file, beside AIMLE_REGISTER_SOLVER.
+/// At namespace scope in one source file, next to AIMLE_REGISTER_SOLVER.
 #define AIMLE_REGISTER_KERNELS(Type)                            \
   [[maybe_unused]] static const bool aimle_has_kernels_##Type = \
       ::aimle::cuda::register_kernels<Type>();

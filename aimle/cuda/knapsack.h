@@ -1,6 +1,6 @@
-// Knapsack by a group of threads: the recursion of map/knapsack.h, line by line of its table, a
-// thread to eight capacities, then the walk back by one thread. The sums are those of the CPU, and
-// so are the bits.
+// Knapsack by a group of threads: the recursion of map/knapsack.h, one line of its table after the
+// other, with eight capacities per thread, then the walk backwards by one thread. The sums, and
+// therefore the bits, are those of the CPU.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct KnapsackScratch {
   }
 };
 
-/// The size of a problem, as all threads know it.
+/// The size of a problem, known to all threads.
 struct KnapsackShape {
   int64_t n;
   int64_t max_capacity;
@@ -80,8 +80,8 @@ AIMLE_DEVICE void add_item(Group& group, const T* before, T* after, uint8_t* tak
 
 }  // namespace detail
 
-/// Solves one row: `scores.for_each(rank, size, body(j, x))` gives its scores, `data` its weights and
-/// capacity; `chosen(j)` is called by thread 0 for every item taken.
+/// Solves one row: `scores.for_each(rank, size, body(j, x))` provides its scores, `data` its
+/// weights and capacity; `chosen(j)` is called by thread 0 for every item taken.
 template <class T, class Group, class Scores, class Chosen>
 AIMLE_DEVICE Status solve_knapsack(Group& group, const KnapsackShape& shape, const Scores& scores,
                                    const bool* mask, const int64_t* data,

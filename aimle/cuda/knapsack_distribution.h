@@ -1,6 +1,6 @@
-// The distribution over knapsacks by a group of threads: the sums of exact/knapsack_distribution.h, a line of a
-// table after the other, with a thread to a capacity. Every cell gathers what comes to it, so that
-// nothing is added by two threads at once.
+// The distribution over knapsacks by a group of threads: the sums of exact/knapsack_distribution.h,
+// one line of a table after the other, with one thread per capacity. Every cell gathers its inputs,
+// so that no two threads add to the same value.
 #pragma once
 
 #include "aimle/cuda/group.h"
@@ -34,7 +34,7 @@ struct KnapsackTables {
   }
 };
 
-/// What is known of a row after it was read.
+/// Properties of a row after it was read.
 struct KnapsackRow {
   Status status;
   int64_t n;
@@ -127,7 +127,7 @@ struct KnapsackSums {
     return N::ratio(N::multiply(e, line(j + 1)[c - weight(j)]), line(j)[c]);
   }
 
-  /// means[j][c]: E <z, v> over the items j, j + 1, ..., c being left.
+  /// means[j][c]: E <z, v> over the items j, j + 1, ..., with c left.
   template <class T, class Group>
   AIMLE_DEVICE void fill_means(Group& group, const T* v) const {
     double* after = tables.means + row.n * row.line();
@@ -146,7 +146,7 @@ struct KnapsackSums {
     }
   }
 
-  /// The walk through the items; marginals or covariance (for which v is given) may be null.
+  /// The pass over the items; marginals or covariance (for which v is given) may be null.
   template <class T, class Group>
   AIMLE_DEVICE void walk(Group& group, const T* v, T* marginals, T* covariance) const {
     const int64_t line_length = row.line();
@@ -193,7 +193,7 @@ struct KnapsackSums {
     }
   }
 
-  /// z [samples, n], a thread to a sample; it is of zeros before.
+  /// z [samples, n], one thread per sample; initially zeros.
   template <class T, class Group>
   AIMLE_DEVICE void sample(Group& group, Key key, int64_t instance, int64_t samples, T* z) const {
     for (int64_t s = group.rank(); s < samples; s += group.size()) {

@@ -11,7 +11,7 @@
 
 namespace aimle::cuda {
 
-/// Memory of one row. What is wanted later lies later.
+/// Memory of one row. What is needed later comes later.
 struct LatticeTables {
   enum class Wanted { kShares, kMarginals };
 
@@ -38,7 +38,7 @@ struct LatticeRow {
 
 namespace detail {
 
-/// Roundings may lift a probability above one.
+/// Rounding may lift a probability above one.
 AIMLE_DEVICE double at_most_one(double p) { return p < 1 ? p : 1.0; }
 
 /// What can be said of a cell once its shares are known.
@@ -49,7 +49,7 @@ struct LatticeChain {
 
   AIMLE_DEVICE int32_t cell_of(int32_t t, int32_t u) const { return t * part.pitch + u; }
 
-  /// Calls body(m, the cell after move m, its share) for the moves on from (t, u) that are taken.
+  /// Calls body(m, the cell after move m, its share) for the possible moves from (t, u).
   template <class Body>
   AIMLE_DEVICE void each_way_on(int32_t t, int32_t u, const Body& body) const {
     for (int m = 0; m < 3; ++m) {
@@ -141,7 +141,7 @@ AIMLE_DEVICE void fill_marginals(Group& group, const LatticeRow& row, const Latt
       group, [&](int32_t t, int32_t u) { tables.mu[chain.cell_of(t, u)] = chain.mu_of(t, u); });
 }
 
-/// Calls body(t, u, cell, whether it lies within the part) for this thread's cells of the lattice.
+/// Calls body(t, u, cell, whether it is within the part) for this thread's cells of the lattice.
 template <class Group, class Body>
 AIMLE_DEVICE void each_cell(const Group& group, const LatticeShape& lattice, const LatticeRow& row,
                             const Body& body) {
@@ -203,7 +203,7 @@ AIMLE_DEVICE void write_covariance(Group& group, const LatticeShape& lattice, co
   group.sync();
 }
 
-/// Samples of one row, z [samples, entries], a sample to a thread; instance b of the key.
+/// Samples of one row, z [samples, entries], one sample per thread; instance b of the key.
 template <bool kPerMove, class T, class Group>
 AIMLE_DEVICE void sample_lattice(Group& group, const LatticeShape& lattice, const LatticeRow& row,
                                  const LatticeTables& tables, Key key, int64_t b, int64_t samples,

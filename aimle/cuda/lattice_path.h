@@ -1,8 +1,8 @@
 // The best path through a lattice by a group of threads (map/lattice_path.h has the definition).
 //
-// Cells of an anti-diagonal depend on the two before alone, and cells of a row on the row before
-// where no move goes right: the threads of a group take such a wave of cells together, with a sync
-// after each. Sums replace the scores in the row's memory.
+// Cells of an anti-diagonal depend only on the two before it, and cells of a row only on the row
+// before if no move goes right: the threads of a group process such a wave of cells together, with
+// a sync after each. Sums replace the scores in the row's memory.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct LatticeShape {
 
   /// Waves are rows rather than anti-diagonals.
   AIMLE_HD bool by_rows() const { return (moves & 4) == 0; }
-  /// The most cells of a wave.
+  /// The maximum number of cells of a wave.
   int32_t longest_wave() const { return by_rows() || width < height ? width : height; }
 };
 
@@ -31,7 +31,7 @@ LatticeShape lattice_shape(const Lattice<kScores>& solver) {
 
 namespace detail {
 
-/// The part of a lattice up to its last corner; its cells keep the numbers they have in the whole.
+/// The part of a lattice up to its last corner; its cells keep their indices of the whole.
 struct LatticePart {
   int32_t height = 0;
   int32_t width = 0;
@@ -58,7 +58,7 @@ struct LatticePart {
     }
   }
 
-  /// body(t, u) for all cells, those before a cell before it. Ends with a sync.
+  /// body(t, u) for all cells, predecessors first. Ends with a sync.
   template <class Group, class Body>
   AIMLE_DEVICE void forward(Group& group, const Body& body) const {
     for (int32_t k = 0; k < waves(); ++k) {
@@ -66,7 +66,7 @@ struct LatticePart {
       group.sync();
     }
   }
-  /// Those beyond a cell before it.
+  /// The same, successors first.
   template <class Group, class Body>
   AIMLE_DEVICE void backward(Group& group, const Body& body) const {
     for (int32_t k = waves() - 1; k >= 0; --k) {
@@ -76,7 +76,7 @@ struct LatticePart {
   }
 };
 
-/// The extent of what is unmasked. A sync.
+/// The extent of the unmasked part. Synchronises.
 template <int kPerCell, class Group>
 AIMLE_DEVICE LatticePart part_of(Group& group, const LatticeShape& lattice, const bool* mask) {
   if (mask == nullptr) return {lattice.height, lattice.width, lattice.width, lattice.by_rows()};
@@ -104,7 +104,7 @@ AIMLE_DEVICE T add_score(T a, T x) {
   return sum > wall ? sum : wall;
 }
 
-/// One cell: what reaches it by an allowed move, and the first of the best moves.
+/// One cell: the best sum by an allowed move, and the first of the best moves.
 template <bool kPerMove, class T>
 struct LatticeCells {
   LatticePart part;
@@ -175,7 +175,7 @@ struct LatticeCells {
 }  // namespace detail
 
 /// The path of one row. `scores.for_each(rank, threads, body)` calls body(entry, score) for a
-/// thread's share of the entries; `mask` is the row's or null; `table` has room for the entries of
+/// thread's share of the entries; `mask` is the row's or null; `table` has space for the entries of
 /// the row; `chosen(entry)` is called once for every entry of the path, by thread 0. Ends with a
 /// sync.
 template <bool kPerMove, class T, class Group, class Scores, class Chosen>

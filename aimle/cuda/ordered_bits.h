@@ -1,4 +1,4 @@
-// Floating-point numbers as unsigned integers in the same order, -0 being +0.
+// Floating-point numbers as unsigned integers in the same order; -0 is treated as +0.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ AIMLE_DEVICE OrderedBits<T> bits_of(T x) {
 #endif
 }
 
-/// 0 for no number: the least of the ordered ones, that of -inf, is larger.
+/// 0 for NaN: the smallest of the ordered ones, that of -inf, is larger.
 template <class T>
 AIMLE_DEVICE OrderedBits<T> ordered(T x) {
   using Bits = OrderedBits<T>;

@@ -1,13 +1,12 @@
-// The estimators on the device: aimle/estimate/passes.h, the same bits, without a host sync.
+// The estimators on the device: aimle/estimate/passes.h, bit-identical, without a host sync.
 //
 // Forward is one kernel (map_rows.cuh); the mean of the samples needs a second. Backward is
 //   step_sizes     lambda per example, from the norms of theta and dy
 //   map_rows       both solutions of every row, one bit per entry
 //   accumulate     the difference of the bits, summed over samples and divided: the gradient
 //   update_state   statistics, and the controller's update of alpha, by the last block
-// Where a block can hold whole examples, the first three are one kernel (whole_examples.h). All of
-// it can be captured in a graph. alpha, and a key that is there, are read on the device, at run
-// time.
+// If a block can hold whole examples, the first three are one kernel (whole_examples.h). Everything
+// can be captured in a graph. alpha, and a key on the device, are read on the device at run time.
 #pragma once
 
 #include "aimle/cuda/device_rows.h"
@@ -15,22 +14,22 @@
 
 namespace aimle::cuda {
 
-/// The layer's buffers, on the device; null where the layer has none.
+/// The layer's buffers, on the device; null if the layer does not have them.
 struct DeviceState {
   double* alpha = nullptr;
   double* gbar = nullptr;
   int64_t* updates = nullptr;
   double* memory = nullptr;
   double* stats = nullptr;    // [kLayerStats]
-  double* waiting = nullptr;  // [kWaitingCounts] to add to instead of moving, or null
-  bool adapt = true;          // whether alpha, gbar, updates and memory move
+  double* waiting = nullptr;  // [kWaitingCounts] to add to instead of updating the state, or null
+  bool adapt = true;          // whether alpha, gbar, updates and memory are updated
 };
 
 /// Where kernels read the alpha of a pass: see step_alpha in controller.h.
 struct AlphaSource {
   const double* alpha = nullptr;     // null unless the target is adaptive
-  const int64_t* updates = nullptr;  // read where `probe` is positive
-  double probe = 0.0;                // alpha of a pass that measures the reach; 0: there are none
+  const int64_t* updates = nullptr;  // read if `probe` is positive
+  double probe = 0.0;                // alpha of a pass that measures the reach; 0: never
 };
 AlphaSource alpha_source(const PassSettings& settings, const DeviceState& state);
 
@@ -48,7 +47,7 @@ void forward(const PassSettings& settings, const Solver& solver, const DeviceExa
 template <class T>
 struct DeviceBackward {
   const T* dy = nullptr;          // the shape of z
-  const uint8_t* bits = nullptr;  // what forward wrote, where keeps_solution(settings)
+  const uint8_t* bits = nullptr;  // written by forward, if keeps_solution(settings)
   T* dtheta = nullptr;            // [B, n], written
   uint8_t* status = nullptr;      // [2, B, S] or null: of the left and the right solutions
 };
@@ -77,14 +76,16 @@ template <class T>
 void straight_through(const PassSettings& settings, const DeviceExamples<T>& examples, const T* dy,
                       T* dtheta, const Context& context);
 
-/// Moves alpha by the counts of all processes, [kWaitingCounts] on the device, and clears
+/// Updates alpha from the counts of all processes, [kWaitingCounts] on the device, and clears
 /// state.waiting.
 void apply_counts(const PassSettings& settings, const double* counts, const DeviceState& state,
                   const Context& context);
 
-// ---- Parts, for estimators in files of their own ------------------------------------------------
+// ---- Parts, for estimators in separate files
+// ------------------------------------------------------
 
-/// What a pass saw, gathered on the device: the examples' step sizes and the counts of every block.
+/// The report of a pass, collected on the device: the examples' step sizes and the counts of
+/// blocks.
 struct DeviceReport {
   int64_t examples = 0;
   const double* reported = nullptr;  // lambda of example b at reported[b * stride]; NaN: none
@@ -93,11 +94,11 @@ struct DeviceReport {
   int64_t blocks = 0;
   const double* capped = nullptr;               // [2]: capped share and mass, or null: zeros
   const unsigned long long* clipped = nullptr;  // [2]: costs below zero, and all; null: zeros
-  unsigned* done = nullptr;  // a zero, so that several blocks can share the work, or null
+  unsigned* done = nullptr;  // initially zero, so that several blocks can share the work, or null
 };
 
-/// Writes the statistics and lets the controller move. `room`: update_bytes (update_state.cuh) of device
-/// memory, or null: allocated.
+/// Writes the statistics and updates the controller. `room`: update_bytes (update_state.cuh) of
+/// device memory, or null: allocated.
 void update_state(const PassSettings& settings, const DeviceReport& seen, const DeviceState& state,
                   void* room, const Context& context);
 

@@ -1,13 +1,13 @@
 // SpanningTree by a group of threads: dense Prim, a vertex per thread (map/spanning_tree.h).
 //
 // Every thread keeps, for each of its vertices outside the tree, the best edge that joins it. A
-// step compares these with the edges to the vertex that joined last, finds the best of all by one
-// reduction, and that edge names the next vertex; no other exchange between threads is needed.
-// Edges are compared by weight, then by index, which is never a tie, so the tree is that of the
+// step compares these with the edges to the vertex that joined last and finds the best of all by
+// one reduction; that edge gives the next vertex. No other exchange between threads is needed.
+// Edges are compared by weight, then by index, so there are no ties, and the tree is that of the
 // CPU.
 //
-// n - 1 steps of O(n / threads) and a reduction. Each score is read once, so that `scores` may just
-// as well compute it.
+// n - 1 steps of O(n / threads) and a reduction. Each score is read once, so `scores` may compute
+// it on the fly.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@
 
 namespace aimle::cuda {
 
-/// An edge as a number, the better the larger: the earlier ends, and in the last bit which of them
-/// was outside the tree. 0 is no edge. 32 bits serve up to kMaxVertices vertices.
+/// An edge as a number, larger is better: earlier ends are larger, and the last bit tells which of
+/// them was outside the tree. 0 is no edge. 32 bits suffice for up to kMaxVertices vertices.
 template <class Word>
 struct Ends {
   static constexpr int kBits = sizeof(Word) == 4 ? 15 : 16;

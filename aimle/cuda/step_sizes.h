@@ -5,9 +5,9 @@
 
 namespace aimle::cuda {
 
-/// lambda [B, R + 2] (R = gradient_rows): the step of every gradient row, what the example's
-/// difference is divided by, and the reported one; counted [B, R]: 1 where dy is finite and not
-/// zero. `done` [1], if given, becomes zero.
+/// lambda [B, R + 2] (R = gradient_rows): the step of every gradient row, the divisor of the
+/// example's difference, and the reported one; counted [B, R]: 1 if dy is finite and not zero.
+/// `done` [1], if given, is set to zero.
 template <class T>
 void step_sizes(const PassSettings& settings, const SolutionSize& size,
                 const DeviceExamples<T>& examples, const T* dy, const AlphaSource& alpha,

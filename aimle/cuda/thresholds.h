@@ -1,11 +1,11 @@
-// The partners of a row's entries by a group of threads: with whom an entry changes places when its
-// score crosses its threshold (estimate/thresholds.h).
+// The partners of a row's entries by a group of threads: the entry with which an entry is swapped
+// when its score crosses its threshold (estimate/thresholds.h).
 //
-// Argmax and top-k have two partners in all, the best entry that is out and the worst that is in.
-// In a tree an edge that is out walks the path between its ends, up the tree from both, and finds
-// the lightest edge there; and every edge of the path hears of it, so that in the end each knows
-// the heaviest edge that could replace it. Of equal weights the lower index is the better edge, as
-// for the solver.
+// Argmax and top-k have only two partners, the best entry that is out and the worst that is in. In
+// a tree, an edge that is out walks the path between its ends, up the tree from both, and finds the
+// lightest edge there; it is also reported to every edge of the path, so that each finally has the
+// heaviest edge that could replace it. Of equal weights the lower index is the better edge, as for
+// the solver.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ struct RowPartners {
   uint32_t worst_in;
 };
 
-/// `scores.for_each` as in grid_path.h; `chosen(j)` says whether j is in. n < 2^32 - 1.
+/// `scores.for_each` as in grid_path.h; `chosen(j)` tells whether j is in. n < 2^32 - 1.
 template <class T, class Group, class Scores, class Chosen>
 AIMLE_DEVICE RowPartners find_row_partners(Group& group, const Scores& scores, const bool* mask,
                                            const Chosen& chosen) {
@@ -106,8 +106,8 @@ struct TreePartners {
   }
 };
 
-/// Fills `tree.partner`. `weight(i, j)`, `exists(i, j)` and `in_tree(i, j)`, i < j, tell of edges;
-/// those in the tree are one. Ends with a sync.
+/// Fills `tree.partner`. `weight(i, j)`, `exists(i, j)` and `in_tree(i, j)`, i < j, describe edges;
+/// those in the tree form one. Ends with a sync.
 template <class T, class Group, class Weight, class Exists, class InTree>
 AIMLE_DEVICE void find_tree_partners(Group& group, int32_t n, const Weight& weight,
                                      const Exists& exists, const InTree& in_tree,

@@ -1,9 +1,9 @@
 // Top-k of rows beyond shared memory, by as many blocks as a row has chunks of 8192 entries.
 //
 // The k-th largest key is found digit by digit, eleven bits at a time from the top: all blocks
-// count the digits of the keys that begin as it does, then one block per row finds the digit.
-// Scores are made anew in every pass rather than kept. At the end each block knows from the counts
-// of the chunks before it how many of the keys that equal the k-th largest are left for it, so that
+// count the digits of the keys with the same prefix, then one block per row finds the digit. Scores
+// are computed again in every pass instead of stored. Finally each block derives from the counts of
+// the chunks before it how many of the keys that equal the k-th largest are left for it, so that
 // the lower index wins.
 #pragma once
 

@@ -1,12 +1,14 @@
 // The distribution over spanning trees by a group of threads (exact/tree_distribution.h has the
 // equations).
 //
-// What is between every two vertices when all others are eliminated comes from the CPU's recursion:
-// split the vertices into three parts, and for each part eliminate it and go on with the other two.
-// Here it runs level by level. A level holds 3^l networks, and all of them lose their vertices in
-// step: pivots by a thread per network, then the stars become meshes by a thread per pair, with a
-// sync after each. Networks of three vertices are finished in closed form. Every pair then follows
-// its own way down: at each level the first part that neither of its vertices is in.
+// The conductance between every two vertices after eliminating all others comes from the CPU's
+// recursion: split the vertices into three parts, eliminate each part in turn and recurse on the
+// other two. Here it runs level by level. A level has 3^l networks, and all of them eliminate their
+// vertices in step: pivots by one thread per network, then stars are replaced by meshes by one
+// thread per pair, with a sync after each. Networks of three vertices are finished in closed form.
+// Every pair
+// then
+// follows its own path down: at each level the first part that contains neither of its vertices.
 //
 // O(n^3) work on O(n^2.7) numbers, which are counted in 32 bits: up to kMaxTreeVertices vertices.
 #pragma once
@@ -24,7 +26,7 @@ namespace aimle::cuda {
 
 inline constexpr int64_t kMaxTreeVertices = 1000;
 
-/// Pairs among n vertices, and where {i, j}, i > j, lies among them.
+/// Pairs among n vertices, and the position of {i, j}, i > j, among them.
 AIMLE_HD constexpr int32_t pairs_of(int32_t n) { return n * (n - 1) / 2; }
 AIMLE_DEVICE int32_t pair_at(int32_t i, int32_t j) { return i * (i - 1) / 2 + j; }
 
@@ -43,8 +45,8 @@ AIMLE_DEVICE Pair pair_of(int32_t at) {
 namespace detail {
 
 /// Levels of the recursion are numbered from 0, the whole network. `largest` is the size of the
-/// largest network of a level; a network of level l + 1 is kept with the vertices it is about to
-/// lose, in the room of its parent.
+/// largest network of a level; a network of level l + 1 is stored, with the vertices that it is
+/// about to lose, in the memory of its parent.
 struct Level {
   int32_t networks = 1;
   int32_t largest;
@@ -62,7 +64,7 @@ struct Level {
 
 /// Part d of s vertices is positions d, d + 3, ...
 AIMLE_DEVICE int32_t part_size(int32_t s, int32_t d) { return (s - d + 2) / 3; }
-/// The vertex at place p when part d is moved to the end, `kept` being the others.
+/// The vertex at place p when part d is moved to the end; `kept` are the others.
 AIMLE_DEVICE int32_t position_at(int32_t p, int32_t d, int32_t kept) {
   if (p >= kept) return d + 3 * (p - kept);
   const int32_t odd = p % 2;
@@ -119,7 +121,7 @@ struct TreeRow {
 
 namespace detail {
 
-/// What the row's values at an edge's entries come to.
+/// The combined value of an edge from the row's values at its entries.
 template <class T>
 AIMLE_DEVICE double read_edge(const T* row, int32_t n, bool directed, int32_t i, int32_t j) {
   const auto edge = [n](int32_t a, int32_t b) { return a * (2 * n - a - 1) / 2 + (b - a - 1); };
@@ -142,7 +144,7 @@ AIMLE_DEVICE bool has_edge(const bool* mask, int32_t n, bool directed, int32_t i
 
 }  // namespace detail
 
-/// Reads the logits of a row into scratch.w, -inf for edges that are not there. Ends with a sync.
+/// Reads the logits of a row into scratch.w, -inf for missing edges. Ends with a sync.
 template <class T, class Group>
 AIMLE_DEVICE TreeRow read_tree(Group& group, int32_t n, bool directed, const T* scores,
                                const bool* mask, const TreeScratch& scratch) {
@@ -168,7 +170,7 @@ AIMLE_DEVICE TreeRow read_tree(Group& group, int32_t n, bool directed, const T* 
   Status status = Status::kOk;
   const bool incomplete = group.any(missing);
   if (incomplete) {
-    // Vertices reached from vertex 0 by now and before: 2 n flags where pivots will be.
+    // Vertices reached from vertex 0 so far and before: 2 n flags in the memory of the pivots.
     auto* reached = reinterpret_cast<uint8_t*>(scratch.w + pairs_of(n));
     uint8_t* before = reached + n;
     for (int32_t v = group.rank(); v < n; v += group.size()) before[v] = v == 0;
@@ -203,7 +205,7 @@ AIMLE_DEVICE TreeRow read_tree(Group& group, int32_t n, bool directed, const T* 
           n > 2 && !incomplete && spread <= aimle::detail::kWalkSpread};
 }
 
-/// Makes conductances of the logits in scratch.w. Ends with a sync.
+/// Converts the logits in scratch.w to conductances. Ends with a sync.
 template <class Number, class Group>
 AIMLE_DEVICE void load_network(Group& group, const TreeRow& row, const TreeScratch& scratch) {
   for (int32_t at = group.rank(); at < pairs_of(row.n); at += group.size()) {
@@ -215,8 +217,8 @@ AIMLE_DEVICE void load_network(Group& group, const TreeRow& row, const TreeScrat
 
 namespace detail {
 
-/// What lies between two vertices after the elimination of a third: its way through the third
-/// (conductances a and b to them, pivot a + b) added to what there is already.
+/// The conductance between two vertices after eliminating a third: the path through the third
+/// (conductances a and b to them, pivot a + b) added to the existing one.
 template <class Number, bool kTangents>
 AIMLE_DEVICE void add_way(double a, double b, double pivot, double of_way, double& w, double& t) {
   const double added = Number::multiply(a, Number::divide(b, pivot));
@@ -310,7 +312,7 @@ AIMLE_DEVICE void descend(Group& group, int32_t n, const TreeScratch& scratch) {
   }
 }
 
-/// What is between vertices i and j: the conductance, and its tangent.
+/// The conductance between vertices i and j, and its tangent.
 template <class Number, bool kTangents>
 AIMLE_DEVICE void between(const TreeScratch& scratch, int32_t n, int32_t i, int32_t j, double& w,
                           double& t) {
@@ -346,7 +348,7 @@ AIMLE_DEVICE void between(const TreeScratch& scratch, int32_t n, int32_t i, int3
 
 }  // namespace detail
 
-/// Marginals [size] and, with tangents, Cov(z) v [size], each where not null, of a row whose logits
+/// Marginals [size] and, with tangents, Cov(z) v [size], each if not null, of a row whose logits
 /// are in scratch.w. Ends with a sync.
 template <class Number, bool kTangents, class T, class Group>
 AIMLE_DEVICE void evaluate_tree(Group& group, const TreeRow& row, const T* v,
@@ -379,7 +381,7 @@ AIMLE_DEVICE void evaluate_tree(Group& group, const TreeRow& row, const T* v,
   group.sync();
 }
 
-/// A(x) of a row whose logits are in scratch.w, which are lost. Ends with a sync.
+/// A(x) of a row whose logits are in scratch.w, which is overwritten. Ends with a sync.
 template <class Number, class Group>
 AIMLE_DEVICE double log_partition_of_tree(Group& group, const TreeRow& row,
                                           const TreeScratch& scratch) {

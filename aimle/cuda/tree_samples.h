@@ -1,11 +1,11 @@
-// Random spanning trees by a group of threads, a tree to a group (exact/tree_distribution.h has
-// both methods, and the same uniform numbers decide here).
+// Random spanning trees by a group of threads, one tree per group (exact/tree_distribution.h has
+// both methods, which use the same uniform numbers).
 //
-// A walk is the work of one thread. Edge by edge, the group keeps the network of what can still be
-// chosen, its vertices being the parts that the tree has so far: a copy of it loses all vertices
-// but the ends of the edge, as in tree_distribution.h. An edge that is taken makes one vertex of
-// two; for one that is refused the sum of the rest between its ends is formed anew, since nothing
-// is ever subtracted.
+// A walk is executed by one thread. Edge by edge, the group keeps the network of what can still be
+// chosen, whose vertices are the parts of the tree so far: all vertices except the ends of the edge
+// are eliminated in a copy of it, as in tree_distribution.h. An edge that is taken merges two
+// vertices; for one that is rejected, the sum of the rest between its ends is computed again,
+// because nothing is ever subtracted.
 #pragma once
 
 #include "aimle/cuda/tree_distribution.h"
@@ -19,7 +19,7 @@ struct TreeSampleScratch {
   double* w;           // [pairs]: logits, then conductances
   double* left;        // [pairs]: what can still be chosen between parts, by their first vertices
   double* copy;        // [pairs]: of that, without vertices that were eliminated
-  double* cumulative;  // [n, n]: of walks, in the room of the last two
+  double* cumulative;  // [n, n]: for walks, in the memory of the last two
   double* pivot;       // [1]
   int32_t* order;      // [pairs]: the edges, the heaviest first
   int32_t* part;       // [n]: the first vertex of a vertex's part
@@ -79,7 +79,7 @@ AIMLE_DEVICE int32_t sort_edges(Group& group, int32_t n, const TreeSampleScratch
   return static_cast<int32_t>(edges);
 }
 
-/// What is between parts a and b when all others are eliminated. Ends with a sync.
+/// The conductance between parts a and b after eliminating all others. Ends with a sync.
 template <class Number, class Group>
 AIMLE_DEVICE double between_parts(Group& group, int32_t n, int32_t parts, int32_t a, int32_t b,
                                   const TreeSampleScratch& scratch) {
@@ -107,7 +107,7 @@ AIMLE_DEVICE double between_parts(Group& group, int32_t n, int32_t parts, int32_
   return between;
 }
 
-/// Part b becomes a piece of part a. Ends with a sync.
+/// Merges part b into part a. Ends with a sync.
 template <class Number, class Group>
 AIMLE_DEVICE void join_parts(Group& group, int32_t n, int32_t a, int32_t b,
                              const TreeSampleScratch& scratch) {
@@ -122,7 +122,7 @@ AIMLE_DEVICE void join_parts(Group& group, int32_t n, int32_t a, int32_t b,
   group.sync();
 }
 
-/// Only edges from number `first` on are left between parts a and b. Ends with a sync.
+/// Keeps only edges from number `first` on between parts a and b. Ends with a sync.
 template <class Number, class Group>
 AIMLE_DEVICE void refuse_edges(Group& group, int32_t first, int32_t edges, int32_t a, int32_t b,
                                const TreeSampleScratch& scratch) {
@@ -138,8 +138,8 @@ AIMLE_DEVICE void refuse_edges(Group& group, int32_t first, int32_t edges, int32
   group.sync();
 }
 
-/// One tree, of a row whose conductances are in scratch.w and whose edges are sorted; chosen(i, j)
-/// by one thread for every edge, uniform(i, j) gives the edge's number.
+/// One tree, of a row whose conductances are in scratch.w and whose edges are sorted; one thread
+/// calls chosen(i, j) for every edge, and uniform(i, j) returns the edge's number.
 template <class Number, class Group, class Uniform, class Chosen>
 AIMLE_DEVICE void take_edges(Group& group, int32_t n, int32_t edges,
                              const TreeSampleScratch& scratch, const Uniform& uniform,
@@ -166,8 +166,8 @@ AIMLE_DEVICE void take_edges(Group& group, int32_t n, int32_t edges,
   }
 }
 
-/// One tree by one thread; false, for all, if it walked too long, and nothing chosen. The
-/// conductances are in scratch.w. Ends with a sync.
+/// One tree by one thread; returns false to all threads, with nothing chosen, if the walk was too
+/// long. The conductances are in scratch.w. Ends with a sync.
 template <class Group, class Uniform, class Chosen>
 AIMLE_DEVICE bool walk(Group& group, int32_t n, const TreeSampleScratch& scratch,
                        const Uniform& uniform, const Chosen& chosen) {

@@ -1,8 +1,8 @@
 // Backward of whole examples by one block: their step sizes, the solutions of all their rows, and
-// the difference of these, without a trip through memory between them.
+// the difference of these, without going through memory in between.
 //
-// For rows that a thread or a warp solves, and examples of so few rows that blocks are not kept
-// long; what does not fit goes through the stages of passes.h one after the other.
+// For rows that a thread or a warp solves, and examples with few rows; everything else uses the
+// stages of passes.h one after the other.
 #pragma once
 
 #include "aimle/cuda/passes.h"
@@ -25,7 +25,7 @@ struct WholeExamples {
 
 inline constexpr int64_t kWholeBlocks = 8192;
 
-/// How many entries of `changes` were written, one per block; 0: it does not fit, nothing was done.
+/// The number of entries of `changes` written, one per block; 0: it does not fit, nothing was done.
 template <class T>
 int64_t whole_examples(const Argmax& solver, const WholeExamples<T>& work, const Context& context);
 template <class T>

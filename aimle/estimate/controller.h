@@ -1,17 +1,18 @@
-// The controller: moves alpha so that on average c entries of a solution change.
+// The controller: adjusts alpha so that on average c entries of a solution change.
 //
 //   count = mean number of non-zeros of z_L - z_R over the samples that had a gradient
 //   gbar <- decay gbar + (1 - decay) count
 //   alpha <- alpha factor  if gbar <= c  else  alpha / factor                     (multiplicative)
 //   alpha <- alpha + step  if gbar <= c  else  alpha - step                             (additive)
 //
-// and alpha stays within [alpha_min, alpha_max]. c is the target_norm, or, where that is automatic,
-// half of what the largest step changes, divided by the square root of the number of samples:
+// with alpha clamped to [alpha_min, alpha_max]. c is the target_norm or, if that is automatic, half
+// of what the largest step changes, divided by the square root of the number of samples:
 //
 //   c = reach / (2 sqrt(S)),   reach = moving average of the count at alpha = alpha_max
 //
 // Every kReachPeriod-th pass steps with alpha_max instead of alpha to measure the reach, which
-// costs no solve. A pass in which no sample had a finite, non-zero gradient leaves the state alone.
+// needs no additional solve. A pass in which no sample has a finite, non-zero gradient does not
+// change the state.
 #pragma once
 
 #include <cmath>
@@ -22,7 +23,7 @@
 
 namespace aimle {
 
-/// What the controller remembers between passes; buffers of the layer.
+/// The state between passes; buffers of the layer.
 struct ControllerState {
   double alpha = 0.0;
   double gbar = 1.0;
@@ -32,7 +33,7 @@ struct ControllerState {
 
 inline constexpr int64_t kReachPeriod = 50;
 
-/// Does this pass step with alpha_max to measure the reach?
+/// Whether this pass steps with alpha_max to measure the reach.
 AIMLE_HD bool measures_reach(const AdaptiveTarget& target, int64_t updates) {
   return target.is_automatic() && updates % kReachPeriod == 0;
 }
@@ -43,7 +44,7 @@ AIMLE_HD double step_alpha(const AdaptiveTarget& target, double alpha, int64_t u
   return adapt && measures_reach(target, updates) ? target.alpha_max : alpha;
 }
 
-/// What one backward pass saw, as integers, so that no order of summation matters.
+/// Counts of one backward pass, as integers, so that the order of summation does not matter.
 struct Changes {
   int64_t nonzeros = 0;  // non-zeros of z_L - z_R, summed over samples
   int64_t samples = 0;   // samples that had a finite, non-zero gradient
@@ -68,14 +69,14 @@ AIMLE_HD void update_reach(double count, ControllerState& state) {
   if (state.updates == 0) state.gbar = count;
 }
 
-/// c, the number of changed entries aimed for with so many samples.
+/// c, the target number of changed entries with this many samples.
 AIMLE_HD double changes_wanted(const AdaptiveTarget& target, int64_t samples,
                                const ControllerState& state) {
   if (!target.is_automatic()) return target.target_norm;
   return state.memory / (2.0 * std::sqrt(static_cast<double>(samples)));
 }
 
-/// Moves alpha after a pass; `samples` is the layer's S.
+/// Updates alpha after a pass; `samples` is the layer's S.
 AIMLE_HD void update_alpha(const AdaptiveTarget& target, int64_t samples, const Changes& seen,
                            ControllerState& state) {
   if (seen.samples == 0) return;

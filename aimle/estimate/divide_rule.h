@@ -1,9 +1,9 @@
-// From the difference of two solutions to the gradient, one text for both devices: what a sample
-// adds to the sum of its example, what the sum is divided by, and what is counted on the way.
+// From the difference of two solutions to the gradient, shared by both devices: what a sample adds
+// to the sum of its example, the divisor of the sum, and the counts.
 //
 //   dtheta = sign sum_s (z_left - z_right)_s / (sides lambda samples / root)
 //
-// If every sample has a lambda of its own, its difference is divided by that as it is added.
+// If every sample has its own lambda, its difference is divided by that when it is added.
 #pragma once
 
 #include <cmath>
@@ -19,21 +19,21 @@ namespace aimle {
 struct DivideRule {
   int64_t samples = 1;
   int64_t gradients = 1;    // rows of the gradient per example
-  bool own_lambda = false;  // is every sample divided by its own step size?
+  bool own_lambda = false;  // whether every sample is divided by its own step size
   double sides = 1.0;       // 2 for the central difference
-  double root = 1.0;        // sqrt(samples) where the authors' code divides by it
-  double averaged = 1.0;    // samples, where their differences are averaged
+  double root = 1.0;        // sqrt(samples) if the authors' code divides by it
+  double averaged = 1.0;    // samples, if their differences are averaged
   double sign = 1.0;        // of theta in the scores
 
   /// The gradient row, hence the step size, of a sample.
   AIMLE_HD int64_t row(int64_t sample) const { return gradients == 1 ? 0 : sample; }
 
-  /// By what the differences of a sample are multiplied where it has a step of its own. Without a
-  /// step both solutions are the same.
+  /// The factor on the differences of a sample with its own step. Without a step both solutions are
+  /// the same.
   AIMLE_HD static double factor(double step) { return step > 0.0 ? 1.0 / step : 0.0; }
 
-  /// `sum` after the change of a sample, `factor` being that of its step; NaN from a step that is
-  /// NaN on, whatever the solver made of it.
+  /// `sum` after adding a sample, with `factor` for its step; NaN after a step that is NaN,
+  /// whatever the solver returned for it.
   AIMLE_HD double added(double sum, double change, double step, double factor) const {
     if (step != step) return step;
     return own_lambda ? scaled(sum, change, factor) : sum + change;
@@ -42,14 +42,14 @@ struct DivideRule {
     return sum + change * factor;
   }
 
-  /// What the sum over an example's samples is divided by, `lambda` being the example's.
+  /// The divisor of the sum over an example's samples; `lambda` is the example's.
   AIMLE_HD double divisor(double lambda) const {
     double divisor = sides * lambda;
     if (root != 1.0) divisor /= root;
     return divisor * averaged;
   }
 
-  /// The gradient of an entry. At lambda = 0 both solutions are the same; a NaN still passes.
+  /// The gradient of an entry. At lambda = 0 both solutions are the same; NaN is propagated.
   AIMLE_HD double gradient(double sum, double divisor, bool free) const {
     return !free ? 0.0 : divisor > 0.0 ? quotient(sign, sum, divisor) : sum * 0.0;
   }

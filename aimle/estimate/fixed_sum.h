@@ -1,9 +1,9 @@
 // Sums in a fixed order.
 //
-// The step size decides which solutions change, so one unit in the last place of a norm can flip a
-// solution. Every sum that feeds it therefore runs in the same order on every machine: 32 strided
-// partial sums in float64 (term j goes to partial j mod 32), then a tree of halves (16, 8, 4, 2,
-// 1). On a GPU that is one warp: a lane per partial, then shuffles.
+// The step size determines which solutions change, so one unit in the last place of a norm can
+// change a solution. Every sum that it depends on therefore has the same order on every machine: 32
+// strided partial sums in float64 (term j goes to partial j mod 32), then a tree of halves (16, 8,
+// 4, 2, 1). On a GPU that is one warp: one lane per partial, then shuffles.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Sums over a whole batch in a fixed order: chunks of kSumChunk terms, each in the order of
-// fixed_sum.h, then their sums in the same way, until one is left. On a GPU a warp takes a chunk.
+// fixed_sum.h, then their sums in the same way, until one is left. On a GPU a warp sums a chunk.
 #pragma once
 
 #include <cstddef>

@@ -1,18 +1,20 @@
 // Thresholds of the entries of a lattice by a group of threads (cuda/group.h), on the device, or by
 // one thread on the host.
 //
-// Two passes over the anti-diagonals find, for every cell, the best path to it and the best one from
-// there on, with their sums of d. An entry that is out competes with the solution. One that is in
-// competes with the best path that avoids it, and for that one anti-diagonal k = t + u suffices:
+// Two passes over the anti-diagonals find, for every cell, the best path to it and the best path
+// from it, with their sums of d. An entry that is out is compared with the solution. An entry that
+// is in is compared with the best path that avoids it, for which one anti-diagonal k = t + u is
+// sufficient:
 //
 //   cells  a path that avoids the cell has another cell of its anti-diagonal k, or crosses it by a
 //          diagonal move from k - 1 to k + 1
-//   moves  every path makes one move from the anti-diagonals up to k, where the move starts, to those
-//          beyond
+//   moves  every path makes one move from the anti-diagonals up to k, where the move starts, to
+//          those beyond
 //
-// What precedes such a cell or move lies before the avoided entry, and what follows lies behind it,
-// so that both are free to be the best. Of equals the first cell or move by its index wins, cells
-// before moves. All in float64; a score of +inf in the solution leaves its row without thresholds.
+// The part before such a cell or move is before the avoided entry, and the part after it is after
+// the entry, so both can be the best ones. Of equals the first cell or move by index wins, cells
+// before moves. Everything is in float64; a score of +inf in the solution leaves its row without
+// thresholds.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +48,7 @@ struct LatticeSwaps {
   double solution_gain = 0.0;
 
   static int64_t numbers(int64_t tall, int64_t wide) { return 4 * tall * wide + 2 * (tall + wide); }
-  /// Takes its memory from `memory`, which has room for numbers(tall, wide).
+  /// Takes its memory from `memory`, which has space for numbers(tall, wide).
   AIMLE_EITHER void use(double* memory, int64_t tall, int64_t wide) {
     const int64_t cells = tall * wide;
     score = memory;
@@ -57,7 +59,7 @@ struct LatticeSwaps {
     other_gain = other + tall + wide;
   }
 
-  /// `chosen(entry)` tells the solution. Ends with a sync.
+  /// `chosen(entry)` defines the solution. Ends with a sync.
   template <class Group, class Chosen>
   AIMLE_EITHER void find(Group& group, const Chosen& chosen) {
     solution = solution_gain = 0.0;
@@ -125,7 +127,7 @@ struct LatticeSwaps {
   }
   /// The anti-diagonal from which move m leads to (t, u).
   AIMLE_EITHER int32_t tail(int32_t t, int32_t u, int m) const { return t + u - (m == 0 ? 2 : 1); }
-  /// May move m lead to (t, u)?
+  /// Whether move m may lead to (t, u).
   AIMLE_EITHER bool leads(int32_t t, int32_t u, int m) const {
     return (moves >> m & 1) != 0 && (t > 0 || m == 2) && (u > 0 || m == 1);
   }

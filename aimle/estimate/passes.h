@@ -1,13 +1,12 @@
-// The estimators on rows of memory: noise, perturb, solve and difference in one pass.
+// The estimators on rows in memory: noise, perturb, solve and difference in one pass.
 //
-// The rows of a batch (example b, sample s) are worked through in blocks that stay in the cache:
-// draw the block's noise, add theta, solve, and either write z or add the difference of two
-// solutions to the example's gradient. Noise is drawn again in backward, so nothing that grows with
-// the number of samples is kept but z itself (and one bit per entry of z for the forward
-// difference).
+// The rows of a batch (example b, sample s) are processed in blocks that stay in the cache: draw
+// the block's noise, add theta, solve, and either write z or add the difference of two solutions to
+// the example's gradient. Noise is drawn again in backward, so nothing that grows with the number
+// of samples is kept except z itself (and one bit per entry of z for the forward difference).
 //
-// The staged functions do the same one stage at a time on whole tensors, for solvers that are not
-// ours. Both share every formula, and agree bit for bit.
+// The staged functions do the same one stage at a time on whole tensors, for callable solvers. Both
+// share every formula, and agree bit for bit.
 //
 //   aimle::forward(settings, solver, examples, {.z = z}, executor);
 //   const aimle::BackwardReport seen = aimle::backward(settings, solver, examples, pass, executor);
@@ -33,8 +32,9 @@ struct Failure {
   Status status = Status::kOk;
 };
 
-/// Of a row in which the best scores are chosen: who would have to leave, who would enter next, -1
-/// if there is none, and their scores. What thresholds need to know of the noise.
+/// For a row in which the best scores are chosen: the entry that would leave first and the one that
+/// would enter next, -1 if there is none, and their scores. This is all that thresholds need to
+/// know about the noise.
 struct KeptRivals {
   int32_t worst_in = -1;  // the last of equals
   int32_t best_out = -1;  // the first of equals
@@ -46,11 +46,11 @@ template <class T>
 struct ForwardPass {
   T* z = nullptr;           // [B, S, n], or [B, n] for Output::kMean
   uint8_t* bits = nullptr;  // [B, S, bytes_per_row(n)]: z packed, or null
-  /// [B, S] KeptRivals for thresholds, which spare backward the noise; or null. Not aligned.
+  /// [B, S] KeptRivals for thresholds, so that backward needs no noise; or null. Not aligned.
   std::byte* rivals = nullptr;
 
-  /// For kSamples in place of z, where it is to become another type: `store` writes `count`
-  /// entries, the first of them being entry `first` of [B, S, n], to `stored`.
+  /// For kSamples instead of z, for conversion to another type: `store` writes `count` entries,
+  /// starting at entry `first` of [B, S, n], to `stored`.
   void* stored = nullptr;
   void (*store)(const T* z, int64_t first, int64_t count, void* stored) = nullptr;
 };
@@ -63,13 +63,13 @@ Failure forward(const PassSettings& settings, const Solver& solver, const Exampl
 
 template <class T>
 struct BackwardPass {
-  const T* dy = nullptr;          // the shape of z
-  const uint8_t* bits = nullptr;  // what forward wrote, where keeps_solution(settings); thresholds
-                                  // need it
-  const std::byte* rivals = nullptr;            // what forward wrote, or null
-  double alpha = 0.0;                           // read for adaptive targets
-  T* dtheta = nullptr;                          // [B, n], written
-  std::optional<GradientRows<T>> dy_rows = {};  // in place of dy, where it is not [B, R, n] of T
+  const T* dy = nullptr;              // the shape of z
+  const uint8_t* bits = nullptr;      // from forward, if keeps_solution(settings); needed for
+                                      // thresholds
+  const std::byte* rivals = nullptr;  // from forward, or null
+  double alpha = 0.0;                 // read for adaptive targets
+  T* dtheta = nullptr;                // [B, n], written
+  std::optional<GradientRows<T>> dy_rows = {};  // instead of dy, if it is not [B, R, n] of T
 
   GradientRows<T> rows(const PassSettings& settings, int64_t n) const {
     return dy_rows ? *dy_rows : GradientRows<T>::packed(dy, gradient_rows(settings), n);
@@ -77,15 +77,15 @@ struct BackwardPass {
 };
 
 /// lambda over the examples that had a gradient (NaN if none had), what changed, and the first row
-/// whose scores the solver refuses after the step (GridPath told not to take negative costs).
+/// whose scores the solver rejects after the step (GridPath with negative costs not allowed).
 struct BackwardReport {
   double lambda_mean = 0.0;
   double lambda_min = 0.0;
   double lambda_max = 0.0;
   Changes changes;
   Failure failure;
-  /// Thresholds only: the share of weights that max_weight cut, and of the gradient's mass (weight
-  /// times what <d, z> gains) that was lost with it, which bounds the bias.
+  /// Thresholds only: the share of weights capped by max_weight, and the share of the gradient's
+  /// mass (weight times the change of <d, z>) lost to the cap, which bounds the bias.
   double capped_share = 0.0;
   double capped_mass = 0.0;
   Clipping clipping;  // grid paths only, over the solves of the pass
@@ -98,20 +98,20 @@ BackwardReport backward(const PassSettings& settings, const Solver& solver,
 
 // ---- Staged -------------------------------------------------------------------------------------
 
-/// What the stages know of a solver that is not ours.
+/// The properties of a callable solver that the stages need.
 struct CallableSolver {
   Sense sense = Sense::kMax;
   SolutionSize size;
 };
 
-/// x [B, S, n]: what the solver is to be called on. `solver_sense` is what the solver does.
+/// x [B, S, n]: the input of the solver. `solver_sense` is the sense of the solver.
 template <class T>
 void perturb(const PassSettings& settings, Sense solver_sense, const Examples<T>& examples, T* x,
              const Executor& executor);
 
-/// x_left, x_right [B, S, n] (x_left may be null), and the step sizes they were made with, to be
-/// handed to `difference`: lambda [B, R + 2] float64 (an ExampleStep a row: one per gradient row,
-/// the example's, the reported one) and counted [B, R], R being S, or 1 for Output::kMean.
+/// x_left, x_right [B, S, n] (x_left may be null), and the step sizes used, to be passed to
+/// `difference`: lambda [B, R + 2] float64 (one ExampleStep per row: one per gradient row, the
+/// example's, the reported one) and counted [B, R], where R is S, or 1 for Output::kMean.
 template <class T>
 void step(const PassSettings& settings, const CallableSolver& solver, const Examples<T>& examples,
           const T* dy, double alpha, T* x_left, T* x_right, double* lambda, uint8_t* counted,

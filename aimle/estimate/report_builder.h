@@ -1,4 +1,4 @@
-// Gathers what one backward pass saw, from several threads, in a fixed order. Private to
+// Collects the report of one backward pass from several threads, in a fixed order. Private to
 // aimle/estimate.
 #pragma once
 

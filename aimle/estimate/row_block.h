@@ -1,4 +1,4 @@
-// A block of rows on its way through the stages: the cache-sized piece of work of the estimators.
+// A block of rows passing through the stages: the cache-sized unit of work of the estimators.
 // Private to aimle/estimate.
 #pragma once
 
@@ -24,7 +24,7 @@ inline int64_t block_rows(int64_t n) {
   return fit >= 64 ? 64 : fit >= 16 ? 16 : n <= 4096 ? 8 : 1;
 }
 
-/// The noise of rows [first, first + count) and what the solver needs to know of them.
+/// The noise of rows [first, first + count) and what the solver needs for them.
 template <class T>
 class Block {
  public:
@@ -79,8 +79,8 @@ class Block {
     }
   }
 
-  /// out = the scores of row i after a step of `lambda` (signed) along d. Infinite entries take no
-  /// step, whatever their gradient; `all_free` says that there are none.
+  /// out = the scores of row i after a step of `lambda` (signed) along d. Infinite entries do not
+  /// move, whatever their gradient; `all_free` means that there are none.
   void step_row(int64_t i, Signs sign, bool all_free, const T* d, double lambda, T* out) {
     const auto tau = static_cast<T>(settings_.target_temperature);
     const int64_t n = examples_.n;
@@ -95,7 +95,7 @@ class Block {
     kernels_.step(theta, d, lambda, eps(i), tau, sign, n, out);
   }
 
-  /// Steps all rows to both sides at once, where no entry is infinite; steps is [count].
+  /// Steps all rows to both sides at once, if no entry is infinite; steps is [count].
   void step_both(Signs sign, const StepRow<T>* steps, T* left, T* right) const {
     const auto tau = static_cast<T>(settings_.target_temperature);
     kernels_.step_both(steps, count_, eps_.data(), tau, sign, examples_.n, left, right);
@@ -108,7 +108,7 @@ class Block {
     for (int64_t e = 0; e < count_ * examples_.n; ++e) x[e] -= shift;
   }
 
-  /// Adds the scores of all rows that a solver of costs clips, and of how many.
+  /// Counts the scores of all rows, and those that a solver of costs clips.
   void count_clipped(const T* x, Clipping& seen) const {
     const bool* mask = mask_.get();
     int64_t clipped = 0, costs = 0;

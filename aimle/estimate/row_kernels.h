@@ -1,7 +1,7 @@
 // The loops over the entries of one row, for the instruction set in use.
 //
-// They are the formulas of perturb.h and the sums of fixed_sum.h, and nothing else; the same source
-// is compiled for every instruction set (row_loops.h) and gives the same bits on each.
+// They only implement the formulas of perturb.h and the sums of fixed_sum.h; the same source is
+// compiled for every instruction set (row_loops.h) and gives the same bits on each.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace aimle {
 
-/// What a row of scores is stepped from.
+/// The inputs of a step of a row of scores.
 template <class T>
 struct StepRow {
   const T* theta;
@@ -23,7 +23,7 @@ struct RowKernels {
   /// out_r = square root of the sum of x_rj^2 over j, in the fixed order; x is [rows, n].
   void (*norms)(const T* x, int64_t rows, int64_t n, double* out);
 
-  /// out_r = norm of x_r minus its mean, in the fixed order; zero where only rounding is left.
+  /// out_r = norm of x_r minus its mean, in the fixed order; zero if only rounding errors are left.
   void (*centred_norms)(const T* x, int64_t rows, int64_t n, double* out);
 
   /// out_j = perturbed(theta_j, eps_j)
@@ -33,7 +33,7 @@ struct RowKernels {
   void (*step)(const T* theta, const T* d, double lambda, const float* eps, T tau, Signs sign,
                int64_t n, T* out);
 
-  /// Of [count] rows at once: left and right = the scores after a step of +lambda and of -lambda.
+  /// For [count] rows at once: left and right = the scores after a step of +lambda and of -lambda.
   void (*step_both)(const StepRow<T>* rows, int64_t count, const float* eps, T tau, Signs sign,
                     int64_t n, T* left, T* right);
 
@@ -51,7 +51,7 @@ struct RowKernels {
   /// is NaN.
   int64_t (*difference)(const T* left, const T* right, T factor, int64_t n, T* out);
 
-  /// bits = which entries of z [rows, n] are 1, eight to a byte, each row from a byte of its own.
+  /// bits = which entries of z [rows, n] are 1, eight per byte; each row starts with a new byte.
   void (*pack)(const T* z, int64_t rows, int64_t n, uint8_t* bits);
 };
 

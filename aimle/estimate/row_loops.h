@@ -51,7 +51,7 @@ struct Squares {
 
 /// The sum of a row's terms, for rows of any length.
 struct LongSum {
-  /// The partial sums are named, not an array, so that they stay in registers.
+  /// The partial sums are separate variables, not an array, so that they stay in registers.
   template <class T, class Term>
   [[gnu::always_inline]] static double of(const T* x, int64_t n, Term term) {
     Four p0 = {}, p1 = {}, p2 = {}, p3 = {}, p4 = {}, p5 = {}, p6 = {}, p7 = {};
@@ -71,8 +71,8 @@ struct LongSum {
   }
 };
 
-/// The same for rows of 4 kWhole + rest < 32 entries: every partial sum has one term at most, and
-/// groups of zeros, which change nothing, are left out.
+/// The same for rows of 4 kWhole + rest < 32 entries: every partial sum has at most one term, and
+/// groups of zeros, which change nothing, are skipped.
 template <int kWhole>
 struct ShortSum {
   template <class T, class Term>
@@ -88,7 +88,7 @@ struct ShortSum {
   }
 };
 
-/// A function of every row's sums, Sum being the one for its length.
+/// A function of every row's sums; Sum is the one for its length.
 template <class T, template <class, class> class Rows>
 void for_length(const T* x, int64_t rows, int64_t n, double* out) {
   using Function = void (*)(const T*, int64_t, int64_t, double*);

@@ -1,4 +1,4 @@
-// What an estimator is: a noise, a solver, a target and a difference, composed.
+// The settings of an estimator: a noise, a solver, a target and a difference, combined.
 //
 //   AIMLE     adaptive target + central (or forward) difference
 //   IMLE      fixed target + forward (or central) difference
@@ -19,7 +19,7 @@ namespace aimle {
 /// kCentral:  [MAP(theta + lambda d + eps) - MAP(theta - lambda d + eps)] / (2 lambda)
 /// kForward:  [z - MAP(theta - lambda d + eps)] / lambda, with the z of the forward pass
 /// kStraightThrough: d itself; no solver call
-/// kThresholds: one entry against its partner, weighed by the noise's density; no solver call
+/// kThresholds: each entry against its partner, weighted by the noise's density; no solver call
 enum class Difference { kCentral, kForward, kStraightThrough, kThresholds };
 
 /// kSamples: z [B, S, n]; the gradient of theta is the sum over samples of each sample's difference
@@ -30,13 +30,13 @@ enum class Output { kSamples, kMean };
 struct PassSettings {
   NoiseSource noise;
   double noise_stddev = 0.0;  // of the noise before tempering, for AdaptiveTarget::Scale::kNoise
-  /// What is subtracted from the noise, its mean, where solutions vary in size: grid paths, and
-  /// callers of the staged functions. 0: the noise is added as it is.
+  /// The mean of the noise, which is subtracted if solutions vary in size: grid paths, and callers
+  /// of the staged functions. 0: the noise is not centred.
   double noise_mean = 0.0;
   int64_t samples = 1;
   double theta_temperature = 1.0;
   double target_temperature = 1.0;
-  Sense sense = Sense::kMax;  // is theta maximised, or a cost?
+  Sense sense = Sense::kMax;  // whether theta is maximised, or a cost
   Output output = Output::kSamples;
   Difference difference = Difference::kCentral;
   Target target = FixedTarget{};
@@ -45,9 +45,9 @@ struct PassSettings {
   void validate() const;
 };
 
-/// Costs that a solver of grid paths was handed, noise and step included; walls do not count.
+/// Costs passed to a solver of grid paths, including noise and step; walls do not count.
 struct Clipping {
-  int64_t clipped = 0;  // below zero, which are taken as zero
+  int64_t clipped = 0;  // below zero, clipped to zero
   int64_t costs = 0;    // all
 
   void add(const Clipping& other) {
@@ -61,7 +61,7 @@ inline int64_t gradient_rows(const PassSettings& settings) {
   return settings.output == Output::kMean ? 1 : settings.samples;
 }
 
-/// True where every sample has a step of its own, by which its difference is divided.
+/// True if every sample has its own step, by which its difference is divided.
 inline bool steps_by_sample(const PassSettings& settings) {
   const auto* target = std::get_if<AdaptiveTarget>(&settings.target);
   return target != nullptr && target->scope == AdaptiveTarget::Scope::kSample &&
@@ -76,12 +76,12 @@ struct Examples {
   const T* theta = nullptr;    // [count, n]
   const bool* mask = nullptr;  // [count, n] or null
   const int64_t* k = nullptr;  // [count] or null
-  InstanceData data;           // of solvers that take data
+  InstanceData data;           // for solvers that take data
   Key key;
 };
 
-/// True where backward reads the z of the forward pass: thresholds, and the forward difference
-/// where both passes see the same tempered noise, so that nothing but the step makes a difference.
+/// True if backward reads the z of the forward pass: thresholds, and the forward difference if both
+/// passes use the same tempered noise, so that only the step makes a difference.
 inline bool keeps_solution(const PassSettings& settings) {
   if (settings.difference == Difference::kThresholds) return true;
   return settings.difference == Difference::kForward &&

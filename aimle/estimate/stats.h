@@ -1,4 +1,4 @@
-// The numbers a layer shows of its last backward pass, in the order in which they lie in memory.
+// The statistics of a layer's last backward pass, in memory order.
 #pragma once
 
 #include "aimle/estimate/passes.h"
@@ -14,17 +14,17 @@ enum LayerStat {
   kChangedShare,  // share of samples whose solution changed
   kCappedShare,   // thresholds only, as is the next
   kCappedMass,
-  kClippedShare,    // grid paths only: share of the costs that were below zero, noise and step
-                    // included
-  kIdleUpdates,     // updates in a row in which every step size was zero
-  kUpdatesAtBound,  // updates in a row after which alpha was at a bound
+  kClippedShare,    // grid paths only: share of the costs that were below zero, including noise and
+                    // step
+  kIdleUpdates,     // consecutive updates in which every step size was zero
+  kUpdatesAtBound,  // consecutive updates after which alpha was at a bound
   kWarned,          // 1 after a warning about either
   kLayerStats
 };
 
-/// Counts that wait for those of other processes. A layer that is one of several, each with a part
-/// of the batch, keeps them behind its stats; backward adds to them instead of moving the state.
-/// Sums of integers, and so the same in any order.
+/// Counts to be summed with those of other processes. A layer that is one of several, each with a
+/// part of the batch, keeps them after its stats; backward adds to them instead of updating the
+/// state. Sums of integers are the same in any order.
 enum WaitingCount {
   kWaitingNonzeros,  // of Changes
   kWaitingSamples,
@@ -33,11 +33,11 @@ enum WaitingCount {
 };
 inline constexpr int64_t kSharedStats = int64_t{kLayerStats} + int64_t{kWaitingCounts};
 
-/// How many such updates in a row show that a step size cannot work.
+/// The number of such consecutive updates that indicates a step size that cannot work.
 inline constexpr double kIdleLimit = 100.0;
 inline constexpr double kBoundLimit = 1000.0;
 
-/// Writes stats [kLayerStats]; leaves them alone if no sample had a gradient.
+/// Writes stats [kLayerStats]; does not change them if no sample had a gradient.
 AIMLE_HD void write_stats(const BackwardReport& report, double* stats) {
   const Changes& seen = report.changes;
   if (seen.samples == 0) return;
@@ -55,7 +55,7 @@ AIMLE_HD void write_stats(const BackwardReport& report, double* stats) {
                          static_cast<double>(report.clipping.costs > 0 ? report.clipping.costs : 1);
 }
 
-/// Counts the updates that show a step size that cannot work; NaN stands for none so far.
+/// Counts the updates that indicate a step size that cannot work; NaN means none so far.
 AIMLE_HD void update_watch(const AdaptiveTarget& target, double lambda_max, double alpha,
                            double* stats) {
   const auto count = [&](LayerStat stat, bool again) {
@@ -67,15 +67,15 @@ AIMLE_HD void update_watch(const AdaptiveTarget& target, double lambda_max, doub
         target.moves() && (alpha == target.alpha_min || alpha == target.alpha_max));
 }
 
-/// Leaves what a pass saw to the next update.
+/// Leaves the counts of a pass to the next update.
 AIMLE_HD void add_waiting(const BackwardReport& report, double* counts) {
   counts[kWaitingNonzeros] += static_cast<double>(report.changes.nonzeros);
   counts[kWaitingSamples] += static_cast<double>(report.changes.samples);
   counts[kWaitingSteps] += report.lambda_max == 0.0 ? 0.0 : 1.0;
 }
 
-/// The update that the counts of all processes ask for, as one pass over all their examples would
-/// have made it; false, and nothing done, if no sample had a gradient. stats may be null.
+/// The update from the counts of all processes, equal to one pass over all their examples; returns
+/// false and does nothing if no sample had a gradient. stats may be null.
 AIMLE_HD bool update_from_counts(const AdaptiveTarget& target, int64_t samples,
                                  const double* counts, ControllerState& controller, double* stats) {
   const Changes seen{.nonzeros = static_cast<int64_t>(counts[kWaitingNonzeros]),

@@ -1,5 +1,5 @@
-// The rule of the step sizes (step_size.h), from norms to lambda, one text for both devices: they
-// differ in how norms and sums are taken, and in who takes part.
+// The rule for step sizes (step_size.h), from norms to lambda, shared by both devices: they differ
+// in how norms and sums are computed, and in which threads take part.
 #pragma once
 
 #include <cmath>
@@ -17,23 +17,24 @@ namespace aimle {
 /// Neither infinite nor NaN.
 AIMLE_HD bool is_finite(double x) { return x - x == 0.0; }
 
-/// The mean of a row, from its sum; zero of an empty one.
+/// The mean of a row, from its sum; zero for an empty one.
 AIMLE_HD double mean_of(double sum, double entries) { return entries > 0.0 ? sum / entries : 0.0; }
 
-/// The norm of a row minus its mean, from the sum of its squares; zero where only rounding is left.
+/// The norm of a row minus its mean, from the sum of its squares; zero if only rounding is left.
 AIMLE_HD double centred_norm(double squares, double mean, double entries) {
   constexpr double kRounding = 1e-12;
   const double norm = std::sqrt(squares);
   return norm <= kRounding * std::fabs(mean) * std::sqrt(entries) ? 0.0 : norm;
 }
 
-/// Do the norms leave out the mean? The same number added to all scores, or to the gradient of all
-/// entries, changes no solution where all solutions have the same number of ones.
+/// Whether the norms leave out the mean. Adding the same number to all scores, or to the gradient
+/// of all entries, changes no solution if all solutions have the same number of ones.
 AIMLE_HD bool norms_are_centred(const AdaptiveTarget& target, const SolutionSize& size) {
   return target.scale != AdaptiveTarget::Scale::kTheta && size.fixed;
 }
 
-/// Is there more than one way to choose `ones` of `free` entries? True where `ones` is unknown.
+/// Whether there is more than one way to choose `ones` of `free` entries. True if `ones` is
+/// unknown.
 AIMLE_HD bool has_choice(int64_t ones, int64_t free) {
   return ones < 0 ? free > 0 : 0 < ones && ones < free;
 }
@@ -45,30 +46,30 @@ AIMLE_HD double step_scale(AdaptiveTarget::Scale scale, double theta, double sig
   if (scale == AdaptiveTarget::Scale::kTheta) return theta;
   const double noise = sigma * std::sqrt(entries);
   if (scale == AdaptiveTarget::Scale::kNoise && noise > 0.0) return noise;
-  const double floored = theta < noise ? noise : theta;  // a NaN stays
+  const double floored = theta < noise ? noise : theta;  // NaN is kept
   return floored == 0.0 ? std::sqrt(entries) : floored;
 }
 
 // ---- The rule -----------------------------------------------------------------------------------
 
-/// The target, as far as it decides on step sizes.
+/// The part of the target that determines step sizes.
 struct StepRule {
   bool adaptive = false;
   double fixed = 0.0;  // lambda, if it is not
   AdaptiveTarget::Scope scope = AdaptiveTarget::Scope::kExample;
   AdaptiveTarget::Scale scale = AdaptiveTarget::Scale::kTheta;
-  bool zeros_count = false;  // are samples without a gradient counted?
+  bool zeros_count = false;  // whether samples without a gradient are counted
   double sigma = 0.0;        // the standard deviation of the tempered noise
-  bool by_sample = false;    // has every sample a step of its own?
-  bool sees_choice = false;  // are norms restricted to what a solution can see?
-  bool centred = false;      // and free of the mean?
+  bool by_sample = false;    // whether every sample has its own step
+  bool sees_choice = false;  // whether norms are restricted to what can change a solution
+  bool centred = false;      // and exclude the mean
   SolutionSize size;
 
-  /// Is one step size shared by the whole batch?
+  /// Whether one step size is shared by the whole batch.
   AIMLE_HD bool of_batch() const { return adaptive && scope == AdaptiveTarget::Scope::kBatch; }
 
-  /// Can the solution of an example change, given how many of its entries can move? `k` is the
-  /// example's own, null if it has none.
+  /// Whether the solution of an example can change, given how many of its entries can move. `k` is
+  /// the example's own, null if it has none.
   AIMLE_HD bool can_change(const int64_t* k, int64_t entries) const {
     return !sees_choice || has_choice(k != nullptr && size.fixed ? *k : size.ones, entries);
   }
@@ -90,24 +91,24 @@ inline StepRule step_rule(const PassSettings& settings, const SolutionSize& size
           .size = size};
 }
 
-/// The norms of an example: of theta over the entries that can move, how many they are, and whether
-/// its solution can change, without which no gradient is seen.
+/// The norms of an example: of theta over the entries that can move, their number, and whether its
+/// solution can change; if it cannot, there is no gradient.
 struct ExampleNorms {
   double theta = 0.0;
   int64_t entries = 0;
   bool can_change = true;
 };
 
-/// What an example shares.
+/// Values shared by the samples of an example.
 struct SharedStep {
-  double lambda = 0.0;    // what its difference is divided by (before the factor 2)
+  double lambda = 0.0;    // the divisor of its difference (before the factor 2)
   double reported = 0.0;  // mean over its samples; NaN if none had a gradient
 };
 
-/// From the norms d(s) of gradient rows s < rows to their step sizes, and to `counted`, 1 where d
-/// is finite and not zero. d may read `steps`. By the threads of As together:
-///   first(), kStride     the rows that are this thread's
-///   max(x), sum(x)       of all threads
+/// From the norms d(s) of gradient rows s < rows to their step sizes, and to `counted`, 1 if d is
+/// finite and not zero. d may read `steps`. Executed by the threads of As together:
+///   first(), kStride     this thread's rows
+///   max(x), sum(x)       over all threads
 ///   fixed_sum(n, term)   the sum over all rows
 template <class As, class Norm>
 AIMLE_EITHER SharedStep set_steps(const StepRule& rule, const ExampleNorms& norms, int64_t rows,
@@ -165,14 +166,14 @@ AIMLE_EITHER SharedStep set_steps(const StepRule& rule, const ExampleNorms& norm
 
 // ---- One step size for the batch ----------------------------------------------------------------
 
-/// What an example adds to the batch.
+/// The contribution of an example to the batch.
 struct BatchTerms {
   double theta = 0.0;     // the square of its norm
   double entries = 0.0;   // that can move
   double gradient = 0.0;  // the squares of the norms of its gradients
 };
 
-/// ||d||^2, which a gradient that is not finite adds nothing to.
+/// ||d||^2, or zero for a gradient that is not finite.
 AIMLE_HD double finite_square(double length) { return is_finite(length) ? length * length : 0.0; }
 
 /// `squares` is the sum of finite_square over its gradient rows.

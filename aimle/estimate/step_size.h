@@ -4,14 +4,14 @@
 //   kSample:  lambda_bs = alpha scale_b / ||d_bs||
 //   kBatch:   lambda    = alpha sqrt(S sum_b scale_b^2 / sum_bs ||d_bs||^2)
 //
-// where scale_b is ||theta_b||, floored or replaced by the noise's (step_scale in step_rule.h).
-// Norms run over free entries: unmasked and not infinite (no finite step moves an infinite score).
-// Samples with a zero gradient have lambda but take no part in the mean; a sample whose gradient or
-// scores are not finite gets lambda = NaN, which reaches theta's gradient.
+// where scale_b is ||theta_b||, bounded below or replaced by that of the noise (step_scale in
+// step_rule.h). Norms run over free entries: unmasked and not infinite (no finite step moves an
+// infinite score). Samples with a zero gradient have a lambda but are left out of the mean; a
+// sample whose gradient or scores are not finite gets lambda = NaN, which reaches theta's gradient.
 //
-// Unless the scale is the paper's, norms see only what a solution can see: where all solutions have
-// the same number of ones the mean of a row is left out, and a row with a single feasible solution
-// has a gradient of zero.
+// Unless the scale is the paper's, norms ignore what cannot change a solution: if all solutions
+// have the same number of ones the mean of a row is left out, and a row with a single feasible
+// solution has a gradient of zero.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@
 
 namespace aimle {
 
-/// A number per sample. One alone, the usual case, needs no memory of its own.
+/// One number per sample. A single one, the usual case, needs no allocation.
 template <class V>
 class PerSample {
  public:
@@ -61,7 +61,7 @@ struct ExampleStep {
   bool all_free = true;        // no entry is masked or infinite
 };
 
-/// Norms of a run of examples, taken together because short rows are slow one by one. One per
+/// Norms of a range of examples, computed together because short rows are slow one by one. One per
 /// thread.
 struct NormWindow {
   int64_t first = 0;
@@ -73,14 +73,14 @@ struct NormWindow {
 template <class T>
 class StepSizes {
  public:
-  /// Looks at the whole batch only if the scope asks for it.
+  /// Reads the whole batch only if the scope requires it.
   StepSizes(const PassSettings& settings, const SolutionSize& size, const Examples<T>& examples,
             const GradientRows<T>& dy, double alpha, const Executor& executor);
 
-  /// Fills `step` for example b. Examples are best asked for in order.
+  /// Fills `step` for example b. Examples should be requested in order.
   void compute(int64_t b, NormWindow& window, ExampleStep& step) const;
 
-  /// Gradient rows per example: S, or 1 where all samples share one.
+  /// Gradient rows per example: S, or 1 if all samples share one.
   int64_t rows_per_example() const { return rows_; }
 
  private:
@@ -107,7 +107,7 @@ template <class T>
 inline bool is_free(const Examples<T>& examples, int64_t b, int64_t j) {
   const int64_t at = b * examples.n + j;
   if (examples.mask != nullptr && !examples.mask[at]) return false;
-  return !std::isinf(examples.theta[at]);  // a NaN is free: it must be seen
+  return !std::isinf(examples.theta[at]);  // NaN is free, so that it is noticed
 }
 
 }  // namespace aimle

@@ -25,23 +25,23 @@ struct FixedTarget {
 };
 
 struct AdaptiveTarget {
-  /// Whose norms make the ratio: one lambda per example (the paper), per sample, or per batch.
+  /// What the norms are taken over: one lambda per example (the paper), per sample, or per batch.
   enum class Scope { kExample, kSample, kBatch };
   /// The numerator of lambda = alpha mean_s scale / ||d_s||.
   /// kTheta: ||theta|| (the paper).
   /// kNoise: sigma sqrt(n), sigma the standard deviation of the tempered noise.
-  /// kAuto: ||theta||, but at least sigma sqrt(n), so that theta = 0 takes a step as well.
-  /// For kNoise and kAuto the norms leave out what no solution can see (step_size.h).
+  /// kAuto: ||theta||, but at least sigma sqrt(n), so that theta = 0 also takes a step.
+  /// For kNoise and kAuto the norms ignore what cannot change a solution (step_size.h).
   enum class Scale { kTheta, kNoise, kAuto };
   /// kAdditive: alpha +- step (the paper). kMultiplicative: alpha * factor or alpha / factor, which
   /// needs alpha_min > 0.
   enum class Rule { kAdditive, kMultiplicative };
 
-  /// As target_norm: chosen by measuring what the largest step changes (controller.h).
+  /// For target_norm: chosen by measuring what the largest step changes (controller.h).
   static constexpr double kAutomatic = -1.0;
 
   double step = 1e-3;               // of the additive rule
-  double target_norm = kAutomatic;  // c, the number of changed entries aimed for
+  double target_norm = kAutomatic;  // c, the target number of changed entries
   double decay = 0.9;
   Scope scope = Scope::kSample;
   Scale scale = Scale::kAuto;
@@ -50,9 +50,9 @@ struct AdaptiveTarget {
   double alpha_min = 1e-6;
   double alpha_max = 4.0;  // 0: no upper bound
   double momentum = 0.0;   // of the additive rule with a given target_norm
-  /// What the authors' code does instead of the paper: divides by lambda / sqrt(samples) after
-  /// stepping by lambda, raises alpha only while gbar < c, not at gbar = c, and counts samples
-  /// without a gradient as unchanged.
+  /// The authors' code instead of the paper: divides by lambda / sqrt(samples) after stepping by
+  /// lambda, raises alpha only while gbar < c, not at gbar = c, and counts samples without a
+  /// gradient as unchanged.
   bool reference = false;
 
   /// Algorithm 1: alpha starts at 0, moves by 1e-3 and has no upper bound; c = 1.
@@ -66,22 +66,22 @@ struct AdaptiveTarget {
   }
 
   AIMLE_HD bool is_automatic() const { return target_norm < 0.0; }
-  /// False where alpha stays where it starts.
+  /// False if alpha never changes.
   AIMLE_HD bool moves() const {
     return alpha_min != alpha_max && (rule == Rule::kMultiplicative || step > 0.0);
   }
-  /// Where alpha starts unless the user says otherwise.
+  /// The default start of alpha.
   double start() const { return alpha_max > 0.0 ? alpha_max : alpha_min; }
 
   void validate() const;
 };
 
-/// No step at all: weights by the noise's density at each entry's threshold (thresholds.h). Goes
-/// with Difference::kThresholds.
+/// No step: weights from the noise's density at each entry's threshold (thresholds.h). Used with
+/// Difference::kThresholds.
 struct ThresholdTarget {
   enum class Order { kFirst, kTrapezoid };
 
-  /// kGumbel, kLogistic or kNormal; also used where the solution is noise-free (evaluation).
+  /// kGumbel, kLogistic or kNormal; also used if the solution is noise-free (evaluation).
   NoiseKind density = NoiseKind::kGumbel;
   Order order = Order::kTrapezoid;
   double max_weight = 20.0;
@@ -92,7 +92,7 @@ struct ThresholdTarget {
 using Target = std::variant<FixedTarget, AdaptiveTarget, ThresholdTarget>;
 
 /// Samples whose ||d|| is below this share of the example's largest are left out of the mean of
-/// ratios: one vanishing gradient would blow lambda up for all.
+/// ratios: one vanishing gradient would make lambda too large for all.
 inline constexpr double kSmallGradient = 1e-6;
 
 }  // namespace aimle

@@ -1,4 +1,4 @@
-// Adding weighed differences to the sums of an example, included once per instruction set. Private
+// Adds weighted differences to the sums of an example, included once per instruction set. Private
 // to threshold_loops.h.
 #pragma once
 
@@ -8,7 +8,7 @@
 namespace aimle {
 namespace {
 
-/// In how many of n entries is valid(lanes, j, count) set?
+/// The number of the n entries for which valid(lanes, j, count) is set.
 template <class Valid>
 [[gnu::always_inline]] inline int64_t count_lanes(int64_t n, Valid valid) {
   int64_t total = 0;
@@ -19,7 +19,7 @@ template <class Valid>
   return total;
 }
 
-/// What the cap takes of weights that exceed it.
+/// What the cap removes from weights that exceed it.
 template <class Difference, class Valid>
 [[gnu::always_inline]] inline void count_capped(double max_weight, int64_t n, const double* weight,
                                                 Difference difference, Valid valid,
@@ -40,14 +40,14 @@ template <class Difference, class Valid>
       using L = decltype(lanes);
       const typename L::Reals change = L::absolute(difference(lanes, begin + i, count));
       const typename L::Reals over = excess(lanes, begin + i);
-      // A change may be infinite where nothing is lost.
+      // A change may be infinite if nothing is lost.
       L::add(over > 0.0 ? over * change : L::reals(0.0), partials.lost + i);
     });
   }
 }
 
-/// sum_j += factor min(w_j, max_weight) difference(j), and what the cap takes of it, if any weight
-/// exceeds it. Sums are filled up to whole groups.
+/// sum_j += factor min(w_j, max_weight) difference(j), and what the cap removes from it, if any
+/// weight exceeds it. Sums are padded to whole groups.
 template <class Difference, class Valid>
 [[gnu::always_inline]] inline void add_weighted(const ThresholdTarget& target, bool exceeds,
                                                 int64_t n, const double* weight,

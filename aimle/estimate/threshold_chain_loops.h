@@ -24,8 +24,8 @@ void widen_step(const ChainStep<T>& step, double* __restrict x) {
   }
 }
 
-/// The scores of a step as vectors find them: `columns` of a row, at least a vector of them, of
-/// which the last vector ends where the row ends.
+/// The scores of a step for vectors: `columns` of a row, at least one vector; the last vector ends
+/// at the end of the row.
 template <class X>
 struct StepRows {
   const X* x;
@@ -38,7 +38,7 @@ struct StepRows {
   }
 };
 
-/// Calls visit(StepRows): the scores themselves, or `wide` filled up with -inf.
+/// Calls visit(StepRows): with the scores themselves, or with `wide` padded with -inf.
 template <class T, class Visit>
 [[gnu::always_inline]] inline void with_rows(const ChainStep<T>& step, double* wide, Visit visit) {
   const int64_t labels = step.labels, stride = step.stride;

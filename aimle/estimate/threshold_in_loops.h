@@ -1,4 +1,4 @@
-// The entries of rows that are in, moved together and back again, included once per instruction
+// Compacts the entries of rows that are in, and expands them again; included once per instruction
 // set. Private to threshold_loops.h.
 #pragma once
 
@@ -18,8 +18,8 @@ inline int64_t count_in(const uint8_t* bits, int64_t n) {
   return count;
 }
 
-/// Calls visit(place, bits) for every eight entries of the rows, and visit_four for what is left of
-/// a row.
+/// Calls visit(place, bits) for every eight entries of the rows, and visit_four for the rest of a
+/// row.
 template <class Visit, class VisitFour>
 [[gnu::always_inline]] inline void for_each_byte(const SolutionRows& rows, Visit visit,
                                                  VisitFour visit_four) {
@@ -32,7 +32,7 @@ template <class Visit, class VisitFour>
 
 #if defined(__AVX512F__)
 
-/// out = the x of the entries that are in, one after the other. Returns how many they are.
+/// out = the x of the entries that are in, compacted. Returns their number.
 inline int64_t gather_in(const SolutionRows& rows, const double* __restrict x,
                          double* __restrict out) {
   const double* start = out;
@@ -49,7 +49,7 @@ inline int64_t gather_in(const SolutionRows& rows, const double* __restrict x,
   return out - start;
 }
 
-/// And back.
+/// The inverse.
 inline void scatter_in(const SolutionRows& rows, const double* __restrict x,
                        double* __restrict out) {
   for_each_byte(

@@ -13,18 +13,18 @@
 
 namespace aimle {
 
-/// Yes and no per entry: all ones, or zero.
+/// A flag per entry: all ones, or zero.
 using Flag = uint64_t;
 
-/// How a row meets its two rivals: the threshold and the gain of the partner, for entries that are
-/// in and for those that are out. Where it is not `met`, an entry has no weight.
+/// How a row compares with its two rivals: the threshold and the gain of the partner, for entries
+/// that are in and for those that are out. If it is not `met`, an entry has no weight.
 struct Meeting {
   double threshold = 0.0;
   double gain = 0.0;
   bool met = false;
 };
 
-/// What the samples of an example share.
+/// Values shared by the samples of an example.
 template <class T>
 struct ThresholdExample {
   const T* theta;
@@ -32,10 +32,10 @@ struct ThresholdExample {
   const Flag* free;  // null: all are
   double sign;       // of theta in the scores
   double tau;
-  double shift = 0.0;  // what was subtracted from the scores, to centre their noise
+  double shift = 0.0;  // subtracted from the scores, to centre their noise
 };
 
-/// A sample of argmax or top-k, whose entries all meet the same two rivals.
+/// A sample of argmax or top-k, whose entries all have the same two rivals.
 template <class T>
 struct RowSwaps {
   Meeting in;
@@ -53,24 +53,24 @@ struct ThresholdRow {
   const T* x;        // [n] its scores; null: the rivals are known
   const bool* mask;  // [n] or null
   int64_t chosen;    // entries in a solution
-  bool solved;       // has it one?
+  bool solved;       // whether it has one
 };
 
-/// A sample whose entries have a threshold each.
+/// A sample whose entries have one threshold each.
 struct EachSwaps {
-  double* difference;  // what <d, z> gains by the entry, 0 where there is no weight
-  Flag* valid;         // is there one?
+  double* difference;  // the change of <d, z> by the entry, 0 if there is no weight
+  Flag* valid;         // whether there is one
 };
 
-/// Rows are laid out in groups of four entries, the last one of a row filled up: what is not an
-/// entry is neither in nor valid.
+/// Rows are laid out in groups of four entries, with the last one of a row padded: padding is
+/// neither in nor valid.
 inline constexpr int64_t kThresholdGroup = 4;
 constexpr int64_t whole_groups(int64_t n) {
   return (n + kThresholdGroup - 1) / kThresholdGroup * kThresholdGroup;
 }
 
-/// The solutions of rows, packed, one after the other. What is said of their entries stands in
-/// rows of `stride` numbers, whole groups.
+/// The solutions of rows, packed, one after the other. Values per entry are in rows of `stride`
+/// numbers, whole groups.
 struct SolutionRows {
   const uint8_t* bits;
   int64_t count;
@@ -78,13 +78,13 @@ struct SolutionRows {
   int64_t stride;
 };
 
-/// What the cap took, as counts of weights and sums over entries; entry j of every sample goes to
-/// partial sum j mod 32 (fixed_sum.h).
+/// The effect of the cap, as counts of weights and sums over entries; entry j of every sample goes
+/// to partial sum j mod 32 (fixed_sum.h).
 struct CappedPartials {
   int64_t weights = 0;
   int64_t capped = 0;
   alignas(64) double mass[kSumLanes] = {};  // of w |d_j - d_m| without the cap
-  alignas(64) double lost[kSumLanes] = {};  // of which the cap took
+  alignas(64) double lost[kSumLanes] = {};  // the part removed by the cap
 };
 
 /// The same, summed.
@@ -95,8 +95,8 @@ struct CappedTotals {
   double lost = 0.0;
 };
 
-/// An edge of a graph as one number, the larger the better: its weight, mapped to integers in the
-/// same order, above its index, of which the lower is the larger number.
+/// An edge of a graph as one number, larger is better: its weight, mapped to integers in the same
+/// order, in the upper bits, and its index, with lower ones larger, in the lower bits.
 __extension__ using WideEdgeNumber = __int128;
 template <class T>
 using EdgeNumber = std::conditional_t<std::is_same_v<T, float>, int64_t, WideEdgeNumber>;
@@ -116,8 +116,8 @@ template <class T>
   return __builtin_bit_cast(T, ordered ^ ((ordered >> kSign) & ~(Bits{1} << kSign)));
 }
 
-/// A walk over a tree that finishes a branch before the next, so that what lies below a place is
-/// [it, end[it]). Rows by vertex are `stride` long, a multiple of 8.
+/// A depth-first walk over a tree, so that the places below a place are [it, end[it]). Rows by
+/// vertex are `stride` long, a multiple of 8.
 struct TreeWalk {
   int64_t vertices;
   int64_t stride;
@@ -152,42 +152,42 @@ struct ChainSums {
 
 template <class T>
 struct ThresholdKernels {
-  /// free_j: is j allowed and not infinite? Returns how many are; if all, writes nothing.
+  /// free_j: whether j is allowed and not infinite. Returns their number; if all, writes nothing.
   int64_t (*find_free)(const T* theta, const bool* mask, int64_t n, Flag* free);
 
-  /// How many of n bits are set.
+  /// The number of set bits among n.
   int64_t (*count_in)(const uint8_t* bits, int64_t n);
 
   /// Writes the rivals of `count` rows, n < 2^31, all with the same mask.
   void (*keep_rivals)(const T* x, const bool* mask, const uint8_t* bits, int64_t n, int64_t count,
                       std::byte* out);
 
-  /// Finds out who is solved, their rivals, and their u: (t - theta) / tau, 0 where an entry has no
-  /// weight.
+  /// Determines which are solved, their rivals, and their u: (t - theta) / tau, 0 if an entry has
+  /// no weight.
   void (*meet)(ThresholdRow<T>* rows, int64_t count, int64_t stride, double* u);
 
-  /// The same for entries with a threshold each, which may be infinite or NaN for none, and whose
-  /// differences are set; clears those that do not count. `u` holds the thresholds before.
+  /// The same for entries with one threshold each, infinite or NaN if there is none, and whose
+  /// differences are set; clears those that do not count. `u` initially contains the thresholds.
   void (*meet_each)(const ThresholdExample<T>& example, const EachSwaps& swaps, double* u);
 
-  /// Turns u of rows into weights before the cap; `scratch` has room for eight numbers
-  /// more. Says whether one exceeds the cap.
+  /// Turns u of rows into weights before the cap; `scratch` has space for eight more numbers.
+  /// Returns whether one exceeds the cap.
   bool (*weigh)(const ThresholdTarget& target, const SolutionRows& rows, double* u,
                 double* scratch);
 
-  /// sum_j += factor min(w_j, max_weight) (d_j - d_m) for a row; `exceeds` is what weigh said.
-  /// Takes `count` rows; returns how many are solved. Without a solution the sum is NaN.
+  /// sum_j += factor min(w_j, max_weight) (d_j - d_m) for a row; `exceeds` is the result of weigh.
+  /// Processes `count` rows; returns how many are solved. Without a solution the sum is NaN.
   int64_t (*add)(const ThresholdTarget& target, bool exceeds, const ThresholdRow<T>* rows,
                  int64_t count, int64_t stride, const double* weight, CappedPartials& capped,
                  double* sum);
   void (*add_each)(const ThresholdTarget& target, bool exceeds, const EachSwaps& swaps,
                    const double* weight, int64_t n, CappedPartials& capped, double* sum);
 
-  /// Sums up the partial sums and starts them again.
+  /// Adds up the partial sums and clears them.
   CappedTotals (*drain)(CappedPartials& capped);
 
-  /// out_j = scale (sum_j - their mean) over the free entries, 0 elsewhere; sum_j = 0. Without a
-  /// subtraction unless `centred`. Returns how many free results are zero.
+  /// out_j = scale (sum_j - their mean) over the free entries, 0 elsewhere; sum_j = 0. The mean is
+  /// only subtracted if `centred`. Returns how many free results are zero.
   int64_t (*write_gradient)(double* sum, const Flag* free, int64_t free_count, bool centred,
                             double scale, int64_t n, T* out);
 
@@ -197,7 +197,7 @@ struct ThresholdKernels {
   /// out[v, w] = out[w, v] = the number of their edge; kNoEdge for v = w.
   void (*spread_edges)(const TreeWalk& tree, const EdgeNumber<T>* number, EdgeNumber<T>* out);
 
-  /// The indices and weights of the edges that stand at [v, w], v < w, one after the other.
+  /// The indices and weights of the edges at [v, w], v < w, one after the other.
   void (*read_edges)(const TreeWalk& tree, const EdgeNumber<T>* number, uint32_t* edge, T* weight);
 
   /// light[v, w] = the lightest edge on the path between two vertices; above[a] is the edge from
@@ -208,11 +208,11 @@ struct ThresholdKernels {
   /// between two vertices; overwrites it.
   void (*sweep_up)(const TreeWalk& tree, EdgeNumber<T>* heavy, EdgeNumber<T>* best);
 
-  /// The difference of each entry and its partner; any partner serves where there is none.
+  /// The difference of each entry and its partner; any partner will do if there is none.
   void (*subtract_partners)(const T* d, const uint32_t* partner, int64_t n, double* difference);
 
-  /// after_j = max over i of before_i + x_ij, from_j = the lowest i of the largest; `wide` has room
-  /// for [labels, stride].
+  /// after_j = max over i of before_i + x_ij, from_j = the lowest i of the largest; `wide` has
+  /// space for [labels, stride].
   void (*step_forward)(const ChainStep<T>& step, double* wide, const double* before, double* after,
                        int64_t* from);
   /// before_i = max over j of x_ij + after_j, to_i = the lowest j of the largest. after_j is -inf

@@ -1,4 +1,4 @@
-// Several entries of a row side by side, for the threshold kernels. Private to threshold_loops.h.
+// Several entries of a row in parallel, for the threshold kernels. Private to threshold_loops.h.
 #pragma once
 
 #if defined(__AVX512F__)
@@ -12,7 +12,7 @@
 namespace aimle {
 namespace {
 
-/// lane(0), lane(1), ... side by side.
+/// lane(0), lane(1), ... in one vector.
 template <class Vector, class Lane>
 [[gnu::always_inline]] inline Vector lanes_of(Lane lane) {
   Vector result = {};
@@ -21,7 +21,7 @@ template <class Vector, class Lane>
   return result;
 }
 
-/// kLanes entries, of which the first `count` exist; `count` is a Whole where all do.
+/// kLanes entries, of which the first `count` exist; `count` is a Whole if all do.
 template <int kLanes>
 struct Lanes {
   using Reals [[gnu::vector_size(8 * kLanes)]] = double;
@@ -92,7 +92,7 @@ struct Lanes {
     return (flags(bits) & one) != 0;
   }
 
-  /// x where there is an entry, else zero.
+  /// x if there is an entry, otherwise zero.
   template <class Vector>
   [[gnu::always_inline]] static Vector only(Vector x, Whole) {
     return x;

@@ -49,7 +49,7 @@ void meet_each(const ThresholdExample<T>& example, const EachSwaps& swaps, doubl
     typename L::Flags valid = (t > -kInfinity) & (t < kInfinity);
     if (free != nullptr) valid &= L::load_flags(free + j, count);
     typename L::Reals value = (t + shift) - sign * L::load(theta + j, count);
-    if (tau != 1.0) value /= tau;  // divisions take longest
+    if (tau != 1.0) value /= tau;  // avoids a slow division
     const typename L::Reals difference = L::load(swaps.difference + j, count);
     L::store(L::only(valid ? value : L::reals(0.0), count), u + j);
     L::store(L::only(valid ? difference : L::reals(0.0), count), swaps.difference + j);
@@ -69,7 +69,7 @@ void weigh_by(ThresholdTarget::Order order, const SolutionRows& rows, double* __
     return;
   }
   if constexpr (kDensity == NoiseKind::kGumbel) {
-    // The weight of an entry that is out is what the other starts from.
+    // The weight of an entry that is out is the starting point of the other.
     for (int64_t j = 0; j < rows.count * rows.stride; ++j) u[j] = exp_portable(-u[j]);
     const int64_t gathered = gather_in(rows, u, scratch);
     for (int64_t i = 0; i < gathered; ++i) scratch[i] = gumbel_in_weight(scratch[i]);
@@ -102,7 +102,7 @@ inline bool weigh(const ThresholdTarget& target, const SolutionRows& rows, doubl
     default:
       weigh_by<NoiseKind::kNormal>(target.order, rows, u, scratch);
   }
-  uint64_t largest = 0;  // weights are not negative, and their bits in the same order
+  uint64_t largest = 0;  // weights are not negative, so their bits have the same order
   for (int64_t j = 0; j < rows.count * rows.stride; ++j) {
     const uint64_t bits = double_bits(u[j]);
     largest = bits > largest ? bits : largest;
@@ -133,7 +133,7 @@ using FourSums = double __attribute__((vector_size(32)));
   return FourSums{j < n ? x[j] : 0.0, j + 1 < n ? x[j + 1] : 0.0, j + 2 < n ? x[j + 2] : 0.0, 0.0};
 }
 
-/// fixed_sum of an array, its partial sums named so that they stay in registers.
+/// fixed_sum of an array, with separate variables as partial sums so that they stay in registers.
 [[gnu::always_inline]] inline double sum_of(const double* x, int64_t n) {
   FourSums p0 = {}, p1 = {}, p2 = {}, p3 = {}, p4 = {}, p5 = {}, p6 = {}, p7 = {};
   for (int64_t j = 0; j < n; j += kSumLanes) {

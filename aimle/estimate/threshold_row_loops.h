@@ -67,7 +67,7 @@ class RivalLanes {
   }
 
   [[gnu::always_inline]] Rivals find() const {
-    // Half of each side by side, then half of those.
+    // Half of each in one vector, then half of those.
     const Keys out = larger_keys(best_, best_at_), in = larger_keys(~worst_, worst_at_);
     constexpr int kHalf = kKeys / 2;
     Keys both = larger(shuffled(out, in, [](int i) { return i < kHalf ? i : i + kHalf; }),
@@ -87,7 +87,7 @@ class RivalLanes {
     return ((Scores{} + static_cast<int32_t>(bits)) & one) != 0;
   }
   [[gnu::always_inline]] static Keys larger(Keys a, Keys b) { return a > b ? a : b; }
-  /// Lane i is that of place(i) in a and b side by side.
+  /// Lane i is lane place(i) of a and b concatenated.
   template <class Place>
   [[gnu::always_inline]] static Keys shuffled(Keys a, Keys b, Place) {
     return [&]<int... i>(std::integer_sequence<int, i...>) {
@@ -107,8 +107,8 @@ class RivalLanes {
     return larger(even, odd);
   }
 
-  // Places are such that the larger number is wanted: of equals the last that is in, plus one, and
-  // the first that is out, inverted; 0 if there is none.
+  // Places are encoded so that the larger number is preferred: of equals the last that is in, plus
+  // one, and the first that is out, inverted; 0 if there is none.
   Scores worst_ = Scores{} + INT32_MAX, worst_at_ = {};
   Scores best_ = Scores{} + INT32_MIN, best_at_ = {};
 };
@@ -130,7 +130,7 @@ class RivalLanes {
     in |= uint32_t{bits[byte]} << shift;
   }
   in = in >> first % 8 & kAll;
-  if (n > kScores) {  // some of them again, which changes nothing
+  if (n > kScores) {  // reads some of them again, which changes nothing
     lanes.add(ordered_scores(x + first), static_cast<int32_t>(first), in, in ^ kAll);
   } else {
     float rest[kScores] = {};
@@ -142,7 +142,7 @@ class RivalLanes {
 
 // ---- One sample ---------------------------------------------------------------------------------
 
-/// Calls use(all), all being true_type where every entry has a weight.
+/// Calls use(all), where all is true_type if every entry has a weight.
 template <class T, class Use>
 [[gnu::always_inline]] inline void if_all_valid(const ThresholdExample<T>& example,
                                                 const RowSwaps<T>& swaps, Use use) {
@@ -153,7 +153,7 @@ template <class T, class Use>
   }
 }
 
-/// Which entries have a weight; `in` says which are in.
+/// Which entries have a weight; `in` marks those that are in.
 template <class L, class T, class Count>
 [[gnu::always_inline]] inline typename L::Flags valid_lanes(const ThresholdExample<T>& example,
                                                             const RowSwaps<T>& swaps,
@@ -197,7 +197,7 @@ template <class T>
   const T* d = swaps.d;
   const uint8_t* bits = swaps.bits;
   const auto meeting = [=](int64_t partner, double score) -> Meeting {
-    if (partner < 0 || __builtin_isinf(score)) return {};  // no noise gets there
+    if (partner < 0 || __builtin_isinf(score)) return {};  // unreachable by noise
     return {.threshold = score, .gain = d[partner], .met = true};
   };
   swaps.in = meeting(rivals.best_out, rivals.best_out_score);
@@ -212,7 +212,7 @@ template <class T>
       const typename L::Flags in = L::in(bits, j);
       const typename L::Reals t = in ? L::reals(in_t) : L::reals(out_t);
       typename L::Reals value = t - sign * L::load(theta + j, count);
-      if (tau != 1.0) value /= tau;  // divisions take longest
+      if (tau != 1.0) value /= tau;  // avoids a slow division
       if constexpr (!all.value) {
         value = valid_lanes<L>(example, swaps, in, j, count) ? value : L::reals(0.0);
       }

@@ -46,7 +46,7 @@ AIMLE_HD double logistic_weight(ThresholdTarget::Order order, double u, bool is_
 /// (1 + a) Phi(-a) / phi(a) for a >= 0.
 AIMLE_HD double scaled_mills(double a) {
   const double t = (a - 4.0) / (a + 4.0);
-  // By pairs of coefficients (Estrin's scheme), which does not wait for one term after the other.
+  // In pairs of coefficients (Estrin's scheme), which shortens the chain of dependent operations.
   const double t2 = t * t, t4 = t2 * t2, t8 = t4 * t4;
   const double g0 = -0x1.f06f3d0b9f9d9p-3 * t + 0x1.2eea40b9abcabp+0;
   const double g2 = 0x1.25a4eb03b6e74p-4 * t + 0x1.1f7901bf1507cp-5;

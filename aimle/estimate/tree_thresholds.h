@@ -1,14 +1,14 @@
-// Thresholds and partners of the edges of a graph, given its maximum spanning tree; what they are
-// is said in thresholds.h. Private to aimle/estimate.
+// Thresholds and partners of the edges of a graph, given its maximum spanning tree; thresholds.h
+// defines them. Private to aimle/estimate.
 //
-// In O(n^2) for n vertices, by two sweeps over a walk of the tree that are loops over rows of
+// O(n^2) for n vertices, by two sweeps over a walk of the tree, which are loops over rows of
 // numbers without branches (threshold_kernels.h):
 //
 //   downwards  an edge that is out needs the lightest edge on the path between its ends. The path
 //              to a vertex is the path to its parent and one edge more.
-//   upwards    an edge of the tree needs the heaviest other edge across the cut that it leaves:
-//              what lies below it against the rest. What lies below a vertex is the vertex and
-//              what lies below its children.
+//   upwards    an edge of the tree needs the heaviest other edge across the cut that removing it
+//              makes: the part below it against the rest. The part below a vertex is the vertex and
+//              the parts below its children.
 //
 // Of equal weights the lower index is the better edge, as for the solver.
 #pragma once
@@ -28,13 +28,12 @@ class TreeThresholds final : public SwapFinder<T> {
  public:
   explicit TreeThresholds(const SpanningTree& solver);
 
-  /// Entries of x that are masked are not read. Directed trees choose both directions of an edge
-  /// together: a threshold is what this direction needs, given the other one, and d is added over
-  /// both.
+  /// Masked entries of x are not read. Directed trees choose both directions of an edge together: a
+  /// threshold is what this direction needs, given the other one, and d is added over both.
   bool find(const SwapRow<T>& row, double* threshold, double* difference) override;
 
-  /// The entry with which j would change places in the row that was seen last, -1 if there is none;
-  /// of directed trees the one of the edge's two that comes first.
+  /// The entry with which j would be swapped in the row processed last, -1 if there is none; for
+  /// directed trees the first of the edge's two entries.
   int64_t partner(int64_t j) const;
 
  private:
@@ -58,11 +57,11 @@ class TreeThresholds final : public SwapFinder<T> {
   std::vector<T> weight_;                  // of an edge
   std::vector<Number> number_;             // of an edge that could enter
   std::vector<double> gain_;               // of an edge
-  std::vector<uint32_t> partner_;          // of an edge, which is its own if it has none
+  std::vector<uint32_t> partner_;          // of an edge; the edge itself if it has none
   std::vector<T> needed_;                  // the weight of the partner, infinite if there is none
 
-  /// What a vertex sees of the tree: of its neighbours and of the edges to them, the exclusive or,
-  /// which is the one that is left when the others are taken away.
+  /// A vertex of the tree: the exclusive or of its neighbours and of the edges to them, which is
+  /// the remaining one when the others are removed.
   struct Joint {
     int32_t degree;
     int32_t neighbours;
@@ -79,7 +78,7 @@ class TreeThresholds final : public SwapFinder<T> {
   std::vector<int32_t> stripped_;  // children before their parents
   std::vector<int64_t> next_;      // the place of a vertex's next child
 
-  // The walk from vertex 0, which finishes a branch before the next; by place.
+  // The depth-first walk from vertex 0, by place.
   std::vector<int64_t> vertex_, up_, end_;
   std::vector<int64_t> place_;        // of a vertex
   std::vector<Number> above_, best_;  // the edge to the parent, and the best that could replace it

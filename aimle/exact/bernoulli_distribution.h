@@ -2,8 +2,8 @@
 //
 //   A(x) = sum_j log(1 + exp x_j)     mu_j = sigmoid(x_j)     Cov(z) v = mu (1 - mu) v
 //
-// O(n). Entry j of a sample is on where uniform number j is below mu_j. Nothing overflows, and
-// 1 - mu is calculated as sigmoid(-x). Masked entries and -inf are never on; NaN and +inf are kNaN.
+// O(n). Entry j of a sample is on if uniform number j is below mu_j. Nothing overflows, and 1 - mu
+// is calculated as sigmoid(-x). Masked entries and -inf are never on; NaN and +inf are kNaN.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@
 
 namespace aimle {
 
-/// What one entry adds to the distribution.
+/// The contribution of one entry to the distribution.
 struct CoinFlip {
   double on;     // mu
   double off;    // 1 - mu, to full accuracy

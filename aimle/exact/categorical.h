@@ -2,10 +2,10 @@
 //
 //   A(x) = log sum_j exp x_j     mu = softmax(x)     Cov(z) v = mu * (v - <mu, v>)
 //
-// Shifted by the largest score, so no logits are too large; O(n). Samples invert the cumulative sum
-// with one uniform number each, O(n).
+// Shifted by the largest score, so that logits of any size work; O(n). Samples invert the
+// cumulative sum with one uniform number each, O(n).
 //
-// A row in which nothing may be chosen is kTooFewEntries.
+// A row without choosable entries is kTooFewEntries.
 #pragma once
 
 #include "aimle/exact/distribution.h"

@@ -11,7 +11,7 @@
 
 namespace aimle::exact_row {
 
-/// exp(x - max x), 0 where nothing may be chosen, is in `weight` [n] of the row's memory.
+/// exp(x - max x), 0 for entries that may not be chosen, in `weight` [n] of the row's memory.
 struct CategoricalRow {
   Status status;
   double largest;
@@ -42,7 +42,7 @@ AIMLE_EITHER CategoricalRow read_weights(Group& group, int64_t n, const T* score
   return {Status::kOk, largest, group.reduce(sum, Plus{})};
 }
 
-/// Marginals [n] and Cov(z) v [n], each where not null.
+/// Marginals [n] and Cov(z) v [n], each if not null.
 template <class T, class Group>
 AIMLE_EITHER void evaluate_categorical(Group& group, int64_t n, const CategoricalRow& row,
                                        const double* weight, const T* v, T* mu, T* covariance) {
@@ -60,7 +60,7 @@ AIMLE_EITHER void evaluate_categorical(Group& group, int64_t n, const Categorica
   }
 }
 
-/// Samples of one row, z [samples, n], a sample to a thread; instance b of the key.
+/// Samples of one row, z [samples, n], one sample per thread; instance b of the key.
 template <class T, class Group>
 AIMLE_EITHER void sample_categorical(Group& group, int64_t n, const CategoricalRow& row,
                                      const double* weight, Key key, int64_t b, int64_t samples,
@@ -70,7 +70,7 @@ AIMLE_EITHER void sample_categorical(Group& group, int64_t n, const CategoricalR
   for (int64_t s = group.rank(); s < samples; s += group.size()) {
     const double wanted = uniform(key, b, s, 0) * row.sum;
     double before = 0;
-    int64_t chosen = 0;  // the last entry of any weight, should rounding leave the sum short
+    int64_t chosen = 0;  // the last entry with a weight, in case rounding leaves the sum short
     for (int64_t j = 0; j < n && before <= wanted; ++j) {
       if (weight[j] > 0) chosen = j;
       before += weight[j];

@@ -1,8 +1,8 @@
 // The loops over the edges of a chain (chain_distribution.h), which all instruction sets share.
 //
-// For inclusion in one source file per instruction set: everything but ChainLoops has internal
-// linkage, so that no file lends its code to another. Sums and extremes run over four lanes whatever
-// the instruction set, so that all of them give the same bits.
+// For inclusion in one source file per instruction set: everything except ChainLoops has internal
+// linkage, so that no file uses code of another. Sums and extremes run over four lanes for every
+// instruction set, so that all of them give the same bits.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace aimle {
 
-/// The scores of a step: -inf aside, they lie from `least` to `largest`.
+/// The scores of a step: except -inf, they are between `least` and `largest`.
 struct ChainExtent {
   double largest;
   double least;

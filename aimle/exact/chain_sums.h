@@ -1,5 +1,5 @@
-// The weights of a chain's edges and their forward sums, as values and samples of its distribution
-// need them (chain_distribution.h). For inclusion in their source files: internal linkage.
+// The weights of a chain's edges and their forward sums, for values and samples of its distribution
+// (chain_distribution.h). For inclusion in their source files: internal linkage.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ using detail::Logarithmic;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// Sums as they are lie within exp(+-spread) of each other: that of one step where every edge may be
-// chosen, that of all steps together otherwise. Three factors meet in a marginal.
+// Direct sums are within exp(+-spread) of each other: the spread of one step if every edge may be
+// chosen, otherwise that of all steps together. A marginal has three factors.
 constexpr double kStepSpread = 200;
 constexpr double kRowSpread = 600;
 
@@ -33,7 +33,7 @@ ChainLoops loops_of_machine() {
   return kChainLoops;
 }
 
-/// One row's scores, and what is known of them.
+/// One row's scores and their properties.
 struct Weights {
   int64_t labels = 0;
   int64_t edges = 0;            // per step
@@ -85,7 +85,7 @@ struct Weights {
     return Status::kOk;
   }
 
-  /// Less the largest of their step, and no longer by their logarithms if they are Linear.
+  /// Subtracts the largest score of each step, and exponentiates if they are Linear.
   template <class Number>
   void exponentiate() {
     for (int64_t t = 0; t < steps; ++t) {

@@ -1,4 +1,4 @@
-// The distribution over the paths of a graph without cycles, named by the settings of DagPath.
+// The distribution over the paths of an acyclic graph, defined by the settings of DagPath.
 //
 //   p(z) = exp<x, z> / Z,   z the entries of a path from the source to the target.
 //
@@ -6,15 +6,16 @@
 //
 //   F(source) = 1,   F(v) = sum over arcs a into v of F(tail_a) exp(x_a),   Z = F(target),
 //
-// a path that comes through v came by arc a with probability q_a = F(tail_a) exp(x_a) / F(v). The rest
-// is a walk back from the target: P(v), the probability to come through v, gives
+// a path through v arrived by arc a with probability q_a = F(tail_a) exp(x_a) / F(v). The rest goes
+// backwards from the target: P(v), the probability that a path passes through v, gives
 //
 //   mu_a  = P(head_a) q_a
-//   Cov v : the same sums, with the mean of <z, v> before v (a second table) and after it (carried along)
-//   samples: the walk itself.
+//   Cov v : the same sums, with the mean of <z, v> before v (a second table) and after it
+//   (propagated)
+//   samples: a random walk backwards.
 //
-// F is calculated with by its logarithms, so that no score is too large. O(arcs) time. Graphs with
-// cycles have no such form: there are as many paths as one likes.
+// F is represented by its logarithm, so that scores of any size work. O(arcs) time. Graphs with
+// cycles have no such form, because their number of paths is unbounded.
 #pragma once
 
 #include "aimle/exact/distribution.h"

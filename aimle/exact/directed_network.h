@@ -25,11 +25,11 @@ class DirectedNetwork {
   void start_tangents() { t_.assign(w_.size(), 0.0); }
 
   int64_t vertices() const { return vertices_; }
-  /// Arcs into d lie side by side, that of the roots first.
+  /// Arcs into d are contiguous, that of the roots first.
   double& w(int64_t h, int64_t d) { return w_[index(h, d)]; }
   double& t(int64_t h, int64_t d) { return t_[index(h, d)]; }
 
-  /// Eliminates the last vertex and returns its pivot. Arcs into it stay as they are.
+  /// Eliminates the last vertex and returns its pivot. Arcs into it are not changed.
   double eliminate_last() {
     const int64_t k = --vertices_;
     double pivot = Number::zero();

@@ -1,22 +1,22 @@
-// What an exact distribution is.
+// The interface of an exact distribution.
 //
 // Over the structures Z of a solver, scores x define the exponential family
 //
 //   p(z) = exp<x, z> / Z(x),   z in Z,
 //
-// whose mode is the solver's answer. Three quantities belong together, each the derivative of the
-// one before:
+// whose mode is the solver's solution. Three quantities are related, each the derivative of the one
+// before:
 //
 //   log-partition   A(x)  = log sum over z of exp<x, z>
 //   marginals       mu    = grad A(x)    = E z           (as long as x, entries in [0, 1])
 //   covariance      Cov(z) v             = d mu(x + t v) / dt at t = 0
 //
-// Cov(z) is symmetric, so its product with v serves forward and reverse differentiation alike, and
-// the gradient of E f(z) is Cov(z) grad f wherever f is linear on Z. The settings of a solver name
-// the distribution: Argmax the categorical (categorical.h), TopK the k-subsets (k_subset.h),
-// SpanningTree the trees (tree_distribution.h), lattices theirs; others are listed (enumerate.h).
+// Cov(z) is symmetric, so its product with v serves both forward and reverse differentiation, and
+// the gradient of E f(z) is Cov(z) grad f if f is linear on Z. The settings of a solver define the
+// distribution: Argmax the categorical (categorical.h), TopK the k-subsets (k_subset.h),
+// SpanningTree the trees (tree_distribution.h), and so on; others are listed (enumerate.h).
 //
-// Every one obeys the same rules:
+// All follow the same rules:
 //   * float64 inside, whatever the type of the scores;
 //   * masked entries, and scores of -inf, have probability 0;
 //   * outcomes are a Status per row, and a row that is not kOk is filled with NaN. +inf has no
@@ -39,14 +39,14 @@
 
 namespace aimle {
 
-/// A batch of rows and what is wanted of them; a null output is not computed.
+/// A batch of rows and the requested outputs; a null output is not computed.
 template <class T>
 struct DistributionRows {
   int64_t count = 0;
   const T* scores = nullptr;   // [count, size]
   const bool* mask = nullptr;  // [count, size], true = may be chosen; null = all may
   const int64_t* k = nullptr;  // [count], overrides the k of TopK; null = its own
-  InstanceData data;           // of solvers that take data
+  InstanceData data;           // for solvers that take data
   const T* v = nullptr;        // [count, size], needed for `covariance`; may be NaN where masked
   Status* status = nullptr;    // [count], written
   T* log_partition = nullptr;  // [count], written
@@ -69,8 +69,8 @@ struct SampleRows {
   T* z = nullptr;            // [count, samples, size], written
 };
 
-/// The contract. `evaluate_rows` and `sample_rows` assume valid settings; the work is a rough cost
-/// of one row, and of one sample, for `parallel_for`.
+/// The requirements. `evaluate_rows` and `sample_rows` assume valid settings; the work is a rough
+/// cost of one row, and of one sample, for `parallel_for`.
 template <class S>
 concept ExactDistribution = MapSolver<S> &&
     requires(const S& solver, const DistributionRows<float>& rows, const SampleRows<double>& draw) {
@@ -115,7 +115,7 @@ SampleRows<T> slice(const SampleRows<T>& rows, int64_t size, int64_t begin, int6
           .z = at(rows.z, rows.samples * size)};
 }
 
-/// Every row, on as many threads as are worth it.
+/// Every row, on as many threads as are useful.
 template <ExactDistribution S, class T>
 void evaluate(const S& solver, const DistributionRows<T>& rows,
               const Executor& executor = sequential()) {
@@ -137,7 +137,7 @@ void sample(const S& solver, const SampleRows<T>& rows, const Executor& executor
 
 namespace detail {
 
-/// Marks row i as refused.
+/// Marks row i as invalid.
 template <class T>
 void refuse(const DistributionRows<T>& rows, int64_t size, int64_t i, Status status) {
   constexpr T kNaN = std::numeric_limits<T>::quiet_NaN();

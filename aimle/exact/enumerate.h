@@ -1,10 +1,10 @@
-// Every structure of a solver, one by one; and what follows for any function of them.
+// Enumerates every structure of a solver, and computes expectations of any function of them.
 //
 //   E f(z) = sum over z of p(z) f(z),     p(z) proportional to exp<x, z>  (GridPath: exp -<c, z>)
 //   grad E f(z) = Cov(f(z), z) = sum over z of p(z) (f(z) - E f) z        (GridPath: its negative)
 //
-// by listing: slow, exact, without any assumption about f. This is how the other files of this room
-// are tested, how the gradient estimators are judged, and the only exact distribution over grid
+// by listing: slow and exact, without any assumption about f. It is used to test the other files of
+// this folder and to evaluate the gradient estimators, and is the only exact distribution over grid
 // paths. The order of the structures is fixed:
 //
 //   Argmax        entry 0, 1, ...                                            n structures
@@ -20,8 +20,8 @@
 //   Arborescence  in the order of its tie rule              (n + 1)^(n - 1); one root: n^(n - 1)
 //
 // Limits: kMaxStructures; trees of at most 7 vertices; grids of at most 4 x 4 cells. More throws
-// std::invalid_argument. Structures of chains that a mask shortens are not among those of the full
-// length: list those of the shorter chain. Costs of grids are taken as they are here, also below zero.
+// std::invalid_argument. Structures of chains shortened by a mask are not among those of the full
+// length: list those of the shorter chain. Costs of grids are not clipped here.
 #pragma once
 
 #include <vector>

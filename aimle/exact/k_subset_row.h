@@ -1,9 +1,10 @@
 // The k-subset distribution of one row by a group of threads, on both devices; k_subset.h has the
 // equations.
 //
-// A coin that may not be chosen never comes up: in = 0, out = 1. (The host leaves such coins out
-// beforehand.) The tables F (from the first coin) and B (from the last) grow together, a thread to
-// each count r and a sync to each coin; then every thread folds the rows of its own coins.
+// A coin that may not be chosen never comes up: in = 0, out = 1. (The host leaves out such coins
+// beforehand.) The tables F (from the first coin) and B (from the last) grow together, with one
+// thread per count r and a sync after each coin; then every thread combines the rows of its own
+// coins.
 #pragma once
 
 #include <cmath>
@@ -15,8 +16,8 @@
 
 namespace aimle::exact_row {
 
-/// Memory of one row: n + 1 rows of k + 1 counts in each table. Two rows of F are enough where only
-/// the log-partition is wanted; samples read B alone.
+/// Memory of one row: n + 1 rows of k + 1 counts in each table. Two rows of F are enough if only
+/// the log-partition is requested; samples only read B.
 struct KSubsetScratch {
   enum class Tables { kLogPartition, kSample, kMarginals, kCovariance };
 
@@ -64,7 +65,7 @@ struct Coins {
   int64_t n;
   int64_t k;
   int64_t choosable;
-  bool certain;      // one structure alone
+  bool certain;      // there is only one structure
   double log_scale;  // A(x) - log P(k come up)
 };
 
@@ -76,8 +77,8 @@ AIMLE_EITHER double sigmoid(double x) {
 }
 AIMLE_EITHER double softplus(double x) { return (x > 0 ? x : 0.0) + log1p(exp(-fabs(x))); }
 
-/// c with sum_j sigmoid(x_j - c) about k: Newton's steps within a bracket, which holds since at
-/// `low` each of the m coins comes up with probability above 1 - 1/m, and at `high` below 1/m.
+/// c with sum_j sigmoid(x_j - c) about k: Newton's method within a bracket, which is valid because
+/// at `low` each of the m coins comes up with probability above 1 - 1/m, and at `high` below 1/m.
 template <class Group>
 AIMLE_EITHER double find_tilt(Group& group, const double* x, int64_t n, int64_t k, double low,
                               double high) {
@@ -193,7 +194,7 @@ AIMLE_EITHER double log_probability(Group& group, const Coins& coins,
   return log(probability);
 }
 
-/// Fills the table B, and F too if wanted. Ends with a sync.
+/// Fills the table B, and F if requested. Ends with a sync.
 template <bool kForward, class Group>
 AIMLE_EITHER void fill_tables(Group& group, const Coins& coins, const KSubsetScratch& scratch) {
   const int64_t n = coins.n, width = coins.k + 1;
@@ -270,7 +271,7 @@ AIMLE_EITHER void write_covariance(Group& group, const Coins& coins, const T* v,
     group.sync();
   }
   const double total = scratch.forward[n * width + k];
-  double left = 0;  // of E<z, v> = 0, by rounding
+  double left = 0;  // deviation from E<z, v> = 0 by rounding
   const auto product = [&](int64_t j) {
     const double* before = scratch.forward + j * width;
     const double* after = scratch.backward + (j + 1) * width;
@@ -291,7 +292,7 @@ AIMLE_EITHER void write_covariance(Group& group, const Coins& coins, const T* v,
   group.sync();
 }
 
-/// Samples of one row, z [samples, size], a sample to a thread; instance b of the key. Coin j is
+/// Samples of one row, z [samples, size], one sample per thread; instance b of the key. Coin j is
 /// entry(j) of the row.
 template <class T, class Group, class Entry>
 AIMLE_EITHER void sample_coins(Group& group, const Coins& coins, const KSubsetScratch& scratch,

@@ -1,27 +1,27 @@
-// The distribution over monotone paths, named by the settings of LatticePath and LatticeMoves.
+// The distribution over monotone paths, defined by the settings of LatticePath and LatticeMoves.
 //
 //   p(z) = exp<x, z> / Z,   z over the paths from corner to corner.
 //
-// With Z(t, u) the sum over the paths from (0, 0) to (t, u), which grows like the sums of the solver
-// with + in place of the maximum and a product in place of +, every cell keeps the probabilities of
-// the move by which a path that meets it came there:
+// With Z(t, u) the sum over the paths from (0, 0) to (t, u), which is computed like the sums of the
+// solver with + instead of the maximum and a product instead of +, every cell stores the
+// probabilities of the move by which a path through it arrived:
 //
 //   w_m(t, u) = Z(before m) exp(x_m) / Z(t, u),   sum_m w_m = 1.
 //
-// A path is then a Markov chain walked from its end, and all the rest follows without logarithms
-// and without subtraction, but for the centring of v:
+// Going backwards, a path is then a Markov chain, and everything else follows without logarithms
+// and without subtraction, except for centring v:
 //
 //   mu(end) = 1,   mu(before m) += mu(t, u) w_m(t, u)
 //   a = E(<v, path up to a cell> | the path meets it) = sum_m w_m (a(before m) + v_m)
 //   c = mu E(<v, path beyond a cell> | ...):   c(before m) += w_m (c + mu v_m)
 //   Cov v = mu (a - E<v, z>) + c,  for a move mu w_m (a(before m) + v_m - E<v, z>) + w_m c
-//   samples: walk back from the end, at (t, u) by number t width + u of the sample's.
+//   samples: a walk backwards, using number t width + u of the sample at (t, u).
 //
-// Every Z has an exponent of its own (scaled.h): it neither overflows nor loses digits, and errors
-// are some (height + width) roundings of float64 wherever the scores lie.
+// Every Z has its own exponent (scaled.h): it neither overflows nor loses digits, and errors are
+// some (height + width) roundings of float64 for any scores.
 //
-// O(height width) time and memory; a sample more costs O(height + width) and the writing of z.
-// Masks, the last corner and refusals are those of the solver, but that +inf counts as NaN.
+// O(height width) time and memory; each additional sample costs O(height + width) plus writing z.
+// Masks, the last corner and invalid rows are those of the solver, except that +inf counts as NaN.
 #pragma once
 
 #include "aimle/base/host_device.h"
@@ -57,10 +57,10 @@ void sample_rows(const LatticeMoves& solver, const SampleRows<double>& rows);
 
 namespace detail {
 
-/// The move into a cell for a uniform number, given the shares of the moves.
+/// The move into a cell for a uniform number, given the probabilities of the moves.
 AIMLE_HD int move_of(double uniform, const double* shares) {
   if (uniform < shares[0]) return 0;
-  // The last move that has a share takes what rounding leaves.
+  // The last move with a probability takes the rounding error.
   if (shares[2] == 0 || uniform < shares[0] + shares[1]) return shares[1] > 0 ? 1 : 0;
   return 2;
 }

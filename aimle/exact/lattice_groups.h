@@ -10,12 +10,12 @@
 
 namespace aimle::detail {
 
-/// Larger lattices are evaluated one by one: their tables would leave the caches.
+/// Larger lattices are evaluated one by one, because their tables would not fit into the caches.
 inline constexpr int64_t kMostCellsSideBySide = 1 << 14;
-/// Rows with larger scores are evaluated by themselves.
+/// Rows with larger scores are evaluated separately.
 inline constexpr double kLargestScore = 1e9;
 
-/// Numbers that nobody has set, from a cache line on.
+/// Uninitialised numbers, aligned to a cache line.
 template <class T>
 struct UnsetAllocator : LineAllocator<T> {
   template <class U>
@@ -32,7 +32,7 @@ using UnsetNumbers = std::vector<double, UnsetAllocator<double>>;
 /// The loops of the instruction set in use.
 LatticeLoops lattice_loops();
 
-/// Up to eight rows side by side. Whether a row is in a group, and with which others, does not
+/// Up to eight rows in parallel. Whether a row is in a group, and with which others, does not
 /// change its numbers.
 template <LatticeScores kScores>
 class LatticeGroup {
@@ -98,15 +98,15 @@ class LatticeGroup {
     bool large = false;  // beyond kLargestScore
     Scaled sum;
 
-    /// Evaluated here, and not refused.
+    /// Evaluated here, and valid.
     bool ok() const { return !bad && !large && !sum.is_zero(); }
     int64_t last_cell(int64_t width) const {
       return (extent.height - 1) * width + extent.width - 1;
     }
   };
 
-  /// Lanes without a row are all walls, and so are those of rows that are refused or evaluated
-  /// alone.
+  /// Lanes without a row are all walls, and so are those of rows that are invalid or evaluated
+  /// separately.
   template <class T>
   void read(const DistributionRows<T>& rows) {
     const int64_t n = solver_.size();

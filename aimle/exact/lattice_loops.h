@@ -1,8 +1,8 @@
-// The loops of the distribution over lattice paths (lattice_distribution.h) for eight rows side by
-// side, which all instruction sets share.
+// The loops of the distribution over lattice paths (lattice_distribution.h) for eight rows in
+// parallel, which all instruction sets share.
 //
-// For inclusion in one source file per instruction set: everything but the structs has internal
-// linkage, so that no file lends its code to another. All of them give the same bits.
+// For inclusion in one source file per instruction set: everything except the structs has internal
+// linkage, so that no file uses code of another. All of them give the same bits.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ inline constexpr int kLatticeLanes = 8;
 /// The exponents of two of zeros, below those of all numbers.
 inline constexpr double kLatticeZero = -1e18;
 
-/// Eight rows; every array has a lane for each of them, and is aligned to 64 bytes.
+/// Eight rows; every array has one lane for each of them, and is aligned to 64 bytes.
 struct LatticeLanes {
   int64_t height;
   int64_t width;
@@ -37,7 +37,7 @@ struct LatticeLanes {
 struct LatticeLoops {
   /// The shares of row t, and its sums, from those of the row before.
   void (*forward_row)(const LatticeLanes& lanes, int64_t t);
-  /// mu, which comes in as 1 in the last cell of every lane and 0 elsewhere.
+  /// mu, which initially is 1 in the last cell of every lane and 0 elsewhere.
   void (*marginals)(const LatticeLanes& lanes);
   /// up_to and beyond.
   void (*covariance)(const LatticeLanes& lanes);
@@ -98,8 +98,8 @@ struct FourScaled {
   return a > b ? a : b;
 }
 
-/// One cell of four lanes: writes its shares, and returns its sums. `way` are the sums before it,
-/// `factor` and `power` those of its scores.
+/// One cell of four lanes: writes its probabilities, and returns its sums. `way` are the sums
+/// before it, `factor` and `power` those of its scores.
 template <bool kPerMove, unsigned kMoves>
 [[gnu::always_inline]] inline FourScaled enter_cell(FourScaled (&way)[3], bool first,
                                                     double* factor, double* power, double* share) {

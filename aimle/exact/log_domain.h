@@ -1,5 +1,5 @@
-// Positive numbers, as they are or by their logarithms: what eliminations calculate with
-// (tree_distribution.h), on the host and on the device.
+// Positive numbers, directly or by their logarithms, for eliminations (tree_distribution.h), on the
+// host and on the device.
 #pragma once
 
 #include <cmath>
@@ -8,10 +8,10 @@
 
 namespace aimle::detail {
 
-/// Up to this spread of logarithms, numbers and their products are far from underflow as they are.
+/// Up to this spread of logarithms, direct numbers and their products are far from underflow.
 inline constexpr double kLinearSpread = 300;
 
-/// Positive numbers as they are.
+/// Positive numbers, represented directly.
 struct Linear {
   AIMLE_HD static double from_log(double x) { return std::exp(x); }
   AIMLE_HD static double log(double a) { return std::log(a); }
@@ -22,7 +22,7 @@ struct Linear {
   AIMLE_HD static double ratio(double a, double b) { return a / b; }
 };
 
-/// Positive numbers by their logarithms.
+/// Positive numbers, represented by their logarithms.
 struct Logarithmic {
   AIMLE_HD static double from_log(double x) { return x; }
   AIMLE_HD static double log(double a) { return a; }

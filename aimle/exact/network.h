@@ -9,7 +9,7 @@
 
 namespace aimle::detail {
 
-/// A connected network: for vertices i > j the conductance w and, if wanted, its tangent
+/// A connected network: for vertices i > j the conductance w and, if requested, its tangent
 /// t = d log w.
 template <class Number>
 class Network {
@@ -20,7 +20,7 @@ class Network {
     w_.assign(static_cast<size_t>(index(vertices, 0)), Number::zero());
     t_.clear();
   }
-  /// From now on every conductance has a tangent, at first 0.
+  /// From now on every conductance has a tangent, initially 0.
   void start_tangents() { t_.assign(w_.size(), 0.0); }
 
   int64_t vertices() const { return vertices_; }
@@ -96,7 +96,7 @@ class Network {
   std::vector<double> w_, t_, share_;
 };
 
-/// What is between every two vertices when all others are eliminated:
+/// The conductance between every two vertices after eliminating all others:
 /// visit(i, j, the network of these two), i > j, some pairs more than once.
 template <class AnyNetwork>
 class AllPairs {
@@ -114,7 +114,7 @@ class AllPairs {
     std::vector<int64_t> order, names;
   };
 
-  /// A level is moved out while it is in use, since deeper ones may make the list grow.
+  /// A level is moved out while it is in use, because deeper ones may make the list grow.
   template <class Visit>
   void descend(AnyNetwork& network, const std::vector<int64_t>& names, size_t depth, Visit& visit) {
     const int64_t n = network.vertices();

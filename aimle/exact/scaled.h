@@ -1,4 +1,4 @@
-// Positive numbers of any size: a mantissa in [1, 2) and an exponent of two of its own, so that sums
+// Positive numbers of any size: a mantissa in [1, 2) and a separate exponent of two, so that sums
 // of products keep the relative precision of float64 whatever their logarithms are. On the host and
 // on the device.
 #pragma once
@@ -21,7 +21,7 @@ struct Scaled {
 
 inline constexpr double kLog2 = 0x1.62e42fefa39efp-1;
 
-/// 2^d of a whole number d <= 0, or 0 where that is below the smallest normal number.
+/// 2^d of a whole number d <= 0, or 0 if that is below the smallest normal number.
 AIMLE_HD double power_of_two(double d) {
   if (!(d >= -1022)) return 0;
   const uint64_t bits = static_cast<uint64_t>(static_cast<int64_t>(d) + 1023) << 52;
@@ -47,12 +47,12 @@ AIMLE_HD Scaled times_exp(const Scaled& a, double x) {
   if (a.is_zero() || x == -HUGE_VAL) return {};
   const double k = std::rint(x * (1 / kLog2));
   double rest = (x - k * kHigh) - k * kLow;
-  // Of scores so large that k is not exact, the rest means nothing.
+  // For scores so large that k is not exact, the remainder is meaningless.
   if (!(rest > -1 && rest < 1)) rest = 0;
   return scaled(a.mantissa * std::exp(rest), a.exponent + k);
 }
 
-/// The sum of three numbers, each of which is replaced by its share; zeros have none.
+/// The sum of three numbers, each of which is replaced by its share of the sum; zeros have none.
 AIMLE_HD Scaled add_up(const Scaled (&a)[3], double (&share)[3]) {
   const double low = a[0].exponent > a[1].exponent ? a[0].exponent : a[1].exponent;
   const double exponent = low > a[2].exponent ? low : a[2].exponent;

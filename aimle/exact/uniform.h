@@ -1,6 +1,7 @@
-// The uniform numbers of exact samples: number j of sample s of instance b, in (0, 1), of 52 random
-// bits: words 2 (j & 1) and 2 (j & 1) + 1 of Philox block j >> 1, counted as in noise/philox.h. The
-// same key therefore serves noise or exact samples, not both at once.
+// The uniform numbers of exact samples: number j of sample s of instance b, in (0, 1), with 52
+// random bits: words 2 (j & 1) and 2 (j & 1) + 1 of Philox block j >> 1, counted as in
+// noise/philox.h. The
+// same key can therefore be used for noise or for exact samples, but not for both.
 #pragma once
 
 #include "aimle/noise/philox.h"

@@ -1,13 +1,13 @@
 // Wilson's algorithm: a random spanning tree from loop-erased random walks.
 //
 // Wilson, "Generating random spanning trees more quickly than the cover time", STOC 1996. From
-// every vertex not yet in the tree a walk goes on, along edges in proportion to their weight, until
-// it meets the tree; the last way out of every vertex on it is added. The expected number of steps
-// is a mean hitting time of the walk: some n for a complete graph of similar weights, but beyond
-// any bound where weights are far apart (two clusters with logits +30 inside and -30 across: 1e26).
+// every vertex not yet in the tree a walk proceeds along edges in proportion to their weight until
+// it reaches the tree; the last exit from every vertex on it is added. The expected number of steps
+// is a mean hitting time of the walk: some n for a complete graph of similar weights, but unbounded
+// if weights are far apart (two clusters with logits +30 inside and -30 across: 1e26).
 //
-// Hence `max_steps`. Giving up keeps draws exact as long as another exact method then draws afresh:
-// the loops that were erased, and with them the number of steps, are independent of the tree.
+// Hence `max_steps`. Giving up keeps draws exact as long as another exact method then draws again:
+// the erased loops, and with them the number of steps, are independent of the tree.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace aimle::detail {
 
-/// Up to this spread of a complete graph's logits walks are short.
+/// Up to this spread of a complete graph's logits, walks are short.
 inline constexpr double kWalkSpread = 3;
 inline constexpr int64_t kWalkStepsPerVertex = 100;
 

@@ -1,16 +1,16 @@
 // Arborescence by a group of threads (cuda/group.h), on the device, or by one thread on the host.
 //
-// Every vertex, and every cycle that was contracted to one node, knows for each tail, the n vertices
-// and the root, the best arc into it. A path of nodes grows against the arcs: the best arc into its
-// last node names the next one. Where that is on the path already the cycle is contracted: of each
-// tail the best arc into it, what it replaces in the cycle being subtracted. Where it is the root,
-// or a node that leads there, the path is done and the next vertex begins another. In the end
-// contracted nodes are opened, the last one first: an arc that enters one replaces the arc of that
-// part which it enters. Tails are shared out among the threads.
+// Every vertex, and every cycle that was contracted to one node, stores for each tail (the n
+// vertices and the root) the best arc into it. A path of nodes grows against the arcs: the best arc
+// into its last node gives the next one. If that is already on the path, the cycle is contracted:
+// for each tail the best arc into it is kept, minus the arc that it replaces in the cycle. If it is
+// the root, or a node that leads there, the path is finished and the next vertex starts another
+// one. Finally, contracted nodes are expanded, the last one first: an arc that enters one replaces
+// the arc of the part that it enters. Tails are distributed over the threads.
 //
-// Arcs of one weight into a node are told apart by what they lead to: arc and node opened, which is
-// a head for every vertex inside. That of the two sets which has the earliest entry that the other
-// has not is the better one. It takes time only where there are ties.
+// Arcs of equal weight into a node are distinguished by the expanded solution: a head for every
+// vertex inside. The better one is the set that has the earliest entry not in the other. This takes
+// time only if there are ties.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,7 @@ struct ArborescenceWork {
 
   AIMLE_HD int64_t at(int32_t node, int32_t u) const { return int64_t{row[node]} * (n + 1) + u; }
   AIMLE_HD Arc arc(int32_t node, int32_t u) const { return {u, enters[at(node, u)]}; }
-  /// The entry of the scores.
+  /// The index in the scores.
   AIMLE_HD int64_t entry(Arc arc) const {
     return int64_t{arc.tail == n ? arc.head : arc.tail} * n + arc.head;
   }
@@ -108,7 +108,7 @@ struct ArborescenceWork {
   }
 };
 
-/// Reads a row, as load_costs of assignment_search.h does. False: there is a NaN.
+/// Reads a row, like load_costs of assignment_search.h. False: there is a NaN.
 template <class Group, class Scores>
 AIMLE_EITHER bool load_arcs(Group& group, const ArborescenceWork& work, const Scores& scores,
                             const bool* mask, bool single_root) {

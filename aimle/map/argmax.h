@@ -2,8 +2,8 @@
 //
 //   z = argmax over unit vectors e_j of <x, e_j>; the lowest index wins a tie.
 //
-// O(n). -inf counts as masked, +inf is larger than every number; a row in which nothing may be
-// chosen is kTooFewEntries. A NaN under the mask does not matter.
+// O(n). -inf counts as masked, +inf is larger than every number; a row without choosable entries is
+// kTooFewEntries. NaN in a masked entry does not matter.
 //
 //   aimle::solve(aimle::Argmax{.n = 5}, rows);
 #pragma once

@@ -1,4 +1,4 @@
-// The AVX2 kernels of Assignment: four jobs at a time (assignment_search.h has the words).
+// The AVX2 kernels of Assignment: four jobs at a time (assignment_search.h has the terminology).
 //
 // They take plain numbers so that their file, compiled for AVX2, instantiates nothing that the
 // portable files use as well.
@@ -22,15 +22,15 @@ struct AssignmentArrays {
   int32_t* free = nullptr;     // [agents + jobs]
 };
 
-/// The largest |score| of a row of n, or NaN if a score is no finite number.
+/// The largest |score| of a row of n, or NaN if a score is not finite.
 float largest_size(const float* scores, int64_t n);
-/// Costs of a matrix that is not transposed: -round(score * factor), no score being infinite.
+/// Costs of a matrix that is not transposed: -round(score * factor); no score is infinite.
 void write_costs(const AssignmentArrays& work, const float* scores, double factor);
 
 /// A best matching and its prices; false if there is no matching.
 bool match_agents(const AssignmentArrays& work);
 
-/// Whether there is no other best matching, for jobs <= 64; false also if it is not known.
+/// Whether this is the only best matching, for jobs <= 64; false if that is not known.
 bool is_only_matching(const AssignmentArrays& work);
 
 }  // namespace aimle::avx2

@@ -1,18 +1,18 @@
 // Assignment by a group of threads (cuda/group.h), on the device, or by one thread on the host.
 //
-// The shorter side of the matrix is that of the agents, the longer one that of the jobs; costs are
-// negated whole scores. Agents are added one by one, each along a shortest path of reduced costs
-// (Dijkstra, the jobs shared out among the threads). The job prices v that come out of it (never
-// above zero where there are more jobs than agents) prove the matching best: agent a and job j are tight if
+// The agents are the shorter side of the matrix, the jobs the longer one; costs are negated whole
+// scores. Agents are added one by one, each along a shortest path of reduced costs (Dijkstra, with
+// the jobs distributed over the threads). The resulting job prices v (never above zero if there are
+// more jobs than agents) prove that the matching is optimal: agent a and job j are tight if
 //
 //   cost(a, j) - v(j) = cost(a, job of a) - v(job of a),
 //
-// and the best matchings are those along tight pairs that leave no job with v < 0 out. Two of them
+// and the best matchings are those along tight pairs that include every job with v < 0. Two of them
 // differ by cycles of the graph on agents with an arc a -> b if a and the job of b are tight. Jobs
 // without an agent belong to one more node, `spare`: a -> spare if a and such a job are tight, and
-// spare -> b if the job of b has v = 0. So nodes without arcs to others are removed until none is
-// left, in which case there is one best matching; or else what is left is turned, entry by entry in
-// row-major order, into the one that the tie rule names.
+// spare -> b if the job of b has v = 0. Nodes without arcs to others are removed repeatedly. If
+// none is left, there is only one best matching; otherwise the rest is changed, entry by entry in
+// row-major order, to the matching given by the tie rule.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,7 @@ struct AssignmentWork {
     return work;
   }
 
-  /// Where entry e of the scores, of which there are no more than 2^28, is in `cost`.
+  /// The position in `cost` of entry e of the scores, of which there are at most 2^28.
   AIMLE_HD int64_t place(int64_t e) const {
     const auto columns = static_cast<uint32_t>(transposed ? agents : jobs);
     const uint32_t row = static_cast<uint32_t>(e) / columns;
@@ -117,7 +117,7 @@ AIMLE_EITHER bool load_costs(Group& group, const AssignmentWork& work, const Sco
   return true;
 }
 
-/// One more agent, along a shortest path to a job that has none; false if there is no path.
+/// Adds an agent along a shortest path to a job without one; false if there is no path.
 template <class Group>
 AIMLE_EITHER bool add_agent(Group& group, const AssignmentWork& work, int32_t added) {
   constexpr uint32_t kFree = 1u << 31;
@@ -127,7 +127,7 @@ AIMLE_EITHER bool add_agent(Group& group, const AssignmentWork& work, int32_t ad
     work.closed[j] = 0;
   }
   int32_t scanned = added;
-  double offset = 0;  // what the reduced costs of `scanned` are more than distances
+  double offset = 0;  // difference between the reduced costs of `scanned` and distances
   double least;
   int32_t end;
   for (;;) {
@@ -143,7 +143,7 @@ AIMLE_EITHER bool add_agent(Group& group, const AssignmentWork& work, int32_t ad
     }
     least = group.reduce(mine, [](double a, double b) { return a < b ? a : b; });
     if (least == HUGE_VAL) return false;
-    uint32_t nearest = 0;  // of the nearest jobs one without an agent if there is one, the first
+    uint32_t nearest = 0;  // the first of the nearest jobs, preferably one without an agent
     for (int32_t j = rank; j < work.jobs; j += threads) {
       if (work.closed[j] || work.distance[j] != least) continue;
       const uint32_t key = (work.agent[j] < 0 ? kFree : 0) | (kFree - 1 - static_cast<uint32_t>(j));
@@ -212,8 +212,8 @@ struct TightGraph {
   }
 };
 
-/// Removes nodes that lead nowhere: closed[node] = 1 if it is on no cycle for sure. Whether any
-/// node is left.
+/// Removes nodes that lead nowhere: closed[node] = 1 if it is certainly on no cycle. Returns
+/// whether any node is left.
 template <class Group>
 AIMLE_EITHER bool find_cycles(Group& group, const AssignmentWork& work) {
   const TightGraph graph{work, -1};
@@ -243,7 +243,7 @@ AIMLE_EITHER bool find_cycles(Group& group, const AssignmentWork& work) {
 }
 
 /// before[node] of every node that reaches `goal` (kBackwards) or that `goal` reaches: its
-/// neighbour on the way; -1 of the others.
+/// neighbour on the path; -1 for the others.
 template <bool kBackwards, class Group>
 AIMLE_EITHER void find_ways(Group& group, const TightGraph& graph, int32_t goal) {
   constexpr int32_t kNone = -1, kFound = 1 << 30;  // kFound: in this round
@@ -275,8 +275,8 @@ AIMLE_EITHER void find_ways(Group& group, const TightGraph& graph, int32_t goal)
   }
 }
 
-/// Every node of the cycle path[0] -> path[1] -> ... -> path[0] takes the job of the next one; what
-/// path[0] takes is `first`, and path[0] is an agent. By one thread.
+/// Every node of the cycle path[0] -> path[1] -> ... -> path[0] takes the job of the next one;
+/// path[0], an agent, takes `first`. Run by one thread.
 AIMLE_HD void turn_cycle(const TightGraph& graph, int32_t length, int32_t first) {
   const AssignmentWork& work = graph.work;
   const int32_t last = work.job[work.path[0]];
@@ -294,7 +294,7 @@ AIMLE_HD void turn_cycle(const TightGraph& graph, int32_t length, int32_t first)
   }
 }
 
-/// Of the numbers below `end` the least with is(number); `end` if there is none.
+/// The smallest number below `end` with is(number); `end` if there is none.
 template <class Group, class Is>
 AIMLE_EITHER int32_t least_with(Group& group, int32_t end, const Is& is) {
   uint32_t found = 0;
@@ -357,7 +357,7 @@ AIMLE_EITHER void settle_job(Group& group, const TightGraph& graph) {
   group.sync();
 }
 
-/// From any best matching to the one that the tie rule names.
+/// Changes any best matching to the one given by the tie rule.
 template <class Group>
 AIMLE_EITHER void settle_ties(Group& group, const AssignmentWork& work) {
   if (!find_cycles(group, work)) return;

@@ -1,11 +1,11 @@
-// Bernoulli: every entry on or off by itself.
+// Bernoulli: every entry on or off independently.
 //
 //   z = argmax over {0, 1}^n of <x, z>:   z_j = 1 where x_j > 0, else 0
 //
 // A score of 0, of either sign, is a tie: off. Masked entries and -inf are off, +inf is on. A row
-// in which nothing may be chosen is a row of zeros, and kOk. NaN in an unmasked entry is kNaN.
-// Solutions vary in size. Under logistic noise, which layers add unless they are told otherwise,
-// entry j is on with probability sigmoid(x_j): the exact distribution (exact/bernoulli_distribution.h).
+// without choosable entries is a row of zeros, and kOk. NaN in an unmasked entry is kNaN. Solutions
+// vary in size. With logistic noise, the default of layers, entry j is on with probability
+// sigmoid(x_j), the exact distribution (exact/bernoulli_distribution.h).
 //
 // O(n).
 //
@@ -26,7 +26,7 @@ struct Bernoulli {
   double work_ns() const { return 5.0 + 0.3 * static_cast<double>(n); }
   SolutionSize solution_size() const { return {}; }
   void validate() const;
-  /// Ascending as binary numbers, the last entry being the lowest digit.
+  /// In ascending order as binary numbers; the last entry is the lowest digit.
   std::vector<uint8_t> structures() const;
   double structure_count() const;
   /// For the thresholds of its entries (swap_finder.h).

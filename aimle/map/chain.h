@@ -10,19 +10,19 @@
 //
 // Sums run from the first position to the last, rounded in the type of the scores at every step:
 //   d_0(i) = 0;  d_t+1(j) = max over i of fl(d_t(i) + x[t, i, j]).
-// Ties: the lowest last label j of the largest d; then, walking back, the lowest label i with
+// Ties: the lowest last label j with the largest d; then, going backwards, the lowest label i with
 // fl(d_t(i) + x[t, i, j]) = d_t+1(j).
 //
 // Masked edges, and scores of -inf, are never chosen. If they leave no sequence the row is
-// kDisconnected; a sum that overflows to -inf counts as none. NaN in an unmasked edge is kNaN, and
-// that comes before kDisconnected. +inf is larger than every number.
+// kDisconnected; a sum that overflows to -inf counts as none. NaN in an unmasked edge is kNaN,
+// which takes precedence over kDisconnected. +inf is larger than every number.
 //
-// Shorter chains by a mask: positions at the end whose edges are all masked are beyond the chain's
-// end, and z is zero there. A row that is masked throughout is a chain of length 1: z is zero, and
-// the row is kOk. Scores of -inf shorten nothing.
+// A mask can shorten chains: trailing positions whose edges are all masked are past the end of the
+// chain, and z is zero there. A fully masked row is a chain of length 1: z is zero, and the row is
+// kOk. Scores of -inf do not shorten a chain.
 //
-// O(length labels^2) time, O(length labels) memory beside the row; the columns j of a step lie
-// across the lanes of vectors.
+// O(length labels^2) time, O(length labels) memory besides the row; the columns j of a step are
+// spread over the lanes of vectors.
 //
 //   aimle::solve(aimle::Chain{.length = 12, .labels = 5}, rows);
 #pragma once
@@ -36,7 +36,7 @@ struct Chain {
   static constexpr Sense kSense = Sense::kMax;
   static constexpr int64_t kInstanceDims = 3;
   static constexpr int64_t kMaxLength = int64_t{1} << 30;
-  /// So that a label fits 16 bits.
+  /// A label fits into 16 bits.
   static constexpr int64_t kMaxLabels = 65'536;
 
   int64_t length = 0;
@@ -49,7 +49,7 @@ struct Chain {
   /// The number follows from the row's mask.
   SolutionSize solution_size() const { return {.fixed = true}; }
   void validate() const;
-  /// Ascending in the labels, the last position moving fastest.
+  /// In ascending order of the labels, the last position fastest.
   std::vector<uint8_t> structures() const;
   double structure_count() const;
   /// For the thresholds of its entries (swap_finder.h).
@@ -58,7 +58,7 @@ struct Chain {
 
   static void declare(Declaration<Chain>& solver);
   void fit(Shape instance);
-  /// `n` stands for what the settings leave open.
+  /// `n` is used for what the settings leave open.
   std::vector<int64_t> shape_for(int64_t n) const {
     const int64_t open = labels > 0 ? labels : n;
     return {(length > 0 ? length : n) - 1, open, open};
@@ -68,7 +68,7 @@ struct Chain {
 void solve_rows(const Chain& solver, const Rows<float>& rows);
 void solve_rows(const Chain& solver, const Rows<double>& rows);
 
-/// The steps of a row up to the last one of which the mask leaves an edge.
+/// The steps of a row up to the last one with an unmasked edge.
 inline int64_t chain_steps(int64_t steps, int64_t edges_per_step, const bool* mask) {
   if (mask == nullptr) return steps;
   int64_t entries = steps * edges_per_step;

@@ -1,5 +1,5 @@
-// The AVX2 form of a step of Chain. It is entered only where isa() allows it, and gives what the
-// portable form gives.
+// The AVX2 version of a step of Chain. It is used only if isa() allows it, and gives the same
+// result as the portable version.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // The sums of Chain, a step at a time: the kernel that all instruction sets share.
 //
 // For inclusion in one source file per instruction set: everything has internal linkage, so that no
-// file lends its code to another. `Machine` says how long a vector is, and what the larger of two is:
+// file uses code of another. `Machine` defines the length of a vector, and the larger of two:
 //
 //   struct Machine {
 //     static constexpr int kVectorBytes;
@@ -21,12 +21,12 @@ class ChainSteps {
   static constexpr int64_t kLanes = Machine::kVectorBytes / static_cast<int>(sizeof(T));
 
   /// after[j] = max over i of before[i] + x[i, j], -inf where nothing is larger; labels >= kLanes.
-  /// Tells whether an x is NaN.
+  /// Returns whether an x is NaN.
   static bool step(int64_t labels, const T* before, const T* x, T* after) {
     Mask nan{};
     int64_t j = 0;
     for (; j + 4 * kLanes <= labels; j += 4 * kLanes) columns<4>(labels, before, x, j, after, nan);
-    // What is left is covered by vectors of which the last ends where the row ends.
+    // The rest is covered by a last vector that ends at the end of the row.
     const int64_t left = (labels - j + kLanes - 1) / kLanes;
     if (left == 1) columns<1>(labels, before, x, j, after, nan);
     if (left == 2) columns<2>(labels, before, x, j, after, nan);

@@ -1,4 +1,4 @@
-// What the AVX2 solvers of top-k and argmax share: writing a row once its threshold is known.
+// Shared by the AVX2 solvers of top-k and argmax: writes a row once its threshold is known.
 // For inclusion in AVX2 files only; everything has internal linkage.
 #pragma once
 
@@ -14,10 +14,10 @@ namespace {
 inline constexpr float kInfinity = __builtin_huge_valf();
 inline constexpr float kMasked = -kInfinity;
 
-/// Floats that may be written behind the end of a Scratch.
+/// Number of floats that may be written past the end of a Scratch.
 inline constexpr int64_t kSlack = 32;
 
-/// Heap memory of floats, with room for writes of whole blocks behind the end; none if empty.
+/// Heap memory of floats, with space for writes of whole blocks past the end; none if empty.
 class Scratch {
  public:
   explicit Scratch(int64_t size)
@@ -73,7 +73,7 @@ inline void copy_unmasked(const float* scores, const bool* mask, int64_t n, floa
   for (; j < n; ++j) out[j] = mask[j] ? scores[j] : kMasked;
 }
 
-/// Too many entries reach the threshold: takes back the last `surplus` of those that equal it.
+/// Too many entries reach the threshold: removes the last `surplus` of those that equal it.
 [[gnu::noinline]] inline void drop_last_ties(const float* scores, int64_t n, float threshold,
                                              int64_t surplus, float* z) {
   const __m256 t = _mm256_set1_ps(threshold);
@@ -93,7 +93,7 @@ inline void copy_unmasked(const float* scores, const bool* mask, int64_t n, floa
   }
 }
 
-/// Chooses what reaches the threshold, the k-th largest score; n >= 8.
+/// Chooses the entries that reach the threshold, the k-th largest score; n >= 8.
 inline void choose(const float* scores, int64_t n, int64_t k, float threshold, float* z) {
   const __m256 t = _mm256_set1_ps(threshold);
   __m256i counts = _mm256_setzero_si256();

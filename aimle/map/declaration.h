@@ -1,5 +1,5 @@
-// What a solver says of itself, once: its summary, its tie rule and its settings, each bound to a
-// member of its struct (registry/register_solver.h has the rest).
+// The declaration of a solver: its summary, its tie rule and its settings, each bound to a member
+// of its struct (see registry/register_solver.h).
 //
 //   void TopK::declare(Declaration<TopK>& solver) {
 //     solver.summary = "the k largest scores";
@@ -22,7 +22,7 @@
 
 namespace aimle {
 
-/// A setting as text, Python and the command line know it.
+/// A setting for text, Python and the command line.
 struct SolverSetting {
   enum class Type { kInteger, kCell, kChoice };
 
@@ -34,11 +34,11 @@ struct SolverSetting {
   int64_t max = std::numeric_limits<int64_t>::max();
   std::vector<std::string> choices = {};  // of choices
 
-  /// "0 <= k", "neighbourhood in {4, 8}": what is allowed.
+  /// What is allowed: "0 <= k", "neighbourhood in {4, 8}".
   std::string allowed() const;
 };
 
-/// What an integer setting may be.
+/// The allowed values of an integer setting.
 struct Range {
   int64_t min = 0;
   int64_t max = std::numeric_limits<int64_t>::max();
@@ -46,7 +46,7 @@ struct Range {
 
 namespace detail {
 
-// Each throws std::invalid_argument that names the setting, the value and what is allowed.
+// Each throws std::invalid_argument naming the setting, the value and what is allowed.
 int64_t read_integer(std::string_view solver, const SolverSetting& setting, std::string_view text);
 Cell read_cell(std::string_view solver, const SolverSetting& setting, std::string_view text);
 size_t read_choice(std::string_view solver, const SolverSetting& setting, std::string_view text);
@@ -54,14 +54,14 @@ std::string cell_text(const Cell& cell);
 
 }  // namespace detail
 
-/// Gathers what `S::declare` says. A setting is bound to a member; its default is the member's.
+/// Collects the results of `S::declare`. A setting is bound to a member, which has its default.
 template <class S>
 class Declaration {
  public:
   std::string summary;  // one line: what is chosen
   std::string ties = "the lower index wins";
-  /// The noise of layers that are given none, by its name, at temperature 1. Empty: what suits
-  /// solutions of one size (Gumbel), or of several over costs (Normal, at a temperature of costs).
+  /// The default noise of layers, by name, at temperature 1. Empty: Gumbel if all solutions have
+  /// the same size; Normal, at a temperature for costs, if they vary.
   std::string noise;
 
   /// A setting that must be given.

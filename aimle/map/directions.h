@@ -1,7 +1,7 @@
-// The two layouts of a graph's edges (spanning_tree.h), one into the other: rows of n(n-1) directed
+// Converts between the two layouts of a graph's edges (spanning_tree.h): rows of n(n-1) directed
 // entries and of n(n-1)/2 undirected ones.
 //
-//   fold    e_{ij} = a_ij + a_ji; of masks: both
+//   fold    e_{ij} = a_ij + a_ji; for masks: both
 //   spread  a_ij = a_ji = e_{ij}
 //
 // As matrices they are each other's transpose, so each is the other's gradient.
@@ -14,7 +14,7 @@
 
 namespace aimle {
 
-/// What an edge has whose directions have these.
+/// The value of an edge, given those of its directions.
 template <class T>
 AIMLE_HD T folded(T a, T b) {
   if constexpr (std::is_same_v<T, bool>) return a && b;

@@ -1,4 +1,4 @@
-// Places by distance, nearest first. Private to grid_path.cpp and graph_path.cpp.
+// A queue of places, nearest first. Private to grid_path.cpp and graph_path.cpp.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,8 @@
 
 namespace aimle::detail {
 
-/// A heap in which every entry has four children. Distances are not below +0, so their bits are in
-/// the same order, and the nearest child is found by arithmetic rather than by jumps that cannot be
-/// predicted.
+/// A heap in which every entry has four children. Distances are not below +0, so their bits have
+/// the same order, and the nearest child is found by arithmetic instead of unpredictable branches.
 template <class T>
 class DistanceQueue {
  public:

@@ -1,4 +1,4 @@
-// The graph of a GraphPath or DagPath as the CPU's algorithms walk it. Private to graph*.cpp.
+// The graph of a GraphPath or DagPath for the CPU's algorithms. Private to graph*.cpp.
 #pragma once
 
 #include <algorithm>
@@ -9,19 +9,19 @@
 
 namespace aimle::detail {
 
-/// The arcs of a graph, once by their heads and once by their tails. Vertices have numbers of their
-/// own: those of DagPath the given ones, of GraphPath those in which a search in breadth from the
-/// source comes to them, without those that it never comes to.
+/// The arcs of a graph, once by their heads and once by their tails. Vertices are renumbered: for
+/// DagPath the numbers are the given ones, for GraphPath the order of a breadth-first search from
+/// the source, without unreachable vertices.
 struct Graph {
   int32_t vertices = 0;
   int32_t source = 0;
-  int32_t target = 0;  // < 0: out of reach
+  int32_t target = 0;  // < 0: unreachable
   // Arcs first_in[v] ... first_in[v + 1] - 1 enter v,
   std::vector<int32_t> first_in, tail, entry_in;
   // and first_out[v] ... first_out[v + 1] - 1 leave it.
   std::vector<int32_t> first_out, head, entry_out;
 
-  /// kBadData for data that are no graph, which is then not to be used.
+  /// kBadData for invalid data; the graph must not be used then.
   template <bool kAcyclic>
   Status read(const PathOverGraph<kAcyclic>& solver, const int64_t* data);
 
@@ -32,7 +32,7 @@ struct Graph {
   std::vector<int32_t> head_of_, number_, order_;
 };
 
-/// The last graph that was read, for blocks of rows of the same one.
+/// The graph read last, for blocks of rows with the same graph.
 class LastGraph {
  public:
   template <bool kAcyclic>
@@ -50,7 +50,7 @@ class LastGraph {
     return graph_;
   }
 
-  /// Gives back the room of a large graph.
+  /// Frees the memory of a large graph.
   void forget_if_large() {
     constexpr size_t kLarge = size_t{1} << 20;
     if (numbers_.size() > kLarge) *this = {};
@@ -64,7 +64,7 @@ class LastGraph {
   Status status_ = Status::kOk;
 };
 
-/// Of this thread and of one kind of solver.
+/// One per thread and kind of solver.
 template <class S>
 LastGraph& last_graph() {
   static thread_local LastGraph graph;

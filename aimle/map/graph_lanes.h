@@ -1,9 +1,9 @@
-// Rows of one graph side by side across the lanes of vectors: the loops that all instruction sets
-// share. Vertex v of row `lane` lies at v * kGraphLanes<T> + lane, and so do entries.
+// Rows of one graph in parallel across the lanes of vectors: the loops that all instruction sets
+// share. Vertex v of row `lane` is at v * kGraphLanes<T> + lane, and so are entries.
 //
-// For inclusion in one source file per instruction set: everything but GraphLanes has internal
-// linkage, so that no file lends its code to another. `Machine` says how long a vector is, and what
-// the lesser of two is:
+// For inclusion in one source file per instruction set: everything except GraphLanes has internal
+// linkage, so that no file uses code of another. `Machine` defines the length of a vector, and the
+// smaller of two:
 //
 //   struct Machine {
 //     static constexpr int kVectorBytes;
@@ -39,14 +39,15 @@ template <class T>
 struct GraphLanes {
   /// values = entries of the rows, n each.
   void (*interleave)(const T* const* rows, int64_t n, T* values);
-  /// Scores or costs x become costs: -x, or x without those below zero. Writes for every lane whether
-  /// there is a NaN, and whether there is one below zero.
+  /// Converts scores or costs x to costs: -x, or x clipped at zero. Writes for every lane whether
+  /// there is a NaN, and whether there is a value below zero.
   void (*negate)(T* values, int64_t n, bool* nan, bool* below);
   void (*clip)(T* values, int64_t n, bool* nan, bool* below);
   /// The distances of a graph whose arcs go from lower to higher vertices.
   void (*pass)(const GraphArcs& graph, const T* cost, T* distance);
-  /// Those of any graph with costs not below zero; those beyond the target's may be too large. False
-  /// if they do not settle within about `most` updates of a vertex. `waiting` has room for every vertex.
+  /// The distances in any graph with costs >= 0; those beyond the target's may be too large. False
+  /// if they do not settle within about `most` updates of a vertex. `waiting` has space for every
+  /// vertex.
   bool (*sweep)(const GraphArcs& graph, const T* cost, T* distance, uint8_t* waiting, int64_t most);
 };
 
@@ -108,7 +109,7 @@ class GraphLoops {
     bool again = true;
     for (bool upwards = false; again && most >= 0; upwards = !upwards) {
       again = false;
-      most -= graph.vertices / 8;  // what it takes to find those that wait
+      most -= graph.vertices / 8;  // the cost of finding those that wait
       for (int32_t i = 0; i < graph.vertices; ++i) {
         const int32_t v = upwards ? graph.vertices - 1 - i : i;
         if (waiting[v] == 0) continue;
@@ -146,7 +147,7 @@ class GraphLoops {
       waiting[graph.head[a]] = 1;
   }
 
-  /// Whether a distance became less and is not beyond the target's.
+  /// Whether a distance has decreased and is not beyond the target's.
   [[gnu::always_inline]] static bool update(const GraphArcs& graph, const T* cost, T* distance,
                                             int32_t v) {
     Vector before[kVectors], best[kVectors];

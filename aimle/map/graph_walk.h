@@ -12,9 +12,9 @@ namespace aimle::detail {
 template <class T>
 class GraphWalk {
  public:
-  /// Marks the path's entries in z. Of vertex v and of entry j, `distance` and `cost` are read at
-  /// v * stride and j * stride; the target is in reach. Distances beyond the target's need not be
-  /// the least.
+  /// Marks the path's entries in z. For vertex v and entry j, `distance` and `cost` are read at
+  /// v * stride and j * stride; the target is reachable. Distances beyond the target's need not be
+  /// minimal.
   void write_path(const Graph& graph, const T* distance, const T* cost, int64_t stride, T* z) {
     const auto tight = [&](int32_t u, int32_t v, int32_t entry) {
       return distance[u * stride] + cost[entry * stride] == distance[v * stride];

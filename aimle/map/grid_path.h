@@ -8,19 +8,19 @@
 // Distances are sums from the source, rounded in the type of the costs at every step:
 //   d(source) = c(source);  d(v) = min over neighbours u of fl(d(u) + c(v)).
 // Ties, in this order: least cost d; fewest cells; raster order. Precisely: u is tight for v if
-// fl(d(u) + c(v)) = d(v); cells(v) = 1 + min over tight u of cells(u); and walking back from the
-// target the predecessor is the first u in raster order that is tight and has cells(u) + 1 =
-// cells(v). Since cells falls at every step there are no loops, also where costs are zero.
+// fl(d(u) + c(v)) = d(v); cells(v) = 1 + min over tight u of cells(u); and going backwards from the
+// target, the predecessor is the first u in raster order that is tight and has cells(u) + 1 =
+// cells(v). cells decreases at every step, so there are no loops even if costs are zero.
 //
-// Costs below zero are taken as zero (`Negative::kClip`, what perturbed costs need) or make the row
-// kNegativeCost (`Negative::kError`). +inf and masked cells are walls; if they part source and
-// target (or cover one of them) the row is kDisconnected. A distance that overflows to infinity
-// counts as no path. NaN in an unmasked cell is kNaN, and that comes before kNegativeCost, which
-// comes before kDisconnected.
+// Costs below zero are clipped to zero (`Negative::kClip`, needed for perturbed costs) or make the
+// row kNegativeCost (`Negative::kError`). +inf and masked cells are walls; if they separate source
+// and target (or cover one of them) the row is kDisconnected. A distance that overflows to infinity
+// counts as no path. NaN in an unmasked cell is kNaN. Precedence: kNaN, kNegativeCost,
+// kDisconnected.
 //
-// Dijkstra with a heap, O(HW log HW); float32 with AVX2: up to sixteen grids of up to 128 x 128
-// side by side across the lanes, their rows swept down and up until nothing changes. Rounding is
-// monotone, so both end in the same distances, bit for bit.
+// Dijkstra with a heap, O(HW log HW); float32 with AVX2: up to sixteen grids of up to 128 x 128 in
+// parallel across the lanes, their rows swept down and up until nothing changes. Rounding is
+// monotone, so both give the same distances, bit for bit.
 //
 //   aimle::solve(aimle::GridPath{.height = 12, .width = 12}, rows);
 #pragma once
@@ -52,7 +52,7 @@ struct GridPath {
   SolutionSize solution_size() const { return {}; }
   void validate() const;
   std::vector<uint8_t> structures() const;
-  /// Of a grid that can be listed at most; infinity for larger ones.
+  /// For grids that are small enough to list; infinity for larger ones.
   double structure_count() const;
 
   static void declare(Declaration<GridPath>& solver);

@@ -1,5 +1,5 @@
-// From distances to the path: the walk back from target to source that GridPath's tie rule defines
-// (grid_path.h), and the padded layout that the searches share with it. Not part of the public API.
+// From distances to the path: going backwards from target to source by GridPath's tie rule
+// (grid_path.h), and the padded layout shared with the searches. Not part of the public API.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace aimle::detail {
 
-/// A grid with a border of walls, so that no step needs a bounds check. Cell (r, c) lies at
-/// (r + 1) * pitch + c + 1 cells; pitch is width + 1 because one border column serves the right end
-/// of a row and the left end of the next. A cell has `lanes` entries, one for each of as many
-/// grids side by side; indices and steps count entries, and a grid's arrays begin at its lane.
+/// A grid with a border of walls, so that no step needs a bounds check. Cell (r, c) is at
+/// (r + 1) * pitch + c + 1 cells; pitch is width + 1 because one border column serves both the
+/// right end of a row and the left end of the next. A cell has `lanes` entries, one per parallel
+/// grid; indices and steps count entries, and a grid's arrays begin at its lane.
 struct PaddedGrid {
   explicit PaddedGrid(const GridPath& solver, int32_t lanes = 1);
 
@@ -30,21 +30,21 @@ struct PaddedGrid {
   int32_t raster_step[8];
 };
 
-/// Walks back from the target over tight predecessors. While a cell has only one, that is the way;
-/// at the first cell with several, one breadth-first search over tight predecessors tells which of
-/// them lie on a path of fewest cells.
+/// Goes backwards from the target over tight predecessors. While a cell has only one, that is the
+/// step; at the first cell with several, one breadth-first search over tight predecessors
+/// determines which of them are on a path with the fewest cells.
 template <class T>
 class GridWalk {
  public:
   explicit GridWalk(const PaddedGrid& grid);
 
-  /// Sets z to 1 on the path; z comes in as zeros, [height * width]. `cost` and `distance` are
-  /// padded, infinite on walls and on the border. Every cell on a tight way from source to target
+  /// Sets z to 1 on the path; z initially is zeros, [height * width]. `cost` and `distance` are
+  /// padded, infinite on walls and on the border. Every cell on a tight path from source to target
   /// must have its exact distance, every other one at least its distance; the target's is finite.
   void write_path(const T* cost, const T* distance, T* z) {
     write_path_from(grid_.target, grid_.raster_target, cost, distance, z);
   }
-  /// The rest of a walk that has come to `cell`.
+  /// The rest of a walk that has reached `cell`.
   void write_path_from(int32_t cell, int32_t raster_cell, const T* cost, const T* distance, T* z);
 
  private:
@@ -54,7 +54,7 @@ class GridWalk {
   void forget_fewest_cells();
 
   const PaddedGrid& grid_;
-  /// Steps to the cell where the search began, kept only on paths of fewest cells; else kUnseen.
+  /// Steps to the start of the search, kept only on paths with the fewest cells; otherwise kUnseen.
   std::vector<int32_t> steps_;
   std::vector<int32_t> seen_;
 };

@@ -2,20 +2,20 @@
 //
 //   z = argmax over z in {0,1}^n with <w, z> <= capacity of <x, z>
 //
-// An instance brings its weights and its capacity as data, n + 1 integers: w_0 ... w_(n-1), capacity,
-// shared by a batch or of every instance its own. Negative ones make the row kBadData.
+// The weights and the capacity of an instance are given as data, n + 1 integers: w_0 ... w_(n-1),
+// capacity, shared by a batch or one set per instance. Negative ones make the row kBadData.
 //
 // Values are sums in the order of the items, rounded in the type of the scores at every step:
 //   f(-1, c) = 0;   f(j, c) = max(f(j-1, c), fl(f(j-1, c - w_j) + x_j))   where w_j <= c.
-// Ties: from the last item to the first, with c the capacity that is left, item j is taken only if
-// fl(f(j-1, c - w_j) + x_j) > f(j-1, c). So of items alike the lower index wins, and what adds
-// nothing stays out: scores of zero, -0 and below are never taken, whatever they weigh.
+// Ties: from the last item to the first, with c the remaining capacity, item j is taken only if
+// fl(f(j-1, c - w_j) + x_j) > f(j-1, c). So of equal items the lower index wins, and items that add
+// nothing are left out: scores of zero, -0 and below are never taken, whatever their weight.
 //
 // -inf counts as masked, +inf is larger than every number; NaN in an unmasked entry is kNaN.
 //
-// Dynamic programming, O(n C), C being the capacity over the greatest common divisor of the weights
-// that matter, or what these weigh together if that is less. A row with a C beyond max_capacity is
-// kTooLarge; the setting says how much room a GPU, which cannot look at the data first, provides.
+// Dynamic programming, O(n C), where C is the capacity divided by the greatest common divisor of
+// the relevant weights, or the sum of these if that is less. A row with a C beyond max_capacity is
+// kTooLarge; a GPU, which cannot read the data first, allocates scratch memory for max_capacity.
 //
 //   aimle::solve(aimle::Knapsack{.n = 16}, {.data = {weights_and_capacity.data()}, ...});
 #pragma once

@@ -1,5 +1,5 @@
-// The items of one knapsack that matter, on the coarsest scale that says the same. Shared by the
-// solver and its exact distribution.
+// The relevant items of one knapsack, on the coarsest equivalent scale. Shared by the solver and
+// its exact distribution.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +13,12 @@ namespace aimle::detail {
 struct KnapsackItems {
   std::vector<int64_t> index;   // which of the row's entries
   std::vector<int64_t> weight;  // over their greatest common divisor
-  int64_t capacity = 0;         // over it too, and no more than all of them weigh
+  int64_t capacity = 0;         // also divided by it, and at most the sum of the weights
 
   int64_t count() const { return static_cast<int64_t>(index.size()); }
 
-  /// kBadData or kTooLarge where there is no answer. `wanted(j)`: whether entry j may be taken, its
-  /// weight aside.
+  /// kBadData or kTooLarge if there is no solution. `wanted(j)`: whether entry j may be taken,
+  /// regardless of its weight.
   template <class Wanted>
   Status read(const Knapsack& solver, const int64_t* data, Wanted wanted) {
     const int64_t n = solver.n;

@@ -6,9 +6,9 @@
 namespace aimle {
 namespace detail {
 
-/// f(j, c) for c in [begin, end), and a bit in `taken` for every c at which item j is taken. begin is
-/// a multiple of 8, and so many more entries than asked for may be written. before[-weight] and what
-/// follows can be read, and is -inf below 0.
+/// f(j, c) for c in [begin, end), and a bit in `taken` for every c at which item j is taken. begin
+/// is a multiple of 8, and up to 7 more entries than requested may be written. before[-weight] and
+/// the following entries can be read, and are -inf below 0.
 template <class T>
 void add_item(const T* before, T* after, uint8_t* taken, int64_t begin, int64_t end, int64_t weight,
               T x) {

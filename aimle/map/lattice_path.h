@@ -11,25 +11,26 @@
 //   2  right     from (t, u - 1)         diagonal  diagonal and down: every t has exactly one u
 //                                                  (monotonic alignment search, forced alignment)
 // Two layouts of a row, which are two solvers:
-//   LatticePath   x[t, u] is the score of a cell, and z marks the cells of the path, both ends too;
-//   LatticeMoves  x[t, u, m] is the score of entering (t, u) by move m, and z marks the moves of the
-//                 path. The last dimension is 3 whatever `moves` allows. Nothing enters (0, 0), and
-//                 the path of a 1 x 1 lattice has no move.
+//   LatticePath   x[t, u] is the score of a cell, and z marks the cells of the path, including both
+//                 ends;
+//   LatticeMoves  x[t, u, m] is the score of entering (t, u) by move m, and z marks the moves of
+//                 the path. The last dimension is 3 for any `moves`. No move enters (0, 0), and the
+//                 path of a 1 x 1 lattice has no move.
 //
 // Scores are added from the first corner on, rounded in their type at every step:
 //   LatticePath   d(0, 0) = x(0, 0);  d(t, u) = fl(max over moves m of d(before m) + x(t, u))
 //   LatticeMoves  d(0, 0) = 0;        d(t, u) = max over moves m of fl(d(before m) + x(t, u, m))
-// Ties: the lower move wins wherever these maxima are tied, walking back from the last corner.
+// Ties: the lower move wins wherever these maxima are tied, going backwards from the last corner.
 //
-// A mask removes cells (LatticeMoves: moves), and sets the size of a row: the last corner is that of
-// the smallest rectangle from (0, 0) on that has all unmasked cells (those with an unmasked move).
-// A mask of the first T rows and U columns hence makes a T x U lattice, and padding is never looked
-// at; holes and bands inside are walls. Scores of -inf are walls too, without moving the corner;
-// +inf is larger than every number. Without a path to the corner (all masked, the corner itself a
-// wall, a sum that overflows to -inf) the row is kDisconnected. NaN in any unmasked entry is kNaN,
-// and that comes first.
+// A mask removes cells (LatticeMoves: moves), and sets the size of a row: the last corner is that
+// of the smallest rectangle from (0, 0) on that contains all unmasked cells (those with an unmasked
+// move). A mask of the first T rows and U columns therefore makes a T x U lattice, and padding is
+// never read; holes and bands inside are walls. Scores of -inf are also walls, but do not move the
+// corner; +inf is larger than every number. Without a path to the corner (everything masked, the
+// corner itself a wall, a sum that overflows to -inf) the row is kDisconnected. NaN in any unmasked
+// entry is kNaN, which takes precedence.
 //
-// O(height width). float32 with AVX2: up to sixteen lattices side by side across the lanes.
+// O(height width). float32 with AVX2: up to sixteen lattices in parallel across the lanes.
 //
 //   aimle::solve(aimle::LatticePath{.height = 40, .width = 12}, rows);
 #pragma once
@@ -39,7 +40,7 @@
 
 namespace aimle {
 
-/// What a score of a lattice belongs to.
+/// Whether the scores of a lattice belong to cells or moves.
 enum class LatticeScores { kCells, kMoves };
 
 template <LatticeScores kScores>

@@ -1,12 +1,12 @@
-// What a solver is.
+// The interface of a solver.
 //
-// A solver picks, for each row of scores x, the structure z that maximises <x, z> (GridPath: that
-// minimises it, its scores being costs). It is a plain struct of settings, complete enough to know
-// the size of a row, plus a free function `solve_rows`. It knows neither noise, nor gradients, nor
-// Torch, and it never throws for what it finds in the data: outcomes are a Status per row.
+// A solver finds, for each row of scores x, the structure z that maximises <x, z> (GridPath
+// minimises it: its scores are costs). It is a plain struct of settings, which determine the size
+// of a row, and a free function `solve_rows`. It does not depend on noise, gradients or Torch, and
+// it never throws because of the data: the outcome of each row is a Status.
 //
-// Every solver obeys the same rules, which one conformance test holds:
-//   * ties: the entry with the lower index wins, so the answer is unique and the same for every
+// Every solver follows the same rules, which a conformance test checks:
+//   * ties: the entry with the lower index wins, so the solution is unique and the same for every
 //     algorithm, thread count, batch and device;
 //   * z is exactly 0 or 1 in the type of the scores;
 //   * a row whose status is not kOk is filled with NaN;
@@ -32,12 +32,12 @@ enum class Status : uint8_t {
   kBadK = 2,           // this row's k is negative or larger than the row
   kTooFewEntries = 3,  // mask and -inf leave too few entries: less than k, or no matching
   kDisconnected = 4,   // mask (grids: and infinite costs) leave no tree, or no path
-  kNegativeCost = 5,   // a cost below zero where the solver was told to refuse it
-  kBadData = 6,        // this instance's data mean nothing: a negative weight
-  kTooLarge = 7,       // this instance needs more room than its solver allows
+  kNegativeCost = 5,   // a cost is below zero and the solver does not clip
+  kBadData = 6,        // this instance's data are invalid: a negative weight
+  kTooLarge = 7,       // this instance needs more memory than its solver allows
 };
 
-/// A sentence for people, without the row number: "a score is NaN".
+/// A human-readable sentence without the row number: "a score is NaN".
 std::string_view describe(Status status);
 
 enum class Sense { kMax, kMin };
@@ -45,38 +45,38 @@ enum class Sense { kMax, kMin };
 /// The sizes of one instance, for example {height, width}.
 using Shape = std::span<const int64_t>;
 
-/// A cell of a grid; negative numbers count from the end, {-1, -1} being the last cell.
+/// A cell of a grid; negative numbers count from the end: {-1, -1} is the last cell.
 struct Cell {
   int64_t row = 0;
   int64_t column = 0;
 };
 
-/// What becomes of a solution when the score of one entry changes: what the `thresholds` estimator
-/// must know (estimate/thresholds.h).
+/// How a solution changes when the score of one entry changes, for the `thresholds` estimator
+/// (estimate/thresholds.h).
 enum class Swaps {
-  kNone,   // the solver does not say
-  kEntry,  // any entry in may go for any entry out: k of n
-  kEach,   // the solver tells for each entry (swap_finder.h)
+  kNone,   // not provided by the solver
+  kEntry,  // any chosen entry may be swapped for any other: k of n
+  kEach,   // the solver provides it for each entry (swap_finder.h)
 };
 
 template <class T>
 class SwapFinder;
 
-/// What a solver says of itself (declaration.h).
+/// The declaration of a solver (declaration.h).
 template <class S>
 class Declaration;
 
-/// What is known of the number of ones in the solutions of a solver.
+/// What is known about the number of ones in the solutions of a solver.
 struct SolutionSize {
   bool fixed = false;  // all solutions of an instance have the same number
-  int64_t ones = -1;   // that number; < 0: unknown. A k per row stands in for it.
+  int64_t ones = -1;   // that number; < 0: unknown. A k per row replaces it.
 };
 
-/// Integers that instances bring beside their scores, for example weights or a graph. What they
-/// mean, and how many they are, is the solver's affair.
+/// Integers of instances besides their scores, for example weights or a graph. The solver defines
+/// their meaning and number.
 struct InstanceData {
   const int64_t* numbers = nullptr;  // null: there are none
-  int64_t stride = 0;                // from one instance's to the next one's; 0: all share them
+  int64_t stride = 0;                // between instances; 0: shared by all
 
   AIMLE_HD const int64_t* of(int64_t instance) const { return numbers + instance * stride; }
   InstanceData from(int64_t instance) const { return {numbers + instance * stride, stride}; }
@@ -91,7 +91,7 @@ struct Rows {
   const bool* mask = nullptr;  // [count, size], true = may be chosen; null = all may
   const int64_t* k = nullptr;  // [count], overrides the solver's k; null = the solver's
   InstanceData data;
-  const int64_t* instance = nullptr;  // [count], whose data are row i's; null: instance i's
+  const int64_t* instance = nullptr;  // [count], the instance of row i's data; null: instance i
   T* z = nullptr;                     // [count, size], written
   Status* status = nullptr;           // [count], written
 
@@ -110,13 +110,13 @@ Rows<T> slice(const Rows<T>& rows, int64_t size, int64_t begin, int64_t end) {
           .status = rows.status + begin};
 }
 
-/// The contract of a solver. `validate` throws std::invalid_argument for impossible settings;
-/// `solve_rows` may then assume them; `work_ns` is the rough cost of one row, for `parallel_for`.
+/// The requirements of a solver. `validate` throws std::invalid_argument for impossible settings,
+/// which `solve_rows` may then rely on; `work_ns` is the rough cost of one row, for `parallel_for`.
 /// Optional: `static constexpr bool kHasCosts = true`, scores must not be below zero (perturbed
 /// ones are clipped, and counted); `static constexpr Swaps kSwaps = Swaps::kEntry` or a
-/// `swap_finder` (swap_finder.h); `std::vector<uint8_t> structures() const`, all of them, for checks
-/// against enumeration, and `double structure_count() const`. registry/register_solver.h says what makes a solver known to Torch, Python and the
-/// program.
+/// `swap_finder` (swap_finder.h); `std::vector<uint8_t> structures() const`, all of them, for
+/// checks against enumeration, and `double structure_count() const`. registry/register_solver.h
+/// explains how to register a solver with Torch, Python and the program.
 template <class S>
 concept MapSolver = requires(const S& solver, const Rows<float>& f32, const Rows<double>& f64) {
   { S::kName } -> std::convertible_to<std::string_view>;
@@ -129,7 +129,7 @@ concept MapSolver = requires(const S& solver, const Rows<float>& f32, const Rows
   solve_rows(solver, f64);
 };
 
-/// Solves every row, on as many threads as are worth it.
+/// Solves every row, on as many threads as are useful.
 template <MapSolver S, class T>
 void solve(const S& solver, const Rows<T>& rows, const Executor& executor = sequential()) {
   solver.validate();

@@ -1,4 +1,4 @@
-// The group of one thread (cuda/group.h), by which the host runs algorithms of groups.
+// The group of one thread (cuda/group.h), with which the host runs algorithms for groups.
 #pragma once
 
 #include <cstdint>

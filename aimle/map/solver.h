@@ -1,9 +1,9 @@
-// Any solver in one variable: one of ours or one of your own that obeys map.h.
+// A type-erased solver: one of the library or a custom one that satisfies map.h.
 //
 //   aimle::Solver solver = aimle::TopK{.n = 20, .k = 10};
 //   solver.solve_rows(rows);
 //
-// A block of rows is solved by one virtual call, so that the indirection costs nothing.
+// One virtual call solves a block of rows, so the indirection costs nothing.
 #pragma once
 
 #include <cstdint>
@@ -54,15 +54,15 @@ class Solver {
   void solve_rows(const Rows<float>& rows) const { held_->solve_rows(rows); }
   void solve_rows(const Rows<double>& rows) const { held_->solve_rows(rows); }
 
-  /// Every structure, one after the other; std::invalid_argument for a solver that cannot list
+  /// All structures, one after the other; throws std::invalid_argument if the solver cannot list
   /// them.
   std::vector<uint8_t> structures() const { return held_->structures(); }
 
   const std::type_info& type() const { return held_->type(); }
-  /// How many there are, as far as it is known; infinity where it is not.
+  /// Their number, if it is known; otherwise infinity.
   double structure_count() const { return held_->structure_count(); }
 
-  /// The solver itself if it is of this type, else null.
+  /// The solver itself if it has this type, otherwise null.
   template <MapSolver S>
   const S* get_if() const {
     return held_->type() == typeid(S) ? &static_cast<const Held<S>&>(*held_).solver : nullptr;
@@ -145,7 +145,7 @@ class Solver {
   std::shared_ptr<const Interface> held_;
 };
 
-/// Solves every row, on as many threads as are worth it.
+/// Solves every row, on as many threads as are useful.
 template <class T>
 void solve(const Solver& solver, const Rows<T>& rows, const Executor& executor = sequential()) {
   solver.validate();

@@ -1,14 +1,14 @@
-// A network that sorts: comparators at fixed places, the same for all data.
+// A sorting network: comparators at fixed positions, the same for all data.
 //
 // Batcher, "Sorting networks and their applications", AFIPS 1968: odd-even merge sort, O(n log^2 n)
-// comparators. Internal linkage, so that no file lends its code to another (topk_short.h).
+// comparators. Internal linkage, so that no file uses code of another (topk_short.h).
 #pragma once
 
 namespace aimle {
 namespace {
 
-/// For any size: the network of the next power of two without the comparators that touch what is
-/// not there. Comparator i puts the larger of its two at low[i], the other at high[i].
+/// For any size: the network of the next power of two without the comparators that touch missing
+/// entries. Comparator i puts the larger of its two at low[i], the other at high[i].
 template <int kSize>
 struct Network {
   int count = 0;

@@ -8,8 +8,9 @@
 //                s != r in ascending order. The weight of {i, j} is x_ij + x_ji (rounded once, in
 //                the type of the scores) and z is written to both. Ties go by undirected index.
 // A mask removes edges (directed: an edge stays only if both directions are unmasked); if no tree
-// is left the row is kDisconnected. NaN in an unmasked edge (directed: also inf - inf) is kNaN, and
-// comes before kDisconnected. Infinities order as numbers: an edge of weight -inf may be chosen.
+// is left the row is kDisconnected. NaN in an unmasked edge (directed: also inf - inf) is kNaN,
+// which takes precedence. Infinities are ordered like numbers: an edge of weight -inf may be
+// chosen.
 //
 // Dense Prim, O(n^2); small graphs in float32 with AVX2 solve several trees across the lanes.
 //
@@ -25,7 +26,7 @@ struct SpanningTree {
   static constexpr std::string_view kName = "spanning_tree";
   static constexpr Sense kSense = Sense::kMax;
   enum class Layout { kUndirected, kDirected };
-  /// So that the ends of an edge fit 32 bits; a row of this size takes gigabytes.
+  /// The ends of an edge fit into 32 bits; a row of this size takes gigabytes.
   static constexpr int64_t kMaxVertices = 65'536;
 
   int64_t vertices = 0;
@@ -45,7 +46,7 @@ struct SpanningTree {
   std::unique_ptr<SwapFinder<T>> swap_finder() const;
 
   static void declare(Declaration<SpanningTree>& solver);
-  /// Takes the layout from the number of entries; without `vertices`, those of an undirected tree.
+  /// Infers the layout from the number of entries; without `vertices`, those of an undirected tree.
   void fit(Shape instance);
   std::vector<int64_t> shape_for(int64_t n) const { return {n * (n - 1) / 2}; }
 

@@ -1,8 +1,8 @@
 // The AVX2 kernels of SpanningTree: float32 rows without a mask, in both layouts.
 //
 // They take plain numbers so that their files, compiled for AVX2, instantiate nothing that the
-// portable files use as well. Rows that need more than these kernels know (ties, NaN) are handed
-// to `solve_one`, so results are those of the portable solver.
+// portable files use as well. Rows that these kernels do not handle (ties, NaN) are passed to
+// `solve_one`, so results are those of the portable solver.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,16 @@ struct TreeRows {
   void (*solve_one)(const TreeRows& rows, int64_t row);
 };
 
-/// Eight trees across the lanes, O(n^3 / 8) each. The bottleneck between two vertices is the best,
-/// over all paths, of the least weight on the path; an edge is in the tree iff its weight reaches
-/// the bottleneck between its ends. Where more than n - 1 edges do, the row has ties that matter.
-/// kMinClosureVertices <= vertices <= kMaxClosureVertices.
+/// Eight trees across the lanes, O(n^3 / 8) each. The bottleneck between two vertices is the
+/// maximum, over all paths, of the smallest weight on the path; an edge is in the tree iff its
+/// weight reaches the bottleneck between its ends. If more than n - 1 edges do, the row has
+/// relevant ties. kMinClosureVertices <= vertices <= kMaxClosureVertices.
 void solve_by_closure(const TreeRows& rows);
 inline constexpr int64_t kMinClosureVertices = 5;
 inline constexpr int64_t kMaxClosureVertices = 24;
 
 /// Prim over rows of the full weight matrix, O(n^2 / 8); small graphs several at a time.
-/// 2 <= vertices <= kMaxPrimVertices; `scratch` is `prim_scratch(vertices)` zeros at first.
+/// 2 <= vertices <= kMaxPrimVertices; `scratch` has `prim_scratch(vertices)` initial zeros.
 void solve_by_prim(const TreeRows& rows, float* scratch);
 int64_t prim_scratch(int64_t vertices);
 inline constexpr int64_t kMaxPrimVertices = 2048;

@@ -17,7 +17,7 @@ std::string_view describe(Status status) {
     case Status::kNegativeCost:
       return "a cost is negative";
     case Status::kBadData:
-      return "the instance's data mean nothing: a weight or a capacity is negative, or a graph has "
+      return "the instance's data are invalid: a weight or a capacity is negative, or a graph has "
              "a vertex or an edge that it should not have";
     case Status::kTooLarge:
       return "the instance is too large for an exact answer: scale its weights down";

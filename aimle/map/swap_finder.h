@@ -1,11 +1,11 @@
-// At which score an entry enters a solution, and what changes then: what the `thresholds` estimator
-// must know of a solver (estimate/thresholds.h).
+// The score at which an entry enters a solution, and the resulting change, for the `thresholds`
+// estimator (estimate/thresholds.h).
 //
-// Hold all scores but x_j. Of the solutions with j the best one is always the same, and so is the
-// best of those without: j is in where x_j exceeds a threshold, below which the other one is the
-// solution. A finder tells thresholds, and how <d, z> differs between the two, for all entries of a
-// row at once. Solvers whose solutions are the k best entries need none (Swaps::kEntry); another one
-// has thresholds if its struct has
+// With all scores fixed except x_j, the best solution with j is always the same, and so is the best
+// one without: the former is the solution if x_j exceeds a threshold, the latter otherwise. A
+// finder computes the thresholds, and the difference of <d, z> between the two, for all entries of
+// a row at once. Solvers that choose the k best entries do not need one (Swaps::kEntry); other
+// solvers have thresholds if their struct has
 //
 //   template <class T> std::unique_ptr<SwapFinder<T>> swap_finder() const;   T: float and double
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace aimle {
 
-/// A row that was solved, or tried to.
+/// A row after solving, with or without a solution.
 template <class T>
 struct SwapRow {
   const T* x;           // [n] its scores
@@ -23,18 +23,18 @@ struct SwapRow {
   const T* d;           // [n]
 };
 
-/// Belongs to one thread, and may keep memory from row to row.
+/// Used by one thread; may keep memory between rows.
 template <class T>
 class SwapFinder {
  public:
   virtual ~SwapFinder() = default;
 
-  /// Whether x need have its noise; otherwise theta is handed in its place.
+  /// Whether x must include its noise; otherwise theta is passed instead.
   virtual bool reads_noise() const { return true; }
 
-  /// For all n entries, threshold_j, not finite where j is always in or always out (anything where
-  /// j is masked), and difference_j = <d, z with j> - <d, z without j>. False if the row has no
-  /// solution; nothing is said of its entries then.
+  /// For all n entries, threshold_j, not finite if j is always in or always out (arbitrary if j is
+  /// masked), and difference_j = <d, z with j> - <d, z without j>. Returns false if the row has no
+  /// solution; its entries are then undefined.
   virtual bool find(const SwapRow<T>& row, double* threshold, double* difference) = 0;
 };
 

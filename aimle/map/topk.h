@@ -2,14 +2,15 @@
 //
 //   z = argmax over z in {0,1}^n with sum(z) = k of <x, z>; the lower index wins a tie.
 //
-// Exactly k entries are chosen, also under ties. k may differ per row (`Rows::k`). -inf counts as
+// Exactly k entries are chosen, even with ties. k may differ per row (`Rows::k`). -inf counts as
 // masked, +inf is larger than every number, -0 equals +0. A row with fewer than k choosable entries
-// is kTooFewEntries, a k outside [0, n] is kBadK; of several complaints kBadK comes first, then
-// kNaN. k = 0 gives a row of zeros.
+// is kTooFewEntries, a k outside [0, n] is kBadK. Precedence: kBadK, kNaN, kTooFewEntries. k = 0
+// gives a row of zeros.
 //
-// Rows up to 64 entries: several at a time across the lanes of vectors, by sorting networks. Longer
-// ones in O(n): the k-th largest of the maxima of disjoint groups bounds the threshold from below,
-// and the few scores above that bound are selected from; float32 has an AVX2 form.
+// Rows of up to 64 entries: several at a time across the lanes of vectors, by sorting networks.
+// Longer ones in O(n): the k-th largest of the maxima of disjoint groups bounds the threshold from
+// below, and the threshold is selected from the few scores above that bound; float32 has an AVX2
+// version.
 //
 //   aimle::solve(aimle::TopK{.n = 20, .k = 10}, rows);
 #pragma once

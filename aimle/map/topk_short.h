@@ -1,11 +1,11 @@
-// Top-k of short rows, several at a time: the kernel that all instruction sets share.
+// Top-k of short rows, several at a time: the kernel shared by all instruction sets.
 //
-// The rows lie across the lanes of vectors. Each half of a row is sorted by a network, and the k-th
-// largest of two sorted lists A, B is the maximum over i + j = k of min(A_i, B_j). What reaches it
-// is chosen; if that is more than k, the last of those that equal it are taken back.
+// The rows are spread over the lanes of vectors. Each half of a row is sorted by a network, and the
+// k-th largest of two sorted lists A, B is the maximum over i + j = k of min(A_i, B_j). Entries
+// that reach it are chosen; if these are more than k, the last of those that equal it are removed.
 //
 // For inclusion in one source file per instruction set: everything has internal linkage, so that no
-// file lends its code to another. `Machine` says how long a vector is, and how rows become columns:
+// file uses code of another. `Machine` defines the length of a vector, and how rows become columns:
 //
 //   struct Machine {
 //     static constexpr int kVectorBytes;
@@ -75,7 +75,7 @@ class ShortRows {
     nan_ = sort(columns, first_ + 1) | sort(columns + kHalf, second_ + 1);
   }
 
-  /// Sorts lane by lane, largest first; tells which lanes hold a NaN.
+  /// Sorts lane by lane, largest first; returns which lanes contain a NaN.
   [[gnu::always_inline]] static Mask sort(const Lanes* columns, Lanes* sorted) {
     static constexpr Network<kHalf> network;
     Lanes v[kHalf];
@@ -118,7 +118,7 @@ class ShortRows {
     return best;
   }
 
-  /// False, and nothing written, if a row needs care: NaN, too few entries, a tie at the threshold.
+  /// False, and nothing written, for special cases: NaN, too few entries, a tie at the threshold.
   [[gnu::always_inline]] bool choose_all(int64_t k, T* z) const {
     const Lanes threshold = kth_largest(k);
     const Lanes next = kth_largest(k + 1);
@@ -171,7 +171,7 @@ class ShortRows {
   const T* scores_;
   int64_t n_;
   Mask nan_;
-  // The sorted halves, largest first, each behind a +inf.
+  // The sorted halves, largest first, each after a +inf.
   Lanes first_[kHalf + 1];
   Lanes second_[kHalf + 1];
 };

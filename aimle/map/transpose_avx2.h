@@ -1,4 +1,4 @@
-// Eight by eight floats, turned around its diagonal. For files compiled for AVX2 only.
+// Transposes eight by eight floats. For files compiled for AVX2 only.
 #pragma once
 
 #include <immintrin.h>
@@ -7,7 +7,7 @@
 
 namespace aimle::avx2 {
 
-/// columns[c] = entry c of eight rows that lie `stride` apart.
+/// columns[c] = entry c of eight rows with distance `stride`.
 [[gnu::always_inline]] inline void load_transposed(const float* rows, int64_t stride,
                                                    __m256* columns) {
   for (int side = 0; side < 2; ++side) {
@@ -28,7 +28,7 @@ namespace aimle::avx2 {
   }
 }
 
-/// The reverse: entry c of eight rows that lie `stride` apart = columns[c].
+/// The inverse: entry c of eight rows with distance `stride` = columns[c].
 [[gnu::always_inline]] inline void store_transposed(const __m256* columns, float* rows,
                                                     int64_t stride) {
   __m256 half[8];  // half rows i and i + 4: of columns 0-3, then of columns 4-7

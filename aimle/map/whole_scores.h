@@ -1,15 +1,15 @@
-// Scores as whole numbers, for solvers that decide by sums.
+// Scores as whole numbers, for solvers that compare sums.
 //
-// A sum of floating point numbers depends on the order in which they are added, and so do ties
-// between sums. Solvers whose algorithms add and subtract scores in an order of their own round
-// every row first, once, to multiples of
+// A sum of floating-point numbers depends on the order of addition, and so do ties between sums.
+// Solvers whose algorithms add and subtract scores in their own order first round every row, once,
+// to multiples of
 //
 //   q = 2^(e - b),   2^(e - 1) <= largest |score| of the row < 2^e,
 //
-// and from then on calculate with score / q: whole numbers up to 2^b, carried in float64. b leaves
-// room for all sums that the solver forms, so that none of them is ever rounded: any algorithm, in
-// any order, on any device decides alike. A float32 score that is larger than 2^(24 - b) times the
-// largest is a multiple of q already, and is not changed.
+// and then calculate with score / q: whole numbers up to 2^b, stored in float64. b leaves enough
+// bits for all sums that the solver forms, so that none is ever rounded: any algorithm, in any
+// order, on any device gives the same result. A float32 score larger than 2^(24 - b) times the
+// largest is already a multiple of q, and is not changed.
 #pragma once
 
 #include <cmath>
@@ -19,14 +19,14 @@
 
 namespace aimle::detail {
 
-/// The least b with 2^b >= n.
+/// The smallest b with 2^b >= n.
 AIMLE_HD constexpr int bits_for(int64_t n) {
   int bits = 0;
   while ((int64_t{1} << bits) < n) ++bits;
   return bits;
 }
 
-/// 1 / q as two factors, each of which can be represented.
+/// 1 / q as two representable factors.
 struct WholeScale {
   double first = 1;
   double second = 1;
@@ -40,7 +40,7 @@ struct WholeScale {
     return {ldexp(1.0, shift / 2), ldexp(1.0, shift - shift / 2)};
   }
 
-  /// A finite score divided by q, rounded to the nearest whole number, to an even one between two.
+  /// A finite score divided by q, rounded to the nearest whole number, ties to even.
   AIMLE_HD double operator()(double score) const {
     constexpr double kRound = 0x1.8p+52;  // its last bit is worth one
     return (score * first * second + kRound) - kRound;

@@ -57,7 +57,7 @@ AIMLE_HD ExpParts exp_parts(double x) {
   const double k = shifted - kRound;
   const double r = (x - k * kLog2High) - k * kLog2Low;
 
-  // By pairs of coefficients (Estrin's scheme), which does not wait for one term after the other.
+  // In pairs of coefficients (Estrin's scheme), which shortens the chain of dependent operations.
   const double r2 = r * r, r4 = r2 * r2;
   const double q01 = 0x1.5555555555556p-3 * r + 0x1.0000000000001p-1;
   const double q23 = 0x1.11111111109b3p-7 * r + 0x1.5555555553d63p-5;

@@ -1,4 +1,4 @@
-// The vector forms of fill_rows, one per instruction set (rows_vector.h).
+// The vector versions of fill_rows, one per instruction set (rows_vector.h).
 #pragma once
 
 #include "aimle/noise/noise.h"
@@ -7,11 +7,11 @@ namespace aimle {
 
 namespace avx2 {
 
-/// fill_rows after its checks, for count > 0, n > 0 and any kind but kNone.
+/// fill_rows after its checks, for count > 0, n > 0 and any kind except kNone.
 void fill_rows(const NoiseSource& source, Key key, const NoiseRows& rows, float* out);
 
-/// Turns words, their bits given as floats, into noise, in place: `count` of them rounded up to
-/// whole groups of 64. 64-byte aligned.
+/// Turns words, whose bits are stored in floats, into noise, in place: `count` of them rounded up
+/// to whole groups of 64. 64-byte aligned.
 void words_to_noise(const NoiseSource& source, float* values, int64_t count);
 
 }  // namespace avx2

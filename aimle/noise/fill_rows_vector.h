@@ -1,20 +1,20 @@
-// fill_rows for processors with vectors: what their instruction sets share.
+// fill_rows for processors with vectors: the part shared by all instruction sets.
 //
-// The Philox blocks of all rows stand in one line: blocks 0, 1, ... of the first row, then those of
-// the next row, one in each lane of a vector of words. A chunk of blocks becomes words, packed as
-// the rows are (the unused words of a row's last block lie where the next row begins, whose own
-// first block then writes over them), and the words become noise. So short rows and rows of odd
-// length cost little more per element than long ones.
+// The Philox blocks of all rows form one sequence: blocks 0, 1, ... of the first row, then those of
+// the next row, one in each lane of a vector of words. A chunk of blocks is turned into words,
+// packed like the rows (the unused words of a row's last block are where the next row begins, whose
+// first block then overwrites them), and the words into noise. Short rows and rows of odd length
+// therefore cost little more per element than long ones.
 //
 // For inclusion in one source file per instruction set: everything has internal linkage. `Machine`
-// names the instructions, beside what lanes.h asks for:
+// defines the instructions, in addition to those of lanes.h:
 //
 //   struct Machine {
 //     kOrder[kLanes]      the number of the block in each lane: even lanes are one group of blocks,
 //                         odd lanes another, and `words` finds those of a group in this order
 //     multiply(a, b)      the products of the low halves of 64-bit lanes
-//     join(low, high)     the low halves of both, side by side
-//     even(a, b), odd(a, b)  the even, or odd, 64-bit lanes of a and b in turns
+//     join(low, high)     the low halves of both, interleaved
+//     even(a, b), odd(a, b)  the even, or odd, 64-bit lanes of a and b, alternating
 //     look_up(...)        words into noise by a table
 //   };
 #pragma once
@@ -93,8 +93,8 @@ class RowFiller {
  private:
   static constexpr int kLanes = Machine::kLanes;
   static constexpr int64_t kChunkBlocks = 256;
-  // The last block of a row, those of the last step and the last group of noise may reach over the
-  // chunk's end.
+  // The last block of a row, those of the last step and the last group of noise may extend beyond
+  // the end of the chunk.
   static constexpr int64_t kBufferSize = 4 * kChunkBlocks + Machine::kVectors * kLanes;
 
   using Ints [[gnu::vector_size(4 * kLanes)]] = int32_t;
@@ -157,8 +157,8 @@ class RowFiller {
     Ints blocks_, step_block_, samples_, step_s_, step_b_;
   };
 
-  /// Two groups of Philox blocks, one block in the low half of each 64-bit lane. What stands in the
-  /// high halves is never read: the multiplication takes low halves, the rest is bitwise.
+  /// Two groups of Philox blocks, one block in the low half of each 64-bit lane. The high halves
+  /// are never read: the multiplication uses low halves, the rest is bitwise.
   struct Groups {
     Wide c0[2], c1[2], c2[2], c3[2];
   };

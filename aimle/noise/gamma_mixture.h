@@ -1,5 +1,4 @@
-// The exact distribution of a sum of Gamma variables, the ground on which the quantile table
-// stands.
+// The exact distribution of a sum of Gamma variables, from which the quantile table is built.
 //
 //   Y = sum_{i=1..s} Gamma(shape 1/k, scale 1/i)
 //
@@ -11,7 +10,7 @@
 //   F(y)     = sum_m t_m (w_0 + ... + w_m)
 //   1 - F(y) = Q(a, x) + sum_m t_m (w_{m+1} + w_{m+2} + ...)
 //   F'(y)    = s (w_0 t_0 a / x + sum_m t_m w_{m+1}):
-// positive terms only, so both tails keep their relative accuracy (about 1e-12). t_m is a Poisson
+// Only positive terms, so both tails keep their relative accuracy (about 1e-12). t_m is a Poisson
 // weight around m = x, so an evaluation takes O(sqrt x) terms. The J weights (about 55 s of them)
 // take O(J s).
 #pragma once

@@ -1,9 +1,8 @@
 // Words and floats in the lanes of several vectors at once, with the operations of math.h.
 //
 // Every operation works on kVectors vectors in turn: a polynomial is one long chain of dependent
-// steps, and several chains side by side keep the processor busy where one would wait. `Machine`
-// names the instructions. For inclusion in one source file per instruction set: everything has
-// internal linkage.
+// operations, and several independent chains hide its latency. `Machine` defines the instructions.
+// For inclusion in one source file per instruction set: everything has internal linkage.
 //
 //   struct Machine {
 //     static constexpr int kVectors, kLanes;  // lanes of a vector

@@ -3,8 +3,8 @@
 // Only IEEE operations whose result is prescribed (+, -, *, /, fma, conversion of integers), bit
 // casts and integers; no libm. Polynomials are fitted by scripts/fit_noise_polynomials.py. Code
 // that includes this must be compiled without contraction (-ffp-contract=off, nvcc: -fmad=false).
-// Everything is free of branches, and written for any type of word and float that has these
-// operations: single ones, or the lanes of several vectors (lanes.h).
+// Everything is branch-free, and written for any type of word and float with these operations:
+// scalars, or the lanes of several vectors (lanes.h).
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@ AIMLE_HD float float_from_bits(uint32_t bits) {
 }
 
 /// a b + c, rounded once, for finite values, on processors without the instruction. The product of
-/// two floats is exact in double; the sum is rounded to odd there, after which rounding to float
-/// cannot go wrong a second time (Boldo & Melquiond, "Emulation of FMA and correctly rounded sums",
-/// IEEE Transactions on Computers, 2008).
+/// two floats is exact in double; the sum is rounded to odd there, so that the final rounding to
+/// float is correct (Boldo & Melquiond, "Emulation of FMA and correctly rounded sums", IEEE
+/// Transactions on Computers, 2008).
 AIMLE_HD float fma_without_hardware(float a, float b, float c) {
   const double product = static_cast<double>(a) * static_cast<double>(b);
   const double addend = static_cast<double>(c);
@@ -67,15 +67,15 @@ AIMLE_HD float float_of_int(uint32_t word) {
   return static_cast<float>(static_cast<int32_t>(word));
 }
 
-/// A word of 32 random bits stands for u in (0, 1): the top bit says which half, the other 31 bits
-/// w how far u is from that half's end, p = (w + 1/2) 2^-32, so that both tails are resolved to
-/// 2^-32. u = p in the lower half and 1 - p in the upper one; 0 < p <= 1/2.
+/// A word of 32 random bits represents u in (0, 1): the top bit selects the half, the other 31 bits
+/// w the distance of u from that half's end, p = (w + 1/2) 2^-32, so that both tails are resolved
+/// to 2^-32. u = p in the lower half and 1 - p in the upper one; 0 < p <= 1/2.
 template <class Word>
 AIMLE_HD auto tail_probability(Word word) {
   return float_of_int(word & Word(0x7fffffffu)) * 0x1p-32f + 0x1p-33f;
 }
 
-/// All ones if the word stands for u > 1/2.
+/// All ones if the word represents u > 1/2.
 template <class Word>
 AIMLE_HD Word upper_half(Word word) {
   return Word(0u) - (word >> 31);
@@ -83,7 +83,7 @@ AIMLE_HD Word upper_half(Word word) {
 
 inline constexpr float kLn2 = 0x1.62e430p-1f;
 
-/// log(1 + f) for f in [-1/2, 0], within 1e-7 of it, relatively.
+/// log(1 + f) for f in [-1/2, 0], with a relative error below 1e-7.
 template <class Float>
 AIMLE_HD Float log1p_half(Float f) {
   Float r = Float(0x1.6a1f9cp+0f);

@@ -1,10 +1,10 @@
 // The noise distributions, and rows of them.
 //
-// Noise is a pure function of (key, instance b, sample s, element j), always a float32 value, the
-// same bits for any batch split, thread count, instruction set and device; so padding a row does
-// not change its noise, and backward can draw it again instead of keeping it. One 32-bit word of
-// Philox becomes one value through the inverse distribution function: gumbel.h, normal.h,
-// logistic.h by polynomials, sum_of_gamma.h by a table.
+// Noise is a pure function of (key, instance b, sample s, element j). It is always a float32 value,
+// with the same bits for any batch split, thread count, instruction set and device, so padding a
+// row does not change its noise, and backward can draw it again instead of storing it. One 32-bit
+// word of Philox becomes one value through the inverse distribution function: by polynomials in
+// gumbel.h, normal.h and logistic.h, by a table in sum_of_gamma.h.
 //
 //   aimle::NoiseSource source{.kind = aimle::NoiseKind::kGumbel};
 //   aimle::fill_rows(source, key, {.first = 0, .count = 8, .samples = 2, .n = 20}, out);
@@ -41,7 +41,7 @@ struct NoiseRows {
 /// out[r - first, j] = noise(key, b, s, j), contiguous [count, n]. Sequential.
 void fill_rows(const NoiseSource& source, Key key, const NoiseRows& rows, float* out);
 
-/// The same on as many threads as are worth it.
+/// The same on as many threads as are useful.
 void fill(const NoiseSource& source, Key key, const NoiseRows& rows, float* out,
           const Executor& executor);
 

@@ -2,9 +2,9 @@
 //
 //   x = Phi^-1(u);   mean 0, variance 1
 //
-// By symmetry only the size of the quantile at the tail probability p <= 1/2 is needed. With
-// v = 1 - 2p it is v times a smooth function of w = -log(1 - v^2) = -log(4 p (1 - p)) (Giles,
-// "Approximating the erfinv function", GPU Computing Gems 2, 2011); one ratio of polynomials serves
+// By symmetry only the absolute value of the quantile at the tail probability p <= 1/2 is needed.
+// With v = 1 - 2p it is v times a smooth function of w = -log(1 - v^2) = -log(4 p (1 - p)) (Giles,
+// "Approximating the erfinv function", GPU Computing Gems 2, 2011); one ratio of polynomials covers
 // the whole range, so there is neither a branch nor a square root.
 //
 // Symmetric: flipping the top bit of the word flips the sign. Values lie in [-6.34, 6.34]; they are

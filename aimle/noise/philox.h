@@ -31,22 +31,22 @@ AIMLE_HD PhiloxWords philox4x32(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t 
   return {{c0, c1, c2, c3}};
 }
 
-/// What a user passes to repeat a draw; an int64[2] tensor in Torch.
+/// Passed by users to reproduce a draw; an int64[2] tensor in Torch.
 struct Key {
   uint64_t seed = 0;
   uint64_t stream = 0;
 };
 
-/// The four words that serve elements 4·block ... 4·block + 3 of sample s of instance b: element j
-/// uses word j & 3 of block j >> 2. This is the noise contract of the whole library.
+/// The four words for elements 4·block ... 4·block + 3 of sample s of instance b: element j uses
+/// word j & 3 of block j >> 2. The whole library relies on this definition of noise.
 AIMLE_HD PhiloxWords noise_words(Key key, uint32_t b, uint32_t s, uint32_t block) {
   return philox4x32(block, s, b, static_cast<uint32_t>(key.stream), static_cast<uint32_t>(key.seed),
                     static_cast<uint32_t>(key.seed >> 32));
 }
 
-/// A key out of a generator that counts with Philox, as CUDA's curand does: subsequences 0 and 1 of
-/// `seed`, from `offset` (a multiple of 4) on, 64 bits of each. PyTorch's generator of a GPU writes
-/// these two numbers into an int64 [2], and moves its offset by kOffsetOfKey.
+/// A key from a Philox-based generator such as CUDA's curand: subsequences 0 and 1 of `seed`, from
+/// `offset` (a multiple of 4) on, 64 bits of each. PyTorch's GPU generator writes these two numbers
+/// into an int64 [2], and advances its offset by kOffsetOfKey.
 inline constexpr uint64_t kOffsetOfKey = 4;
 inline Key drawn_key(uint64_t seed, uint64_t offset) {
   const auto half = [&](uint32_t subsequence) {

@@ -1,11 +1,11 @@
 // A quantile function as a table: one 32-bit word in, one float out, no logarithm.
 //
-// The top bit of the word chooses the tail, the other 31 bits w give f = w + 1/2 in [1/2, 2^31],
-// the tail probability being p = f 2^-32. Exponent and leading mantissa bits of the float f name a
-// cell, the rest of the mantissa is the coordinate t in [-1/2, 1/2) inside it, and each cell holds
+// The top bit of the word selects the tail, the other 31 bits w give f = w + 1/2 in [1/2, 2^31],
+// with tail probability p = f 2^-32. Exponent and leading mantissa bits of the float f select a
+// cell, the rest of the mantissa is the coordinate t in [-1/2, 1/2) inside it, and each cell stores
 // the cubic c0 + t (c1 + t (c2 + t c3)) of the quantile. Cells shrink with p, so both tails are
 // resolved to 2^-32. The layout is [tail, cell, coefficient]: 32 octaves of cells for each tail,
-// lower tail first, and behind each tail one cell for f = 2^31 itself, which w reaches by rounding.
+// lower tail first, and after each tail one cell for f = 2^31 itself, which w reaches by rounding.
 #pragma once
 
 #include "aimle/noise/math.h"

@@ -4,10 +4,10 @@
 //
 // mean (H_s - ln s)/k, variance (sum 1/i^2)/k; the sum of k independent draws tends to Gumbel(0, 1)
 // as s grows. Sampled from one uniform through a table of its quantile function (quantile_table.h),
-// built from the exact distribution (gamma_mixture.h); the public way, a sum of s Gamma draws,
-// takes some hundred times as long. Over the whole range of settings and of words, the noise is
-// within 5e-7 (1 + |eps|) of the exact quantile. For large k most of the mass lies within float32's
-// resolution of -ln(s)/k.
+// built from the exact distribution (gamma_mixture.h); the usual method, a sum of s Gamma draws,
+// takes some hundred times as long. For all settings and words, the noise is within 5e-7 (1 +
+// |eps|) of the exact quantile. For large k most of the mass is within float32's resolution of
+// -ln(s)/k.
 //
 //   const auto table = aimle::quantile_table({.k = 10, .iterations = 10});
 //   aimle::NoiseSource source{.kind = aimle::NoiseKind::kSumOfGamma, .table = table->data()};

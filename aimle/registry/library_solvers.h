@@ -1,5 +1,5 @@
-// The solvers of this library and their exact distributions: the one list of them. Everything else
-// follows from it.
+// The list of the library's solvers and their exact distributions. Everything else is derived from
+// it.
 #pragma once
 
 #include <type_traits>

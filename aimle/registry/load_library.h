@@ -1,4 +1,4 @@
-// Libraries of solvers, loaded while the program runs.
+// Loads libraries of solvers at run time.
 //
 //   aimle::load_library("build/custom_solver/libviterbi.so");  // {"viterbi"}
 #pragma once
@@ -8,9 +8,9 @@
 
 namespace aimle {
 
-/// Loads a library and returns the names of the solvers that it added. std::runtime_error if it
-/// cannot be loaded, std::invalid_argument if one of its solvers was refused, for example because
-/// its name is taken; its other solvers stay. Loading a library again changes nothing.
+/// Loads a library and returns the names of the solvers that it added. Throws std::runtime_error if
+/// it cannot be loaded, std::invalid_argument if one of its solvers was rejected, for example
+/// because its name is taken; its other solvers remain. Loading a library twice has no effect.
 std::vector<std::string> load_library(const std::string& path);
 
 }  // namespace aimle

@@ -1,10 +1,10 @@
-// How a solver is declared, once, for ops, layers, exact distributions, diagnosis, C++, Python and
-// the command line. Beside the contract of a solver (map.h) its struct has
+// The declaration of a solver, used by ops, layers, exact distributions, diagnosis, C++, Python and
+// the command line. In addition to the requirements of map.h its struct has
 //
 //   static void declare(aimle::Declaration<Viterbi>& solver);   summary, tie rule and settings
 //   void fit(aimle::Shape instance);                            takes its size from theta's shape
 //
-// and, where they apply,
+// and, if they apply,
 //
 //   static constexpr int64_t kInstanceDims = 2;      trailing dimensions of an instance (1)
 //   static constexpr bool kHasCosts = true;          scores must not be below zero (false)
@@ -14,11 +14,11 @@
 //   double structure_count() const;                  how many there are
 //   std::vector<int64_t> shape_for(int64_t n) const; the shape of an instance of size n ({n})
 //   void take_k_per_row();                           k per row replaces the k of the settings
-//   void take_data(int64_t length, const int64_t* data);  instances bring `length` integers each
+//   void take_data(int64_t length, const int64_t* data);  instances have `length` integers each
 //                                                    (Rows::data); data: see Brought. Before `fit`
 //   evaluate_rows, sample_rows, ...                  an exact distribution (exact/distribution.h)
 //
-// One line in one source file makes it known wherever that file is linked or loaded:
+// One line in one source file registers it wherever that file is linked or loaded:
 //
 //   AIMLE_REGISTER_SOLVER(Viterbi)
 #pragma once
@@ -35,8 +35,8 @@
 namespace aimle {
 namespace detail {
 
-/// Refuses names that are unknown, given twice or missing; the values in the order of `settings`,
-/// with defaults filled in.
+/// Rejects names that are unknown, given twice or missing; returns the values in the order of
+/// `settings`, with defaults filled in.
 std::vector<std::string> values_in_order(const SolverKind& kind, const SettingTexts& given);
 std::string canonical_text(const SolverKind& kind, const std::vector<std::string>& values);
 [[noreturn]] void throw_no_shape(const SolverKind& kind);
@@ -123,7 +123,7 @@ class KindOf final : public SolverKind {
 
 }  // namespace detail
 
-/// Makes a solver known under its name. std::invalid_argument if another one has that name.
+/// Registers a solver under its name. Throws std::invalid_argument if the name is taken.
 template <MapSolver S>
 bool register_solver() {
   register_kind(std::make_unique<detail::KindOf<S>>());

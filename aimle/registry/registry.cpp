@@ -39,14 +39,14 @@ struct Registry {
   std::vector<std::unique_ptr<SolverKind>> kinds;  // their addresses stay
 };
 
-/// One in the process, also where several libraries hold a copy of this code: GCC and the dynamic
-/// linker make the static variable of an inline function unique.
+/// Unique in the process, even if several libraries contain a copy of this code: GCC and the
+/// dynamic linker make the static variable of an inline function unique.
 inline Registry& registry() {
   static Registry instance;
   return instance;
 }
 
-/// Where this thread collects what is refused; null: nowhere. Unique as the registry is.
+/// Where this thread collects rejections; null: nowhere. Unique like the registry.
 inline std::vector<std::string>*& refusals() {
   static thread_local std::vector<std::string>* listener = nullptr;
   return listener;

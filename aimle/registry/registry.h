@@ -1,11 +1,11 @@
-// The solvers that exist in this process: those of the library, and those that other libraries
-// register when they are loaded (register_solver.h).
+// The solvers of this process: those of the library, and those that other libraries register when
+// they are loaded (register_solver.h).
 //
 //   for (const std::string& name : aimle::solver_names()) ...
 //   aimle::parse_solver("grid_path:neighbourhood=4,target=5:-1")->fit({{12, 12}});
 //
-// The text of a solver: its name, then settings as name=value with commas between them; a cell of a
-// grid is row:column. It is what ops take, what `repr` shows and what checkpoints hold.
+// The text of a solver: its name, then settings as name=value, separated by commas; a cell of a
+// grid is row:column. Ops take it, `repr` shows it and checkpoints contain it.
 #pragma once
 
 #include <memory>
@@ -18,24 +18,24 @@
 
 namespace aimle {
 
-/// Makes a solver known. std::invalid_argument if another type has its name; registering the same
-/// type again changes nothing.
+/// Registers a solver. Throws std::invalid_argument if another type has its name; registering the
+/// same type again has no effect.
 void register_kind(std::unique_ptr<SolverKind> kind);
 
-/// Makes a solver known while a library is being loaded, where an exception would end the process.
-/// A refusal goes to `refusals_during`, or to standard error if nobody listens.
+/// Registers a solver while a library is being loaded, where an exception would end the process. A
+/// rejection goes to `refusals_during`, or to standard error if that is not active.
 bool register_on_load(std::unique_ptr<SolverKind> kind) noexcept;
 
-/// The messages of the solvers that were refused while `load` ran, in this thread.
+/// The messages of the solvers that were rejected while `load` ran, in this thread.
 std::vector<std::string> refusals_during(FunctionRef<void()> load);
 
-/// Its declaration. std::invalid_argument that lists what there is for an unknown name.
+/// Its declaration. For an unknown name, throws std::invalid_argument that lists the known ones.
 const SolverKind& solver_kind(std::string_view name);
 
-/// Those of the library first, then the others in the order of their registration.
+/// Those of the library first, followed by the others in the order of registration.
 std::vector<std::string> solver_names();
 
-/// Parses and validates a text, once: the same text gives the same object.
+/// Parses and validates a text, once: the same text returns the same object.
 std::shared_ptr<const UnsizedSolver> parse_solver(std::string_view text);
 
 /// A solver by its name and its settings as text.

@@ -49,13 +49,13 @@ std::string canonical_text(const SolverKind& kind, const std::vector<std::string
 
 void throw_no_shape(const SolverKind& kind) {
   throw_invalid_argument("[aimle::", kind.name,
-                         "] the shape of its instances does not follow from one number: give "
-                         "theta, or a member shape_for to the solver");
+                         "] the shape of its instances does not follow from one number: pass "
+                         "theta, or add a member shape_for to the solver");
 }
 
 void throw_needs_data(const SolverKind& kind) {
   throw_invalid_argument("[aimle::", kind.name,
-                         "] its instances bring numbers beside their scores: give them as data");
+                         "] its instances need data besides their scores: pass them as data");
 }
 
 }  // namespace detail

@@ -25,14 +25,14 @@
 
 namespace aimle {
 
-/// What an estimator may be given. Unset means its own default; a setting that it does not take is
-/// a ValueError which says what it takes. Values are checked by `estimator`.
+/// The settings of an estimator. Unset means its default; a setting that it does not take is a
+/// ValueError that lists those it takes. Values are checked by `estimator`.
 struct EstimatorOptions {
   std::optional<int64_t> nb_samples = std::nullopt;  // S
   std::optional<NoiseSpec> noise = std::nullopt;
-  // Scale of the noise in forward; relaxations, whose noise has scale 1: of their softmax.
+  // Scale of the noise in forward; for relaxations, whose noise has scale 1, that of their softmax.
   std::optional<double> temperature = std::nullopt;
-  std::optional<double> theta_noise_temperature = std::nullopt;  // the same of layers with noise
+  std::optional<double> theta_noise_temperature = std::nullopt;  // alias for layers with noise
   std::optional<double> target_noise_temperature = std::nullopt;
 
   // Fixed targets: imle, imle_central, dbb.
@@ -50,11 +50,11 @@ struct EstimatorOptions {
   std::optional<std::pair<double, double>> alpha_range = std::nullopt;
   std::optional<double> momentum = std::nullopt;
   std::optional<double> initial_gbar = std::nullopt;
-  std::optional<bool> reference = std::nullopt;  // the authors' code: scope "batch" unless given
+  std::optional<bool> reference = std::nullopt;  // the authors' code: default scope "batch"
 
-  std::optional<double> share = std::nullopt;            // aimle_covariance: of the covariance
-  std::optional<std::string> order = std::nullopt;       // thresholds: "trapezoid", "first"
-  std::optional<double> max_weight = std::nullopt;       // thresholds
+  std::optional<double> share = std::nullopt;       // aimle_covariance: weight of the covariance
+  std::optional<std::string> order = std::nullopt;  // thresholds: "trapezoid", "first"
+  std::optional<double> max_weight = std::nullopt;  // thresholds
   std::optional<std::string> projection = std::nullopt;  // identity: "std", "mean", "norm", "none"
   std::optional<std::string> baseline = std::nullopt;    // sfe: "none", "leave_one_out"
   std::optional<bool> hard = std::nullopt;               // relaxations: straight-through
@@ -66,20 +66,20 @@ struct EstimatorOptions {
   std::optional<at::Generator> generator = std::nullopt;
 };
 
-/// An option as the command line shows it.
+/// An option for the command line.
 struct OptionInfo {
   std::string name;
   std::string takes;       // "a number > 0", "samples, flat or mean", ...
   std::string meaning;     // one line
-  std::string by_default;  // its value where it is unset; exceptions, or what is no value, in ()
+  std::string by_default;  // its default value; exceptions, or what is not a value, in ()
 };
 
-/// Every option that can be written as text: all of EstimatorOptions but the generator.
+/// Every option that can be written as text: all of EstimatorOptions except the generator.
 const std::vector<OptionInfo>& known_estimator_options();
 
 /// Sets the option of this name ('-' is '_') from text: `set_option(options, "lambda", "10")`.
-/// A ValueError names an unknown option with the nearest known one, or a value that is none of its
-/// kind with what it takes. Noises: none, gumbel, normal, logistic, sum_of_gamma:K[:ITERATIONS].
+/// The ValueError names an unknown option with the nearest known one, or an invalid value with what
+/// is allowed. Noises: none, gumbel, normal, logistic, sum_of_gamma:K[:ITERATIONS].
 void set_option(EstimatorOptions& options, const std::string& name, const std::string& value);
 
 /// The names of the options that are set.
@@ -102,12 +102,12 @@ struct EstimatorInfo {
 
 /// Every estimator, in the order of the documentation.
 const std::vector<EstimatorInfo>& estimators();
-/// The one of this name; a ValueError suggests the nearest otherwise.
+/// The one of this name; throws ValueError with the nearest name otherwise.
 const EstimatorInfo& estimator_info(const std::string& name);
 
 /// theta [*batch, *instance] -> z with a gradient: [*batch, S, *instance] ("samples"),
 /// [B S, *instance] ("flat") or [*batch, *instance] ("mean"). In eval mode z is the noise-free
-/// solution (S = 1, unless noise_in_eval) and the state rests.
+/// solution (S = 1, unless noise_in_eval) and the state is frozen.
 class Estimator {
  public:
   explicit Estimator(const EstimatorInfo& info) : info_(&info) {}
@@ -123,11 +123,11 @@ class Estimator {
   /// Whether theta's gradient comes (also) from the losses of the samples, through `surrogate`.
   bool needs_losses() const { return info_->needs_losses; }
   /// The losses, one for every sample, with the part of theta's gradient that needs them; mask and
-  /// k as in the call that gave z. Just the losses for estimators that do not need them.
+  /// k as in the call that returned z. Returns the losses unchanged if they are not needed.
   virtual at::Tensor surrogate(const at::Tensor& theta, const at::Tensor& z,
                                const at::Tensor& losses, const LayerCall& call = {}) const;
 
-  /// Relaxations: the temperature from now on, a ValueError for the others. See `anneal`.
+  /// Sets the temperature of relaxations; throws ValueError for other estimators. See `anneal`.
   virtual void set_temperature(double temperature);
 
   virtual void train(bool on = true) { training_ = on; }
@@ -144,7 +144,7 @@ class Estimator {
   virtual const Tensors& state() const { return state_; }
   /// Tensors that must be on theta's device but need no saving.
   virtual const Tensors& constants() const { return constants_; }
-  /// What the last backward pass saw, as for Layer; empty where nothing is recorded.
+  /// Statistics of the last backward pass, as for Layer; empty if nothing is recorded.
   virtual Tensors stats() const { return {}; }
 
   const EstimatorInfo& info() const { return *info_; }
@@ -159,14 +159,14 @@ class Estimator {
   bool training_ = true;
 };
 
-/// The estimator of this name around a solver. ValueError for an unknown name (with the nearest
+/// The estimator of this name for a solver. Throws ValueError for an unknown name (with the nearest
 /// one), a setting it does not take or a value out of range; TypeError for a structure to which it
 /// does not apply.
 std::unique_ptr<Estimator> estimator(const std::string& name, SolverSpec solver,
                                      const EstimatorOptions& options = {});
 
-/// A temperature that falls with training: max(start exp(-rate step), floor), changing only where
-/// step is a multiple of every. `layer->set_temperature(aimle::anneal(step))`
+/// A temperature that decays during training: max(start exp(-rate step), floor), which changes only
+/// when step is a multiple of every. `layer->set_temperature(aimle::anneal(step))`
 struct Annealing {
   double start = 1.0;
   double rate = 3e-5;
@@ -184,11 +184,11 @@ struct PerturbationOptions {
 };
 
 /// E max_z <theta + tau eps, z> - <theta, target>, one value per example: [*batch]. Convex in
-/// theta; its gradient is the mean of nb_samples perturbed solutions minus the target (sense kMin:
-/// its opposite), and no Jacobian is needed. target: a structure, or a mean of structures, of the
-/// shape of theta. Where target structures are known, this trains better than any loss on z.
-/// grid_path takes perturbed costs below zero as zero, and so does the value, for solution and
-/// target alike: a draw in which a cell is clipped adds nothing to the cell's gradient.
+/// theta; its gradient is the mean of nb_samples perturbed solutions minus the target (for sense
+/// kMin: its negative), and no Jacobian is needed. target: a structure, or a mean of structures, of
+/// the shape of theta. If target structures are known, this trains better than any loss on z.
+/// grid_path clips perturbed costs below zero to zero, and so does the value, for the solution and
+/// the target: a draw in which a cell is clipped adds nothing to that cell's gradient.
 /// Berthet, Blondel, Teboul, Cuturi, Vert, Bach, NeurIPS 2020.
 at::Tensor perturbed_fenchel_young_loss(const at::Tensor& theta, const at::Tensor& target,
                                         const SolverSpec& solver,

@@ -20,7 +20,7 @@ at::Tensor call(const std::string& op, torch::jit::Stack stack) {
 
 constexpr int64_t kDefaultCheck = 1;
 
-/// The arguments that all ops of solvers and exact distributions end with.
+/// The last arguments of all ops of solvers and exact distributions.
 void push_solver(torch::jit::Stack& stack, const SolverSpec& solver, const RowLimits& rows) {
   torch::jit::push(stack, solver.text(), rows.mask, rows.row_data, kDefaultCheck);
 }

@@ -1,6 +1,6 @@
-// The operators as functions for LibTorch programs: solvers, noise, keys and exact distributions by
-// the specifications of layer.h. They are calls of torch.ops.aimle and nothing more, so that what
-// holds for the ops (devices, gradients, errors) holds here.
+// The operators as functions for LibTorch programs: solvers, noise, keys and exact distributions,
+// with the solver specifications of layer.h. They only call torch.ops.aimle, so devices, gradients
+// and errors are those of the ops.
 //
 //   const at::Tensor key = aimle::draw_key(theta);
 //   const at::Tensor z = aimle::exact_sample(aimle::topk(5), theta, key, 100);  // [*batch, 100, n]
@@ -18,7 +18,7 @@
 
 namespace aimle {
 
-/// Which entries may be chosen, and what instances bring beside their scores.
+/// Which entries may be chosen, and the data of instances besides their scores.
 struct RowLimits {
   std::optional<at::Tensor> mask = std::nullopt;  // bool, broadcastable to the scores
   /// int64: for topk the k of every row, broadcastable to *batch; for solvers that take data
@@ -26,14 +26,14 @@ struct RowLimits {
   std::optional<at::Tensor> row_data = std::nullopt;
 };
 
-/// The best structure of every instance, of the shape of scores; no gradient. Costs for a grid.
+/// The best structure of every instance, of the shape of scores; no gradient. A grid takes costs.
 at::Tensor solve(const SolverSpec& solver, const at::Tensor& scores, const RowLimits& rows = {});
 
 /// A fresh key, int64 [2] on the device of like, from PyTorch's generator.
 at::Tensor draw_key(const at::Tensor& like,
                     const std::optional<at::Generator>& generator = std::nullopt);
 
-/// The same numbers for a layer over theta: on the CPU where that spares a GPU the drawing.
+/// The same numbers for a layer over theta, drawn on the CPU if that saves a kernel launch.
 at::Tensor draw_host_key(const at::Tensor& theta,
                          const std::optional<at::Generator>& generator = std::nullopt);
 
@@ -53,11 +53,11 @@ at::Tensor marginals(const SolverSpec& solver, const at::Tensor& scores,
 /// Cov(z) v, like scores: the gradient of <marginals, v>. Differentiable in v.
 at::Tensor covariance(const SolverSpec& solver, const at::Tensor& scores, const at::Tensor& v,
                       const RowLimits& rows = {});
-/// Independent draws of z: [*batch, samples, n]. No gradient. Do not draw noise under the same key.
+/// Independent draws of z: [*batch, samples, n]. No gradient. Do not draw noise with the same key.
 at::Tensor exact_sample(const SolverSpec& solver, const at::Tensor& scores, const at::Tensor& key,
                         int64_t samples, const RowLimits& rows = {});
-/// How many structures there are for instances of these sizes; infinity where it is not known.
-/// data [length]: of solvers that take data.
+/// The number of structures of instances of these sizes; infinity if it is not known. data
+/// [length]: for solvers that take data.
 double structure_count(const SolverSpec& solver, at::IntArrayRef instance,
                        const std::optional<std::vector<int64_t>>& data = std::nullopt);
 /// Every structure, of any solver, for instances of these sizes: uint8 [N, *instance].

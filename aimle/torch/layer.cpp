@@ -36,7 +36,7 @@ double noise_stddev(const NoiseSpec& noise) {
   return moments(noise.kind, noise.k, noise.iterations).stddev;
 }
 
-/// Whether the noise has to suit solutions that vary in size.
+/// Whether the noise must suit solutions that vary in size.
 bool varies(const LayerOptions& options) {
   return options.solver.varies_in_size() && !is_published(options.target);
 }
@@ -48,7 +48,7 @@ double subtracted_mean(const LayerOptions& options) {
   return moments(noise.kind, noise.k, noise.iterations).mean;
 }
 
-/// The options with the noise that suits the structure, where none was given.
+/// The options with the default noise of the structure filled in.
 LayerOptions with_noise(LayerOptions options) {
   const SolverKind* kind = options.solver.kind();
   NoiseKind noise = NoiseKind::kGumbel;

@@ -2,10 +2,10 @@
 //
 //   aimle::Layer layer(aimle::aimle(aimle::topk(10)));
 //   at::Tensor z = layer(theta);                  // [B, 1, n], hard zeros and ones
-//   loss(z).backward();                           // theta has a gradient, alpha has moved
+//   loss(z).backward();                           // theta has a gradient, alpha is updated
 //
-// The same ops as the Python layers, the same bits for the same key. For a layer that is a
-// submodule of a torch::nn::Module include aimle/torch/module.h.
+// Uses the same ops as the Python layers and gives the same bits for the same key. For a layer that
+// is a submodule of a torch::nn::Module include aimle/torch/module.h.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -30,11 +30,11 @@ namespace aimle {
 /// out.
 using SolverFunction = std::function<at::Tensor(const at::Tensor& scores)>;
 
-/// Whether all solutions of a function have the same number of ones. If they do, step sizes ignore
-/// a constant in the scores or in the loss; if they do not, the default noise suits costs.
+/// Whether all solutions of a function have the same number of ones. If so, step sizes ignore a
+/// constant in the scores or in the loss; otherwise the default noise suits costs.
 enum class KnownSize { kUnknown, kFixed, kVaries };
 
-/// A solver whose instances get their size from theta: one of the registry, or a function.
+/// A solver whose instance size is inferred from theta: one of the registry, or a function.
 class SolverSpec {
  public:
   SolverSpec(std::shared_ptr<const UnsizedSolver> native)  // NOLINT(google-explicit-constructor)
@@ -47,25 +47,25 @@ class SolverSpec {
 
   /// "topk", or "callable".
   std::string name() const { return native_ ? native_->kind().name : "callable"; }
-  /// As ops take it: "topk:k=5".
+  /// The text form that ops take: "topk:k=5".
   std::string text() const;
   Sense sense() const { return native_ ? native_->kind().sense : function_sense_; }
   /// How many trailing dimensions of theta belong to one instance.
   int64_t instance_dims() const { return native_ ? native_->kind().instance_dims : function_dims_; }
-  /// Whether solutions are known to vary in their number of entries.
+  /// Whether solutions are known to vary in their number of ones.
   bool varies_in_size() const {
     return native_ ? !native_->kind().fixed_size : function_size_ == KnownSize::kVaries;
   }
   bool has_costs() const { return native_ && native_->kind().has_costs; }
-  /// Of a solver of the registry: for instances of this shape, and the shape of one of size n.
+  /// For a solver of the registry: sized for instances of this shape, and the shape of size n.
   Solver fit(at::IntArrayRef instance, const Brought& brought = {}) const {
     return native_->fit({instance.begin(), instance.end()}, brought);
   }
   std::vector<int64_t> shape_for(int64_t n) const { return native_->shape_for(n); }
 
-  /// What the registry knows of it; null for a function.
+  /// Its declaration in the registry; null for a function.
   const SolverKind* kind() const { return native_ ? &native_->kind() : nullptr; }
-  /// Its settings if they are of this type, else null.
+  /// Its settings if they have this type, otherwise null.
   template <MapSolver S>
   const S* get_if() const {
     return native_ ? native_->get_if<S>() : nullptr;
@@ -80,7 +80,7 @@ class SolverSpec {
   KnownSize function_size_ = KnownSize::kUnknown;
 };
 
-/// Any solver of the registry by its text: `solver("topk:k=5")`. A ValueError names what there is.
+/// A solver of the registry by its text: `solver("topk:k=5")`. The ValueError lists the names.
 SolverSpec solver(std::string_view text);
 
 SolverSpec argmax();
@@ -89,8 +89,8 @@ SolverSpec spanning_tree(int64_t vertices);
 SolverSpec grid_path(int64_t neighbourhood = 8, Cell source = {0, 0}, Cell target = {-1, -1},
                      bool refuse_negative = false);
 
-/// Any function as a solver, for a Layer. Masked scores are -inf for it (+inf if it minimises).
-/// Backward calls it with the rows whose solutions can differ, on a GPU with all of them.
+/// Any function as a solver, for a Layer. Masked scores are -inf (+inf if it minimises). Backward
+/// calls it with only the rows whose solutions can differ, on a GPU with all of them.
 ///
 ///   aimle::Layer layer(aimle::aimle(aimle::callable([](const at::Tensor& x) { ... })));
 SolverSpec callable(SolverFunction function, Sense sense = Sense::kMax, int64_t instance_dims = 1,
@@ -100,17 +100,17 @@ struct NoiseSpec {
   NoiseKind kind = NoiseKind::kGumbel;
   int64_t k = 1;            // of Sum-of-Gamma
   int64_t iterations = 10;  // of Sum-of-Gamma
-  /// In layers: whether its mean is subtracted. None: where solutions vary in size (grid paths),
+  /// In layers: whether its mean is subtracted. None: if solutions vary in size (grid paths),
   /// unless the target is the paper's (aimle/estimate/published.h).
   std::optional<bool> centred = std::nullopt;
 };
 
 struct LayerOptions {
   SolverSpec solver;
-  /// None: what the solver declares, unless the target is the paper's
-  /// (aimle/estimate/published.h). That is Gumbel at temperature 1, but Normal at kCostTemperature
-  /// for paths and for functions whose solutions vary in size, and Logistic for bernoulli. A
-  /// Layer's own options have both.
+  /// None: the noise declared by the solver, unless the target is the paper's
+  /// (aimle/estimate/published.h): Gumbel at temperature 1, except Normal at kCostTemperature for
+  /// paths and for functions whose solutions vary in size, and Logistic for bernoulli. The options
+  /// of a Layer always have both.
   std::optional<NoiseSpec> noise = std::nullopt;
   int64_t nb_samples = 1;
   std::optional<double> theta_noise_temperature = std::nullopt;
@@ -125,34 +125,34 @@ struct LayerOptions {
   std::optional<at::Generator> generator = std::nullopt;
 };
 
-// The named estimators (settings.h), as options to be adjusted.
+// The named estimators (settings.h), as options that can be adjusted.
 LayerOptions aimle(SolverSpec solver);
 LayerOptions imle(SolverSpec solver, double lambda);
 LayerOptions ste(SolverSpec solver);
 LayerOptions dbb(SolverSpec solver, double lambda);
-/// Without a noise: the structure's own.
+/// Without a noise: the structure's default.
 LayerOptions thresholds(SolverSpec solver, std::optional<NoiseKind> noise = {});
-/// The difference of `aimle`: central, but forward for paths, where a step to the other side would
-/// push costs below zero, at which they are clipped.
+/// The difference of `aimle`: central, except forward for paths, where a step in the other
+/// direction would push costs below zero, where they are clipped.
 Difference default_difference(const SolverSpec& solver);
-/// To be called on `project(theta)`, the projection of its paper.
+/// To be called on `project(theta)`, the projection of that paper.
 LayerOptions identity(SolverSpec solver);
 
-/// kMean: theta minus its mean; kNorm: divided by its norm; kStd: both; kNone: neither. Each over
-/// the entries of an instance, the last `instance_dims` dimensions, that are finite and not masked;
-/// the others stay as they are.
+/// kMean: theta minus its mean; kNorm: divided by its norm; kStd: both; kNone: neither. Over the
+/// entries of an instance, the last `instance_dims` dimensions, that are finite and not masked; the
+/// others are unchanged.
 enum class Projection { kStd, kMean, kNorm, kNone };
 at::Tensor project(const at::Tensor& theta, Projection projection = Projection::kStd,
                    int64_t instance_dims = 1, const std::optional<at::Tensor>& mask = std::nullopt);
 
-/// What one call may add to theta; see the `perturbed_map` op.
+/// Optional arguments of a call; see the `perturbed_map` op.
 struct LayerCall {
   std::optional<at::Tensor> mask = std::nullopt;
   std::optional<at::Tensor> row_data = std::nullopt;  // k per row of topk, or data: see functions.h
-  std::optional<at::Tensor> key = std::nullopt;       // there or on the CPU; drawn if not given
+  std::optional<at::Tensor> key = std::nullopt;  // on theta's device or the CPU; default: drawn
 };
 
-/// Moves tensors in place, so that whoever holds them sees it; their types stay.
+/// Moves tensors in place, so that all holders see the change; their types do not change.
 void move_tensors(const std::map<std::string, at::Tensor>& tensors, at::Device device,
                   bool non_blocking = false);
 
@@ -162,7 +162,7 @@ class Layer {
 
   at::Tensor operator()(const at::Tensor& theta, const LayerCall& call = {}) const;
 
-  /// In eval mode z is the noise-free solution (unless noise_in_eval), and the state rests.
+  /// In eval mode z is the noise-free solution (unless noise_in_eval), and the state is frozen.
   void train(bool on = true) { training_ = on; }
   bool is_training() const { return training_; }
 
@@ -179,12 +179,12 @@ class Layer {
   /// Tensors that must be on theta's device but need no saving.
   const std::map<std::string, at::Tensor>& constants() const { return constants_; }
   /// alpha, gbar, updates, lambda_mean, lambda_min, lambda_max, count, zero_share, changed_share:
-  /// what the last backward pass saw; thresholds: zero_share, capped_share, capped_mass; grid
-  /// paths, beside the first: clipped_share. Views, no synchronisation.
+  /// statistics of the last backward pass; for thresholds: zero_share, capped_share, capped_mass;
+  /// for grid paths also clipped_share. Views, no synchronisation.
   std::map<std::string, at::Tensor> stats() const;
 
  private:
-  /// The settings of the ops as one text (layer_settings.h).
+  /// The settings of the ops as text (layer_settings.h).
   std::string settings_text(bool training) const;
 
   LayerOptions options_;

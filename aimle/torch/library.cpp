@@ -1,4 +1,4 @@
-// The schemas of the ops of noise, keys and symmetrise; the others are beside their kernels.
+// The schemas of the ops of noise, keys and symmetrise; the others are next to their kernels.
 #include <torch/library.h>
 
 #include "aimle/torch/tensor/without_gradient.h"
@@ -11,7 +11,8 @@ TORCH_LIBRARY(aimle, library) {
 
   library.def("symmetrise(Tensor scores, int vertices) -> Tensor", pure);
 
-  // Noise: float32 [*batch, samples, *instance], or without samples if that is -1. See noise/noise_ops.h.
+  // Noise: float32 [*batch, samples, *instance], without samples if that is -1. See
+  // noise/noise_ops.h.
   library.def("gumbel(Tensor key, SymInt[] batch, SymInt samples, SymInt[] instance) -> Tensor",
               pure);
   library.def("normal(Tensor key, SymInt[] batch, SymInt samples, SymInt[] instance) -> Tensor",
@@ -25,7 +26,7 @@ TORCH_LIBRARY(aimle, library) {
   library.def("sum_of_gamma_table(int k, int iterations, *, Device? device=None) -> Tensor", pure);
   library.def("draw_key(Tensor like, *, Generator? generator=None, int rank=0) -> Tensor",
               {at::Tag::pt2_compliant_tag, at::Tag::nondeterministic_seeded});
-  // Not for graphs of torch.compile, which must know the device of its result beforehand.
+  // Not for graphs of torch.compile, which must know the device of the result beforehand.
   library.def("draw_host_key(Tensor like, *, Generator? generator=None, int rank=0) -> Tensor",
               {at::Tag::nondeterministic_seeded});
 }

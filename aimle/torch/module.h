@@ -8,7 +8,7 @@
 //         "pick", aimle::EstimatorModule("sst", aimle::topk(10), aimle::EstimatorOptions{}));
 //   };
 //
-// Header-only, since <torch/nn/module.h> is heavy and the library itself has no use for it.
+// Header-only, because <torch/nn/module.h> is heavy and the library itself does not need it.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -24,8 +24,8 @@
 
 namespace aimle {
 
-/// Holds what has `state()`, `stats()`, `train(on)`, `to(device)` and a call operator. The state
-/// is saved; it keeps its types whatever the model's, and only its device follows.
+/// Wraps anything with `state()`, `stats()`, `train(on)`, `to(device)` and a call operator. The
+/// state is saved; it keeps its types whatever the model's, but follows its device.
 template <class Held>
 class HoldingModule : public torch::nn::Module {
  public:

@@ -15,11 +15,11 @@ struct Point {
   float x = 0, y = 0;
 };
 
-/// A curve through its points; corners are where one stroke ends and the next begins.
+/// A curve through its points; a corner is where one stroke ends and the next begins.
 using Stroke = std::vector<Point>;
 using Shape = std::vector<Stroke>;
 
-// In a box of width and height 1, y downwards. Several shapes of a class are ways to write it.
+// In a box of width and height 1, y downwards. A class may have several shapes.
 const std::array<std::vector<Shape>, 10> kShapes = {{
     {{{{.5F, 0},
        {.2F, .13F},
@@ -98,7 +98,7 @@ const std::array<std::vector<Shape>, 10> kShapes = {{
       {{.82F, .28F}, {.82F, .7F}, {.55F, 1}, {.2F, .9F}}}},
 }};
 
-/// Numbers of one example, one after the other.
+/// The random numbers of one example, in sequence.
 class Random {
  public:
   Random(int64_t seed, int64_t example)
@@ -112,7 +112,7 @@ class Random {
   size_t below(size_t n) {
     return static_cast<size_t>((random_bits(seed_, Purpose::kData, number_++) >> 32) * n >> 32);
   }
-  /// A sum of uniforms: a bell of about this spread, never beyond three of it.
+  /// A sum of uniforms: bell-shaped with about this spread, never beyond three times of it.
   float bell(float spread) { return spread * (uniform(-1, 1) + uniform(-1, 1) + uniform(-1, 1)); }
 
  private:
@@ -120,7 +120,7 @@ class Random {
   uint64_t number_ = 0;
 };
 
-/// The box of the shape onto pixels.
+/// Maps the box of the shape to pixels.
 struct Placement {
   float width, height, slant, turn_cos, turn_sin, x, y;
 

@@ -16,7 +16,7 @@ std::string one_line(const std::string& text) {
     } else {
       line += c;
     }
-    // A character of UTF-8 is not cut: the bytes after its first one start with 10.
+    // Does not cut a UTF-8 character: continuation bytes start with 10.
     if (line.size() >= kMostBytes && (byte & 0xc0) != 0x80) {
       line.resize(kMostBytes - 4);
       while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0xc0) == 0x80) {

@@ -1,5 +1,5 @@
-// What a reader throws when a file is not what it should be: always the file, then what was
-// expected and what was found.
+// The exception of readers for invalid files: always the file, then what was expected and what was
+// found.
 //
 //   train_maps.npy: expected shape [N, 96, 96, 3] but got [10000, 96, 96]
 //   annotations.json:17: expected a list of token ranges under "0" but got a number
@@ -18,8 +18,8 @@ struct FileError : Failure {
   using Failure::Failure;
 };
 
-/// One line of at most 400 bytes, whatever was found in a file: control characters are escaped, and
-/// the end of a longer text is left out.
+/// One line of at most 400 bytes, whatever a file contains: control characters are escaped, and
+/// longer text is truncated.
 std::string one_line(const std::string& text);
 
 template <class... Parts>

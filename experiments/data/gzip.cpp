@@ -30,8 +30,8 @@ bool LineReader::fill() {
   try {
     end_ = stream_.read(buffer_.data(), buffer_.size());
   } catch (const GzipStream::Damaged& damaged) {
-    fail_line(path_, number_ + 1, "the gzip stream is damaged or breaks off (", damaged.why,
-              "): get the file again");
+    fail_line(path_, number_ + 1, "the gzip stream is damaged or truncated (", damaged.why,
+              "): download or copy the file again");
   }
   return end_ > 0;
 }
@@ -79,7 +79,7 @@ std::filesystem::path plain_or_gz(const std::filesystem::path& path) {
   std::filesystem::path packed = path;
   packed += ".gz";
   if (std::filesystem::exists(packed)) return packed;
-  fail(path, "not there, and neither is ", packed.filename().string());
+  fail(path, "does not exist, nor does ", packed.filename().string());
 }
 
 }  // namespace aimle::experiments::data

@@ -1,11 +1,11 @@
-// Lines of text files, plain or gzipped, told apart by their first two bytes.
+// Lines of text files, plain or gzipped, distinguished by their first two bytes.
 //
 //   aimle::experiments::data::LineReader reader(path);
 //   std::string line;
 //   while (reader.next(line)) ...   // without the newline; reader.number() is 1 for the first
 //
-// A gzip stream that breaks off or is damaged, a line longer than `max_line` bytes, and a zero byte
-// in the text are errors that name the file and the line.
+// A truncated or damaged gzip stream, a line longer than `max_line` bytes, and a zero byte in the
+// text are errors that name the file and the line.
 #pragma once
 
 #include <cstdint>
@@ -41,10 +41,10 @@ class LineReader {
   int64_t number_ = 0;
 };
 
-/// The whole file, unpacked if it is gzipped; an error beyond `max_bytes`.
+/// The whole file, unpacked if it is gzipped; throws if it exceeds `max_bytes`.
 std::string read_text(const std::filesystem::path& path, size_t max_bytes = size_t{1} << 31);
 
-/// `path` if it exists, otherwise `path.gz`; an error naming both if neither does.
+/// `path` if it exists, otherwise `path.gz`; throws an error naming both if neither does.
 std::filesystem::path plain_or_gz(const std::filesystem::path& path);
 
 }  // namespace aimle::experiments::data

@@ -58,12 +58,12 @@ size_t GzipStream::unpack(char* out, size_t size) {
   while (stream.avail_out > 0) {
     if (!inflate_->within) {
       if (fill(1) == 0) break;
-      if (!starts_member()) throw Damaged{"there is more after the compressed data"};
+      if (!starts_member()) throw Damaged{"there is extra data after the compressed data"};
       inflateReset(&stream);
       inflate_->within = true;
     }
     const size_t available = fill(1);
-    if (available == 0) throw Damaged{"it breaks off"};
+    if (available == 0) throw Damaged{"it is truncated"};
     stream.next_in = reinterpret_cast<Bytef*>(packed_.data() + begin_);
     stream.avail_in = static_cast<uInt>(available);
     const int status = inflate(&stream, Z_NO_FLUSH);

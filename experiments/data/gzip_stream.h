@@ -1,4 +1,4 @@
-// The bytes of a stream, unpacked if it is gzipped, which its first two bytes tell.
+// The bytes of a stream, unpacked if its first two bytes show that it is gzipped.
 #pragma once
 
 #include <filesystem>
@@ -14,8 +14,8 @@ class GzipStream {
   ~GzipStream();
   GzipStream(GzipStream&&) noexcept;
 
-  /// Up to `size` bytes; 0 at the end. Throws Damaged for a gzip stream that is damaged, breaks off
-  /// or is followed by something else. Members that follow one another are one stream.
+  /// Up to `size` bytes; 0 at the end. Throws Damaged for a gzip stream that is damaged, truncated
+  /// or followed by other data. Consecutive members are one stream.
   size_t read(char* out, size_t size);
 
   struct Damaged {

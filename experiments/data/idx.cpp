@@ -14,7 +14,7 @@ constexpr uint8_t kUnsignedByte = 0x08;
 constexpr size_t kMaxDimensions = 4;
 
 [[noreturn]] void refuse(const std::string& name, const std::string& why) {
-  data::fail(name, "is no IDX file of bytes: ", why);
+  data::fail(name, "is not an IDX file of bytes: ", why);
 }
 
 bool is_gzip(std::span<const uint8_t> bytes) {
@@ -26,7 +26,7 @@ std::vector<uint8_t> gunzip(std::span<const uint8_t> packed, const std::string& 
                             size_t limit) {
   z_stream stream = {};
   constexpr int kGzipOnly = 16 + MAX_WBITS;
-  if (inflateInit2(&stream, kGzipOnly) != Z_OK) refuse(name, "zlib does not start");
+  if (inflateInit2(&stream, kGzipOnly) != Z_OK) refuse(name, "zlib failed to initialise");
   stream.next_in = const_cast<Bytef*>(packed.data());
   stream.avail_in = static_cast<uInt>(packed.size());
   std::vector<uint8_t> result;
@@ -45,7 +45,7 @@ std::vector<uint8_t> gunzip(std::span<const uint8_t> packed, const std::string& 
   }
   if (status == Z_BUF_ERROR) refuse(name, "its compressed data ends early");
   if (status != Z_STREAM_END) refuse(name, "its compressed data is damaged");
-  if (rest) refuse(name, "there is more after its compressed data");
+  if (rest) refuse(name, "there is extra data after its compressed data");
   return result;
 }
 
@@ -83,13 +83,13 @@ Idx parse_idx(std::span<const uint8_t> bytes, const std::string& name, int64_t l
     const int64_t size = big_endian(bytes, 4 + 4 * i);
     idx.shape.push_back(size);
     if (size > 0 && count > limit / size) {
-      refuse(name, "its header asks for more than " + std::to_string(limit) + " values");
+      refuse(name, "its header declares more than " + std::to_string(limit) + " values");
     }
     count *= size;
   }
   const auto found = static_cast<int64_t>(bytes.size() - header);
   if (found != count) {
-    refuse(name, "its header promises " + std::to_string(count) + " values but " +
+    refuse(name, "its header declares " + std::to_string(count) + " values but " +
                      std::to_string(found) + " follow");
   }
   const std::span<const uint8_t> values = bytes.subspan(header);

@@ -2,9 +2,9 @@
 //
 //   0x00 0x00 TYPE DIMENSIONS, then each size as 32 bits big-endian, then the values, row-major.
 //
-// Only unsigned bytes (TYPE 0x08) are read. Whatever is wrong with a file is a Failure that names
-// the file and what was found: wrong magic number, sizes that do not fit the length, truncated or
-// corrupted compression, bytes after the end.
+// Only unsigned bytes (TYPE 0x08) are read. Any error is a Failure that names the file and what was
+// found: wrong magic number, sizes that do not fit the length, truncated or corrupted compression,
+// bytes after the end.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Idx {
   std::vector<uint8_t> values;
 };
 
-/// No file may hold more values: a wrong header cannot ask for all memory.
+/// The maximum number of values in a file: a wrong header cannot exhaust the memory.
 inline constexpr int64_t kIdxLimit = int64_t{1} << 30;
 
 Idx read_idx(const std::filesystem::path& file, int64_t limit = kIdxLimit);

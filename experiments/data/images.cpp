@@ -17,13 +17,13 @@ fs::path find(const fs::path& folder, const std::string& name) {
   for (const char* suffix : {"", ".gz"}) {
     if (fs::path file = folder / (name + suffix); fs::exists(file)) return file;
   }
-  throw Failure("no file " + (folder / name).string() + ", plain or .gz");
+  throw Failure("there is no file " + (folder / name).string() + ", plain or .gz");
 }
 
 void expect_dimensions(const Idx& idx, size_t dimensions, const fs::path& file,
                        const std::string& what) {
   if (idx.shape.size() == dimensions) return;
-  throw Failure(file.string() + " holds no " + what + ": it has " +
+  throw Failure(file.string() + " does not contain " + what + ": it has " +
                 std::to_string(idx.shape.size()) + " dimensions, expected " +
                 std::to_string(dimensions));
 }
@@ -59,7 +59,7 @@ std::string gzip(const std::string& bytes) {
   z_stream stream = {};
   constexpr int kGzip = 16 + MAX_WBITS;
   if (deflateInit2(&stream, 6, Z_DEFLATED, kGzip, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
-    throw Failure("zlib does not start");
+    throw Failure("zlib failed to initialise");
   }
   std::string packed(deflateBound(&stream, static_cast<uLong>(bytes.size())), '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));

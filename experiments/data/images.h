@@ -21,8 +21,8 @@ struct ImageSets {
   Images test;
 };
 
-/// The four IDX files of MNIST or Fashion-MNIST, plain or `.gz`, with the names they are published
-/// under. A Failure names the file that is missing or wrong.
+/// The four IDX files of MNIST or Fashion-MNIST, plain or `.gz`, with their published names. The
+/// Failure names the file that is missing or wrong.
 ImageSets read_image_sets(const std::filesystem::path& folder);
 
 /// Writes them as `.gz`.

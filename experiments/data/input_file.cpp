@@ -17,7 +17,7 @@ const char* kind_of(fs::file_type type) {
     case fs::file_type::directory:
       return "a folder";
     case fs::file_type::fifo:
-      return "a named pipe: write its content to a file and give that";
+      return "a named pipe: write its contents to a file and use that";
     case fs::file_type::character:
     case fs::file_type::block:
       return "a device";
@@ -56,7 +56,7 @@ std::string read_input_file(const fs::path& path, size_t max_bytes) {
   }
   std::string bytes(size, '\0');
   if (!file.read(bytes.data(), static_cast<std::streamsize>(size))) {
-    fail(path, "breaks off: expected ", size, " bytes but got ", file.gcount());
+    fail(path, "is truncated: expected ", size, " bytes but got ", file.gcount());
   }
   return bytes;
 }

@@ -1,7 +1,7 @@
 // JSON from files: one value, or one object per line.
 //
-// What is wrong is a FileError that names the file and the line. Values are nested at most
-// kMaxJsonDepth deep, so that no file can exhaust the stack of what copies or prints them.
+// Errors are a FileError that names the file and the line. Values are nested at most kMaxJsonDepth
+// deep, so that no file can overflow the stack of functions that copy or print them.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace aimle::experiments::data {
 
 inline constexpr int kMaxJsonDepth = 64;
 
-/// Refuses text that is nested deeper. `first_line` is the number of its first line in the file.
+/// Rejects text that is nested deeper. `first_line` is the number of its first line in the file.
 void check_json_depth(const std::filesystem::path& path, std::string_view text, int64_t first_line);
 
-/// The line, counted from `first_line`, that holds the byte at `at`.
+/// The line, counted from `first_line`, that contains the byte at `at`.
 int64_t line_of(std::string_view text, size_t at, int64_t first_line);
 
-/// The value that the text is. `Json` is nlohmann::json or nlohmann::ordered_json.
+/// Parses the text. `Json` is nlohmann::json or nlohmann::ordered_json.
 template <class Json = nlohmann::json>
 Json parse_json(const std::filesystem::path& path, std::string_view text, int64_t first_line = 1) {
   check_json_depth(path, text, first_line);
@@ -31,7 +31,7 @@ Json parse_json(const std::filesystem::path& path, std::string_view text, int64_
   } catch (const nlohmann::json::parse_error& error) {
     const size_t at = error.byte > 0 ? error.byte - 1 : 0;
     fail_line(path, line_of(text, at, first_line),
-              at + 1 >= text.size() ? "the JSON text breaks off" : "expected JSON");
+              at + 1 >= text.size() ? "the JSON text is truncated" : "expected JSON");
   } catch (const nlohmann::json::out_of_range&) {
     fail_line(path, first_line, "a number of the JSON text is out of range");
   }
@@ -40,7 +40,7 @@ Json parse_json(const std::filesystem::path& path, std::string_view text, int64_
 template <class Json>
 struct JsonLines {
   std::vector<Json> lines;
-  /// The last line has no end and is no value: what a copy that broke off leaves. It is not among
+  /// The last line has no newline and is not valid: the rest of an incomplete copy. It is not among
   /// the lines.
   bool is_torn = false;
 };

@@ -69,7 +69,7 @@ void convert(const Path& path, const char* bytes, size_t first, size_t count, To
   }
 }
 
-/// From Fortran order, the first index running fastest, to C order.
+/// From Fortran order (first index fastest) to C order.
 template <class T>
 std::vector<T> to_c_order(std::span<const int64_t> shape, const std::vector<T>& values) {
   std::vector<size_t> strides;
@@ -93,7 +93,7 @@ std::vector<T> to_c_order(std::span<const int64_t> shape, const std::vector<T>& 
   return out;
 }
 
-/// `read(out, n)` gives the next n bytes of an array of `size` bytes in all.
+/// `read(out, n)` reads the next n bytes of an array of `size` bytes in total.
 template <class T, class Read>
 Array<T> read_values(const Path& path, size_t size, const Read& read) {
   const NpyHeader header = read_npy_header(path, size, read);
@@ -137,7 +137,7 @@ Array<T> read_npy(const Path& path) {
   const size_t size = std::filesystem::file_size(path);
   return read_values<T>(path, size, [&](char* out, size_t count) {
     if (!file.read(out, static_cast<std::streamsize>(count))) {
-      fail(path, "breaks off: expected ", count, " more bytes but got ", file.gcount());
+      fail(path, "is truncated: expected ", count, " more bytes but got ", file.gcount());
     }
   });
 }
@@ -164,7 +164,7 @@ Array<T> read_npy_parts(const Path& name) {
     return read_npz_only<T>(archive, name.filename().string());
   }
   if (!std::filesystem::exists(with("_part0"))) {
-    fail(with(""), "not there, and neither is ", with("_part0").filename().string());
+    fail(with(""), "does not exist, nor does ", with("_part0").filename().string());
   }
   Array<T> joined;
   for (int part = 0; std::filesystem::exists(with("_part" + std::to_string(part))); ++part) {

@@ -158,7 +158,7 @@ NpyHeader read_npy_header(const std::filesystem::path& path, size_t size,
   if (version < 1 || version > 3) fail(path, "expected .npy version 1 to 3 but got ", version);
   const size_t length_bytes = version == 1 ? 2 : 4;
   at = start.size() + length_bytes;
-  if (size < at) fail(path, "breaks off inside the header");
+  if (size < at) fail(path, "is truncated inside the header");
   std::array<unsigned char, 4> little{};
   read(reinterpret_cast<char*>(little.data()), length_bytes);
   const size_t length =
@@ -166,7 +166,7 @@ NpyHeader read_npy_header(const std::filesystem::path& path, size_t size,
   if (length > kMaxHeader) {
     fail(path, "expected a header of at most ", kMaxHeader, " bytes but got ", length);
   }
-  if (size - at < length) fail(path, "breaks off inside the header");
+  if (size - at < length) fail(path, "is truncated inside the header");
   std::string text(length, '\0');
   read(text.data(), length);
   at += length;
@@ -179,14 +179,14 @@ NpyHeader read_npy_header(const std::filesystem::path& path, size_t size,
   for (const int64_t extent : header.shape) {
     if (header.count == 0) break;
     if (static_cast<size_t>(extent) > bytes / wide / header.count) {
-      fail(path, "breaks off: shape ", to_string(header.shape), " at ", wide,
-           " bytes a value needs more than the ", bytes, " bytes that follow the header");
+      fail(path, "is truncated: shape ", to_string(header.shape), " at ", wide,
+           " bytes per value needs more than the ", bytes, " bytes after the header");
     }
     header.count *= static_cast<size_t>(extent);
   }
   if (header.count * wide != bytes) {
     fail(path, "expected ", header.count * wide, " bytes for shape ", to_string(header.shape),
-         " but ", bytes, " follow the header");
+         " but ", bytes, " come after the header");
   }
   return header;
 }

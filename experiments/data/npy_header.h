@@ -1,4 +1,4 @@
-// The header of a .npy file: what npy.h builds on.
+// The header of a .npy file, for npy.h.
 #pragma once
 
 #include <bit>
@@ -27,8 +27,7 @@ struct NpyHeader {
   size_t count = 0;
 };
 
-/// Reads up to the first value, and checks that `size`, the bytes of the whole file, fits the
-/// shape.
+/// Reads up to the first value, and checks that `size`, the size of the whole file, fits the shape.
 NpyHeader read_npy_header(const std::filesystem::path& path, size_t size,
                           FunctionRef<void(char*, size_t)> read);
 
@@ -38,7 +37,7 @@ std::string npy_header_text(std::span<const int64_t> shape);
 
 size_t width(NpyType type);
 
-/// Calls `f.operator()<T>()` with the type that the values are stored in.
+/// Calls `f.operator()<T>()` with the type of the stored values.
 template <class F>
 void visit_type(NpyType type, F&& f) {
   switch (type) {

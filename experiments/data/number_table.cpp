@@ -57,7 +57,7 @@ NumberTable read_rows(const fs::path& path, std::string_view content) {
 }
 
 NumberTable checked(const fs::path& path, NumberTable table) {
-  if (table.values.empty()) fail(path, "expected numbers but it holds none");
+  if (table.values.empty()) fail(path, "expected numbers but it contains none");
   const auto bad =
       std::ranges::find_if(table.values, [](double value) { return !std::isfinite(value); });
   if (bad != table.values.end()) {

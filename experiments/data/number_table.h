@@ -16,9 +16,8 @@ struct NumberTable {
   std::vector<double> values;  // [rows, columns]
 };
 
-/// A one-dimensional array is one row. `name` is the array read from a .npz that holds several.
-/// Throws FileError naming the file and what is wrong with it: missing, malformed, empty, ragged,
-/// not finite.
+/// A one-dimensional array is one row. `name` is the array to read from a .npz with several. Throws
+/// FileError naming the file and the reason: missing, malformed, empty, ragged, not finite.
 NumberTable read_number_table(const std::filesystem::path& path, const std::string& name);
 
 /// The same for the text of a .csv; `path` is for messages.

@@ -15,7 +15,7 @@ namespace {
 constexpr uint32_t kEndOfDirectory = 0x06054b50, kDirectoryEntry = 0x02014b50, kMember = 0x04034b50;
 constexpr size_t kEndSize = 22, kEntrySize = 46, kMemberSize = 30, kMaxComment = 65'535;
 constexpr uint32_t kZip64 = 0xffffffff;
-/// Deflate cannot pack better than about 1032 to 1.
+/// The compression ratio of deflate is at most about 1032.
 constexpr size_t kMaxRatio = 1032;
 constexpr size_t kMostShown = 100;  // bytes of a name
 
@@ -26,10 +26,10 @@ std::vector<char> inflate_raw(const std::filesystem::path& path, std::string_vie
   }
   std::vector<char> out(size);
   z_stream stream{};
-  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) fail(path, "zlib does not start");
+  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) fail(path, "zlib failed to initialise");
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
   stream.avail_in = static_cast<uInt>(packed.size());
-  char none = 0;  // zlib wants an address even for no bytes
+  char none = 0;  // zlib needs an address even for no bytes
   stream.next_out = reinterpret_cast<Bytef*>(size ? out.data() : &none);
   stream.avail_out = static_cast<uInt>(size);
   const int code = inflate(&stream, Z_FINISH);
@@ -65,7 +65,7 @@ ZipArchive::ZipArchive(std::filesystem::path path, std::string bytes)
 
 std::string_view ZipArchive::view(size_t at, size_t length) const {
   if (at > bytes_.size() || length > bytes_.size() - at) {
-    fail(path_, "breaks off: expected ", length, " bytes at ", at, " but the archive has ",
+    fail(path_, "is truncated: expected ", length, " bytes at ", at, " but the archive has ",
          bytes_.size());
   }
   return {bytes_.data() + at, length};
@@ -135,7 +135,7 @@ std::vector<char> ZipArchive::read(const std::string& name) const {
     fail(path, "expected a stored or deflated member but got method ", entry.method);
   }
   if (crc32_z(0, reinterpret_cast<const Bytef*>(out.data()), out.size()) != entry.checksum) {
-    fail(path, "the checksum is wrong: get the file again");
+    fail(path, "the checksum is wrong: download or copy the file again");
   }
   return out;
 }

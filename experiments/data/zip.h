@@ -16,14 +16,14 @@ class ZipArchive {
   ZipArchive(std::filesystem::path path, std::string bytes);
 
   const std::filesystem::path& path() const { return path_; }
-  /// Of the members, in the directory's order.
+  /// The names of the members, in the order of the directory.
   const std::vector<std::string>& names() const { return names_; }
 
   /// archive.npz/member.npy, for messages.
   std::filesystem::path path_of(const std::string& name) const;
 
-  /// The unpacked bytes of a member; an error that lists the names if there is none of that name,
-  /// or if its length or checksum is not what the directory says.
+  /// The unpacked bytes of a member; throws an error that lists the names if there is no such
+  /// member, or if its length or checksum does not match the directory.
   std::vector<char> read(const std::string& name) const;
 
  private:

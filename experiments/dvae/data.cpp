@@ -45,7 +45,7 @@ std::vector<Option> data_options() {
        .of_data = true},
       {.name = "validation",
        .value = 2000,
-       .help = "Training images kept apart for choosing settings, at most half of them; 0: none",
+       .help = "Training images held out for choosing settings, at most half of them; 0: none",
        .group = "Data",
        .low = 0,
        .high = 1e7,

@@ -1,4 +1,4 @@
-// The images a DVAE learns: MNIST-like files, or digits drawn by the program.
+// The images of the DVAE: MNIST-like files, or digits drawn by the program.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -21,7 +21,7 @@ namespace aimle::experiments::dvae {
 namespace {
 
 constexpr int64_t kEvaluationBatch = 500;
-constexpr int64_t kBinarisingSeed = 20230207;  // the same black and white digits in every run
+constexpr int64_t kBinarisingSeed = 20230207;  // the same binarised digits in every run
 
 /// A model with its estimator and optimiser, on shared data.
 class AutoEncoder {
@@ -75,7 +75,7 @@ class AutoEncoder {
 
     at::Tensor objective = (bce.sum(1) + kl_weight_ * kl).mean();
     if (estimator_->needs_losses()) {
-      // Every row of the code shares the example's losses; they add a gradient, not a value.
+      // All rows of the code share the example's losses; this adds a gradient, not a value.
       const at::Tensor losses = bce.detach().unsqueeze(1).expand({-1, theta.size(1), -1});
       const at::Tensor scored = estimator_->surrogate(coded, z, losses) - losses;
       objective = objective + scored.sum({1, 2}).mean();
@@ -173,8 +173,8 @@ class AutoEncoder {
     metrics.emplace_back(split + "_bce_kl_softmax_map", bce_map + kl_softmax);
   }
 
-  /// Sums over the images x of NELBO, KL and, for their black and white versions b, the importance
-  /// weighted bound: [3].
+  /// Sums over the images x of NELBO, KL and, for their binarised versions b, the
+  /// importance-weighted bound: [3].
   at::Tensor bounds(const at::Tensor& theta, const at::Tensor& x, const at::Tensor& b,
                     const at::Tensor& key) {
     const CodeDistribution q(theta, k_, code_temperature_);
@@ -194,8 +194,8 @@ class AutoEncoder {
   double code_temperature_ = 1.0;  // of the distribution of codes (evidence.h)
   bool anneal_ = false;
   Dvae model_;
-  int64_t samples_ = 1;        // of an evaluation
-  int64_t given_samples_ = 1;  // of a step
+  int64_t samples_ = 1;        // in an evaluation
+  int64_t given_samples_ = 1;  // in a step
   double first_temperature_ = 1.0;
   double temperature_ = 0.0;  // as set last
   std::unique_ptr<Estimator> estimator_;
@@ -226,19 +226,19 @@ Experiment experiment() {
   std::vector<Option> options = {
       {.name = "k", .value = 10, .help = "Entries chosen in each row", .low = 1, .high = 1000},
       {.name = "rows", .value = 20, .help = "Rows of a code", .low = 1, .high = 1000},
-      {.name = "size", .value = 20, .help = "Entries of a row", .low = 2, .high = 1000},
+      {.name = "size", .value = 20, .help = "Entries per row", .low = 2, .high = 1000},
       {.name = "kl_weight",
        .value = 1.0,
-       .help = "Of KL beside the mean BCE of the samples, for the encoder; reports leave it out",
+       .help = "Weight of the KL for the encoder; reported losses do not include it",
        .group = "Training",
        .low = 0},
       {.name = "anneal",
        .value = true,
-       .help = "Relaxations: cool the temperature by exp(-3e-5 step), down to 0.5",
+       .help = "Relaxations: decrease the temperature by exp(-3e-5 step), down to 0.5",
        .group = "Training"},
       {.name = "bound_codes",
        .value = 10,
-       .help = "Codes drawn for each image to measure nelbo and the importance-weighted bound iw",
+       .help = "Codes per image for nelbo and the importance-weighted bound iw",
        .group = "Training",
        .low = 1,
        .high = 1e5},
@@ -249,10 +249,10 @@ Experiment experiment() {
       .summary = "Discrete variational auto-encoder of digits",
       .options = options,
       .presets = {{.name = "paper",
-                   .help = "what the paper states",
+                   .help = "the paper's settings",
                    .values = with_paper_target({{"epochs", 100}, {"nb_samples", "10"}})},
                   {.name = "reference",
-                   .help = "the authors' code: one lambda a batch, no validation",
+                   .help = "the authors' code: one lambda per batch, no validation",
                    .values = with_reference_target({{"epochs", 100},
                                                     {"target_norm", "10"},
                                                     {"nb_samples", "10"},

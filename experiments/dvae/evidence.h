@@ -1,4 +1,4 @@
-// How well a discrete VAE explains images: bounds of -log p(x), in nats. Smaller is better.
+// How well a discrete VAE explains images: bounds on -log p(x), in nats. Lower is better.
 //
 // A code z is a k-subset of n entries in each of its rows. The prior p(z) is uniform over all
 // codes, and the codes of an image are distributed as
@@ -7,8 +7,8 @@
 //
 // independently in every row. For k = 1 that is softmax(theta / tau), which is what argmax under
 // Gumbel noise of temperature tau draws (Gumbel-max). For k > 1 the probability of a code under
-// perturb-and-MAP has no closed form, whatever the noise; these codes are drawn exactly from q
-// instead, from the same scores. tau = 0 stands for the noise-free code with certainty.
+// perturb-and-MAP has no closed form for any noise; these codes are drawn exactly from q instead,
+// from the same scores. tau = 0 means the noise-free code with probability 1.
 //
 //   KL(q || p) = <theta / tau, mu> - A(theta / tau) + log C(n, k), summed over rows; mu = E z
 //   NELBO      = E_q[-log p(x | z)] + KL(q || p)
@@ -16,9 +16,9 @@
 //
 // -log p(x) <= E IW_K <= E IW_1 = NELBO (Burda, Grosse, Salakhutdinov, ICLR 2016).
 //
-// A grey image x is read as the probabilities of its black and white versions b. BCE(x, decode(z))
-// is the mean of -log p(b | z) over them, so that NELBO bounds the mean of -log p(b) whatever made
-// theta. IW_K is not linear in x and needs one b.
+// A grey image x is read as the pixel probabilities of its binarised versions b. BCE(x, decode(z))
+// is the mean of -log p(b | z) over them, so that NELBO bounds the mean of -log p(b), whatever
+// theta is. IW_K is not linear in x and needs one b.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,5 @@
-// The discrete VAE of the paper: an image is coded by `rows` rows of `size` entries, of which k are
-// chosen in each row, and decoded again.
+// The discrete VAE of the paper: an image is encoded as `rows` rows of `size` entries, of which k
+// are chosen in each row, and decoded again.
 //
 //   encoder  pixels -> 512 -> 256 -> rows * size = theta        (ReLU between)
 //   decoder  rows * size -> 256 -> 512 -> pixels, as logits
@@ -39,7 +39,7 @@ TORCH_MODULE(Dvae);
 /// logits [B, S, pixels], x [B, pixels] in [0, 1] -> [B, S]
 at::Tensor reconstruction_loss(const at::Tensor& logits, const at::Tensor& x);
 
-/// KL(softmax(theta) || uniform), theta [B, rows, size] -> [B]: the authors' penalty, for every k
+/// KL(softmax(theta) || uniform), theta [B, rows, size] -> [B]: the authors' penalty for every k
 /// and every noise. The KL of the codes themselves is in evidence.h.
 at::Tensor softmax_kl(const at::Tensor& theta);
 

@@ -6,13 +6,12 @@
 namespace aimle::experiments {
 namespace {
 
-/// On a GPU a block of the fused kernel takes up to 65,536 entries of a tensor, so that a small
-/// model leaves most of the chip idle. In about so many slices it does not; more would be more
-/// launches.
+/// On a GPU a block of the fused kernel takes up to 65,536 entries of a tensor, so a small model
+/// would leave most of the chip idle. This many slices avoid that; more would need more launches.
 constexpr int64_t kSlices = 64;
 constexpr int64_t kAlignment = 1024;  // entries of a slice are a multiple of it
 
-/// What the fused kernel takes: lists of equal lengths.
+/// The arguments of the fused kernel: lists of equal lengths.
 struct FusedLists {
   std::vector<at::Tensor> parameters, gradients, first, second, steps;
 

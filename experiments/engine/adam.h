@@ -21,12 +21,12 @@ struct AdamOptions {
 
 class Adam {
  public:
-  /// By name, as the checkpoint calls them.
+  /// By name, as in the checkpoint.
   Adam(const std::map<std::string, at::Tensor>& parameters, AdamOptions options);
 
-  /// Forgets the gradients: the next backward pass hands over its own buffers.
+  /// Clears the gradients: the next backward pass provides its own buffers.
   void zero_grad();
-  /// Parameters without a gradient stay as they are.
+  /// Parameters without a gradient are not changed.
   void step();
   void set_lr(double lr) { options_.lr = lr; }
 

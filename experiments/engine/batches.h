@@ -1,5 +1,5 @@
-// Which examples are in which step. Passes over the examples follow each other, each in an order of
-// its own; the last batch of a pass may be smaller. An epoch is a pass, or a fixed number of steps.
+// Which examples are in which step. Each pass over the examples has its own order, and its last
+// batch may be smaller. An epoch is a pass, or a fixed number of steps.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,9 +15,9 @@ class Batches {
           at::Device device);
 
   int64_t epoch_steps() const { return epoch_steps_; }
-  /// The examples of a step, counted from the run's beginning: int64 [B].
+  /// The examples of a step, counted from the beginning of the run: int64 [B].
   at::Tensor rows(int64_t step);
-  /// How many examples the steps [first, last) see.
+  /// The number of examples in the steps [first, last).
   int64_t examples_in(int64_t first, int64_t last) const { return before(last) - before(first); }
 
  private:

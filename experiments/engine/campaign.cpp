@@ -33,11 +33,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// At once, unless --threads says otherwise: each wants its memory.
+// The number of parallel runs without --threads: each needs memory.
 constexpr int64_t kRunsOnGpu = 8;
 
-/// A step frees its large tensors and the next one wants them again. glibc would give each back to
-/// the system, which has to clear every page anew: a sixth of the time of a step of nri.
+/// A step frees its large tensors and the next one allocates them again. glibc would return them to
+/// the system, which has to clear every page again: a sixth of the time of a step of nri.
 void keep_freed_memory() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_MAX, 0);
@@ -144,13 +144,13 @@ int64_t threads_in_all(const Campaign& campaign, const std::vector<Run>& runs) {
   return runs.size() > 1 && device_of(runs).is_cuda() ? std::min(cores, kRunsOnGpu) : cores;
 }
 
-/// Before anything is computed; nothing is written yet.
+/// Called before anything is computed or written.
 void refuse_occupied(const Campaign& campaign) {
   if (campaign.resume || campaign.force) return;
   if (!is_unused(campaign.out)) prepare_run_folder({campaign.out}, false);
 }
 
-/// The locks of the runs' own folders: another process may have been started in one of them.
+/// Locks the folders of the runs: another process may have been started in one of them.
 std::vector<FolderLock> prepare_folders(const Campaign& campaign, const std::vector<Run>& runs,
                                         int64_t threads) {
   std::vector<FolderLock> locks;
@@ -167,8 +167,8 @@ std::vector<FolderLock> prepare_folders(const Campaign& campaign, const std::vec
   return locks;
 }
 
-/// Files are written when the data are there and every cell of the grid could begin, so that what
-/// cannot start leaves nothing behind.
+/// Files are written only after the data were loaded and every cell of the grid could start, so
+/// that a command that cannot start leaves nothing behind.
 std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::vector<Run>& runs,
                                          int64_t threads, const InterruptHandler& handler) {
   at::globalContext().setAllowTF32CuBLAS(runs.front().settings.get<bool>("tf32"));
@@ -186,8 +186,8 @@ std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::ve
   const size_t seeds = std::max<size_t>(1, campaign.seeds.size());
   for (size_t cell = seeds; cell < runs.size(); cell += seeds) begin(runs[cell]);
   handler.set_late_message(
-      "stopped before the step under way was done; what was computed since the last checkpoint is "
-      "computed again with --resume --out " +
+      "stopped before the current step was complete; what was computed since the last checkpoint "
+      "is computed again with --resume --out " +
       campaign.out.string());
   loading.reset();
   const std::vector<FolderLock> locks =
@@ -195,7 +195,7 @@ std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::ve
   int64_t steps = 0;
   for (const Run& run : runs) steps += steps_left(run, first);
   if (campaign.resume && steps == 0) {
-    say("--resume: " + campaign.out.string() + " has all its epochs; a larger --epochs goes on");
+    say("--resume: " + campaign.out.string() + " is complete; use a larger --epochs to continue");
   }
   Progress progress("train " + campaign.experiment->name, steps);
 
@@ -235,10 +235,10 @@ void conduct(const Campaign& campaign) {
   if (campaign.resume && std::none_of(runs.begin(), runs.end(), [](const Run& run) {
         return fs::exists(run.folder.config());
       })) {
-    say("--resume: there is no run in " + campaign.out.string() + " yet: it begins now");
+    say("--resume: there is no run in " + campaign.out.string() + " yet: starting a new one");
   }
-  // One run has all threads; several run side by side on one each, so that what a run computes does
-  // not depend on how many there are.
+  // A single run uses all threads; several runs use one thread each, so that the results of a run
+  // do not depend on how many there are.
   const int64_t threads = threads_in_all(campaign, runs);
   at::set_num_threads(static_cast<int>(threads));
   const std::vector<std::vector<Json>> results = train_all(campaign, runs, threads, handler);

@@ -1,10 +1,10 @@
-// What one `aimle train` does: one run, or several of different seeds and settings side by side on
+// One `aimle train`: a single run, or several runs with different seeds and settings in parallel on
 // the same data.
 //
 //   DIR                         one run
 //   DIR/seed-0, DIR/seed-1 …    --seeds 0-9
 //   DIR/lambda=10,lr=0.001 …    --grid lambda=1,10 --grid lr=1e-3,1e-4; with seeds below each
-//   DIR/summary.json            of several runs: means, standard deviations, the grid's winner
+//   DIR/summary.json            for several runs: means, standard deviations, the best cell
 #pragma once
 
 #include <filesystem>
@@ -22,16 +22,16 @@ struct Campaign {
   std::filesystem::path out;
   std::vector<int64_t> seeds;  // empty: the setting `seed` alone
   std::vector<GridAxis> grid;
-  std::string select;  // empty: the experiment's
+  std::string select;  // empty: the experiment's default
   bool resume = false;
   bool force = false;
-  int64_t threads = 0;  // in all; 0: what a resumed run had, else one per core
+  int64_t threads = 0;  // in total; 0: those of a resumed run, otherwise one per core
   std::string command;  // as the user wrote it, for config.json
 };
 
-/// Does all runs and writes the summary. With `resume`, runs take their settings from their folders
-/// and those that are complete are left alone; a Failure if the user gave another value for an
-/// option that a run cannot change on its way.
+/// Executes all runs and writes the summary. With `resume`, runs take their settings from their
+/// folders, and complete ones are skipped; throws Failure if the user gave another value for an
+/// option that cannot change during a run.
 void conduct(const Campaign& campaign);
 
 }  // namespace aimle::experiments

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMostSeeds = 10'000;
 
-/// "a,,b," -> "a", "", "b", "": one more than there are commas.
+/// "a,,b," -> "a", "", "b", "": one more field than commas.
 std::vector<std::string> split_at_commas(const std::string& text) {
   std::vector<std::string> parts;
   for (size_t begin = 0; begin <= text.size();) {
@@ -44,7 +44,7 @@ std::vector<int64_t> parse_seeds(const std::string& text) {
     const int64_t last =
         dash == std::string::npos ? first : parse_seed(part.substr(dash + 1), text);
     if (last < first) parse_seed("", text);
-    // The difference of two seeds always fits, the seed after the last may not.
+    // The difference of two seeds always fits; the seed after the last one may not.
     for (int64_t i = 0; i <= last - first && i <= kMostSeeds; ++i) {
       if (seen.insert(first + i).second) seeds.push_back(first + i);
     }
@@ -77,7 +77,7 @@ GridAxis parse_grid_axis(const std::string& text, const Settings& settings) {
     values.push_back(tried.get<Json>(axis.option));
     if (std::find(values.begin(), values.end() - 1, values.back()) != values.end() - 1) {
       throw Failure("expected different values of " + axis.option + " but '" + shown_value(value) +
-                    "' is there twice");
+                    "' is given twice");
     }
   }
   return axis;

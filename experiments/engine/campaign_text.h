@@ -1,4 +1,4 @@
-// How the seeds and the grid of `aimle train` are written on the command line.
+// The command-line syntax of the seeds and the grid of `aimle train`.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct GridAxis {
 
 /// "0-9", "3", "0,2,5-7": up to 10,000 different seeds. Throws Failure for anything else.
 std::vector<int64_t> parse_seeds(const std::string& text);
-/// "lambda=1,10,100": an option of these settings that may vary within a command, and different
-/// values that it allows. Throws Failure for anything else.
+/// "lambda=1,10,100": an option that may vary within a command, and different allowed values.
+/// Throws Failure for anything else.
 GridAxis parse_grid_axis(const std::string& text, const Settings& settings);
 
 }  // namespace aimle::experiments

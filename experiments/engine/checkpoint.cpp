@@ -22,7 +22,7 @@
 namespace aimle::experiments {
 namespace {
 
-// Under this name the checksum of the contents is in the archive.
+// The name of the checksum of the contents in the archive.
 constexpr const char* kContents = "contents_xxh64";
 // The archive's comment: this, and the checksum of all bytes before it.
 constexpr std::string_view kWholeFile = "aimle-xxh64:";
@@ -35,7 +35,7 @@ std::string spell(const T& value) {
   return text.str();
 }
 
-/// Copies on the CPU, so that no view drags a larger storage into the file.
+/// Copies on the CPU, so that a view does not save a larger storage.
 Checkpoint on_cpu(const Checkpoint& checkpoint) {
   Checkpoint result = checkpoint;
   for (auto& [name, tensors] : result.groups) {
@@ -46,7 +46,7 @@ Checkpoint on_cpu(const Checkpoint& checkpoint) {
   return result;
 }
 
-/// Of names, types, shapes and values, whatever the file looks like. Tensors are on the CPU.
+/// Over names, types, shapes and values, independent of the file layout. Tensors are on the CPU.
 std::string digest_of_contents(const Checkpoint& checkpoint) {
   std::ostringstream text;
   text << std::hexfloat;
@@ -84,7 +84,7 @@ c10::impl::GenericDict to_dict(const Checkpoint& checkpoint) {
   return result;
 }
 
-// torch::pickle_save tags dictionaries with their types, which weights_only=True refuses.
+// torch::pickle_save tags dictionaries with their types, which weights_only=True rejects.
 std::string serialise(const c10::IValue& value) {
   std::string pickled;
   torch::jit::Pickler pickler([&](const char* data, size_t size) { pickled.append(data, size); },
@@ -119,15 +119,15 @@ void take(Checkpoint& checkpoint, const std::string& name, const c10::IValue& va
   }
 }
 
-// A ZIP archive may end with a comment, whose length is in its last two bytes if there is none yet.
-// Every reader of ZIP files skips it, so `torch.load` and `unzip` read checkpoints as before.
+// A ZIP archive may end with a comment; if there is none yet, its length is the last two bytes.
+// Every reader of ZIP files skips it, so `torch.load` and `unzip` still read checkpoints.
 std::string sealed(std::string archive) {
   archive[archive.size() - 2] = static_cast<char>(kWholeFile.size() + kDigits);
   archive += kWholeFile;
   return archive + xxh64_hex(archive);
 }
 
-/// Throws Failure unless every byte is as it was written.
+/// Throws Failure unless every byte is unchanged.
 void check_seal(const std::filesystem::path& path, std::string_view bytes) {
   const size_t end = bytes.size() - std::min(bytes.size(), kDigits);
   if (!bytes.substr(0, end).ends_with(kWholeFile)) {
@@ -135,7 +135,7 @@ void check_seal(const std::filesystem::path& path, std::string_view bytes) {
                   " has no checksum: it is damaged, or was written by an earlier version");
   }
   if (bytes.substr(end) != xxh64_hex(bytes.substr(0, end))) {
-    throw Failure(path.string() + " is damaged: its checksum is not that of its contents");
+    throw Failure(path.string() + " is damaged: its checksum does not match its contents");
   }
 }
 
@@ -160,12 +160,12 @@ Checkpoint parse(const std::filesystem::path& path, const std::string& bytes) {
     }
   } catch (const c10::Error& error) {
     throw Failure(path.string() +
-                  " is no checkpoint of this program: " + error.what_without_backtrace());
+                  " is not a checkpoint of this program: " + error.what_without_backtrace());
   }
   return checkpoint;
 }
 
-/// What is wrong with the file; empty if it was read.
+/// The error of the file; empty if it was read.
 std::string try_to_load(const std::filesystem::path& path, Checkpoint& checkpoint) {
   try {
     checkpoint = load_checkpoint(path);
@@ -209,7 +209,7 @@ std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& newe
       has_previous ? try_to_load(previous, found.checkpoint) : "there is no " + previous.string();
   if (fault_of_previous.empty()) return found;
   throw Failure(fault + "; " + fault_of_previous +
-                ": the run cannot continue; begin anew with --force, or in another folder with "
+                ": the run cannot continue; start again with --force, or in another folder with "
                 "--out");
 }
 

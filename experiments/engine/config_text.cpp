@@ -17,7 +17,7 @@ std::optional<Json> parse_config(const std::filesystem::path& path, std::string_
   if (!config["experiment"].is_string() || !config.contains("settings") ||
       !config["settings"].is_object() || !config.value("select", Json("")).is_string() ||
       !is_texts(config.value("maximised", Json::array()))) {
-    throw Failure(path.string() + " is no config.json of a run");
+    throw Failure(path.string() + " is not the config.json of a run");
   }
   return config;
 }

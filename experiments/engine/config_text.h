@@ -9,8 +9,8 @@
 
 namespace aimle::experiments {
 
-/// The config of a run; nothing if it is the config of something else. Throws Failure naming `path`
-/// if it is damaged.
+/// The config of a run; nothing if it belongs to something else. Throws Failure naming `path` if it
+/// is damaged.
 std::optional<Json> parse_config(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace aimle::experiments

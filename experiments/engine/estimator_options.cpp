@@ -11,7 +11,7 @@
 namespace aimle::experiments {
 namespace {
 
-/// All but what an experiment decides by itself.
+/// All settings except those that an experiment chooses itself.
 std::vector<OptionInfo> settings_for_users() {
   std::vector<OptionInfo> result;
   for (const OptionInfo& setting : known_estimator_options()) {
@@ -22,7 +22,7 @@ std::vector<OptionInfo> settings_for_users() {
   return result;
 }
 
-/// What a method does without the setting. Some experiments have their own noise: default_noise.
+/// The default of a setting. Some experiments have their own noise: default_noise.
 std::string default_of(const OptionInfo& setting) {
   if (setting.name != "noise") return setting.by_default;
   return "of the experiment and the method: gumbel or sum_of_gamma, dpo normal, dbb and identity "
@@ -34,7 +34,7 @@ std::vector<SolverSpec> small_solvers() {
   return {argmax(), topk(1), spanning_tree(3), grid_path()};
 }
 
-/// What building the estimator with these options throws; empty if nothing.
+/// The error of building the estimator with these options; empty if there is none.
 std::string problem_of(const EstimatorInfo& info, const SolverSpec& solver,
                        const EstimatorOptions& options) {
   try {
@@ -45,8 +45,8 @@ std::string problem_of(const EstimatorInfo& info, const SolverSpec& solver,
   }
 }
 
-/// Throws unless some estimator takes this value, alone or with the paper's other settings: the
-/// checks are those of building one.
+/// Throws unless some estimator accepts this value, alone or with the paper's other settings, by
+/// building one.
 void check_setting(const std::string& name, const std::string& text) {
   EstimatorOptions alone;
   try {
@@ -74,7 +74,7 @@ void check_setting(const std::string& name, const std::string& text) {
   throw Failure(first);
 }
 
-/// The settings that make a method what its name says, where it takes them.
+/// The settings that define a method, as far as it takes them.
 std::vector<std::string> settings_of_the_name(const std::string& method) {
   if (method == "aimle_noise") {
     return {"scale", "rule", "step", "factor", "alpha_range", "initial_alpha"};
@@ -106,8 +106,8 @@ std::string methods_with(const std::string& setting) {
   return join(names, ", ");
 }
 
-/// A noise's temperature under the name that the experiments read; what the user gave, by either
-/// name, goes before a preset.
+/// A noise's temperature under the name that the experiments read; a value from the user, under
+/// either name, takes precedence over a preset.
 void use_one_temperature(const Settings& settings, EstimatorOptions& options) {
   if (!options.temperature) return;
   const bool by_user = settings.origin("temperature") == Origin::kUser;
@@ -187,9 +187,9 @@ void check_step_defaults(const Json& config, const std::string& file) {
   const std::string method = settings.value("method", "aimle");
   if (version.rfind("0.1.", 0) != 0 || names_its_rule) return;
   if (!estimator_info(method).takes("initial_alpha")) return;
-  throw Failure(file + " is of aimle " + version + ", in which the adaptive step of " + method +
-                " had other defaults: finish that run with that version, or begin a new one; "
-                "--preset paper is the rule of then");
+  throw Failure(file + " was written by aimle " + version + ", in which the adaptive step of " +
+                method + " had other defaults: finish that run with that version, or start a new " +
+                "one; --preset paper is the old rule");
 }
 
 EstimatorOptions chosen_estimator_options(const Settings& given) {

@@ -1,6 +1,6 @@
-// What an experiment is, and what the engine wants to know of it. The engine (training_run.h) owns epochs,
-// data order, noise keys, metrics, checkpoints and folders; the experiment owns its data, its model
-// and its loss. docs/adding_an_experiment.md builds one step by step.
+// The interface of experiments. The engine (training_run.h) handles epochs, data order, noise keys,
+// metrics, checkpoints and folders; the experiment provides its data, its model and its loss.
+// docs/contributing/adding_an_experiment.md builds one step by step.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,15 +16,15 @@
 
 namespace aimle::experiments {
 
-/// One step's share of the data. Tensors live on the run's device.
+/// The data of one step. Tensors are on the run's device.
 struct Batch {
   at::Tensor rows;   // int64 [B]: which training examples
   at::Tensor key;    // int64 [2]: for all noise of this step, a pure function of (seed, step)
   int64_t step = 0;  // since the run began
 };
 
-/// Zero-dimensional tensors with their names, averaged over the epoch by the engine without reading
-/// them step by step. One is called "loss".
+/// Named zero-dimensional tensors. The engine averages them over the epoch without reading them at
+/// every step. One of them is "loss".
 using Scalars = std::vector<std::pair<std::string, at::Tensor>>;
 
 using Metrics = std::vector<std::pair<std::string, double>>;
@@ -35,33 +35,33 @@ struct Picture {
 };
 
 /// A model in training. Every tensor that a step changes is in `model` or `state`: the engine saves
-/// them, and restores them in place. Randomness comes from keys alone, so that a step is a function
+/// them, and restores them in place. Randomness comes only from keys, so that a step is a function
 /// of those tensors and the batch.
 struct Training {
-  std::map<std::string, at::Tensor> model;  // parameters and buffers: best.pt has these
+  std::map<std::string, at::Tensor> model;  // parameters and buffers, which best.pt contains
   std::map<std::string, at::Tensor> state;  // optimiser, estimator
   int64_t examples = 0;                     // of the training split
   bool shuffle = true;                      // the last batch of a pass may be smaller
-  int64_t epoch_steps = 0;      // 0: an epoch is a pass over the examples; else so many steps
-  bool evaluate_first = false;  // measure the untrained model too, as epoch 0
+  int64_t epoch_steps = 0;                  // steps of an epoch; 0: a pass over the examples
+  bool evaluate_first = false;              // also evaluate the untrained model, as epoch 0
 
   std::function<Scalars(const Batch&)> step;
-  /// What the host decides before a step (a temperature, a learning rate): true when it has
-  /// changed.
+  /// Called before a step, for settings computed on the host (a temperature, a learning rate);
+  /// returns true if they have changed.
   std::function<bool(int64_t step)> schedule = [](int64_t) { return false; };
-  /// At an epoch's end. Names as in "test_loss", "val_loss". Long ones call stop_if_interrupted
-  /// between their batches, and leave model and state as they were when it throws.
+  /// Called at the end of an epoch. Names as in "test_loss", "val_loss". Long evaluations call
+  /// stop_if_interrupted between their batches, and leave model and state unchanged if it throws.
   std::function<Metrics(const at::Tensor& key)> evaluate;
-  /// What the progress line and metrics.jsonl show of the present state: {"alpha": ...}.
+  /// Values of the current state for the progress line and metrics.jsonl: {"alpha": ...}.
   std::function<Scalars()> watch = [] { return Scalars(); };
   std::function<std::vector<Picture>(const at::Tensor& key)> pictures = [](const at::Tensor&) {
     return std::vector<Picture>();
   };
-  /// A few examples with what the model makes of them, for reports to draw: exhibits.json.
+  /// A few examples with the model's output, for reports to draw: exhibits.json.
   std::function<Json(const at::Tensor& key)> exhibits = [](const at::Tensor&) { return Json(); };
 };
 
-/// A new model on data that is there already; several may train side by side.
+/// A new model on data that is already loaded; several may train in parallel.
 using Start = std::function<Training(const Settings&)>;
 
 struct Experiment {
@@ -69,18 +69,18 @@ struct Experiment {
   std::string summary;
   std::vector<Option> options;  // its own; the engine adds those of engine_options()
   std::vector<Preset> presets;
-  /// Other defaults for options of the engine.
+  /// Overrides of defaults of the engine's options.
   std::vector<std::pair<std::string, Json>> defaults;
-  std::string select = "val_loss";     // the metric that chooses best.pt and a grid's winner
-  std::vector<std::string> maximised;  // metrics of which more is better
-  /// Reads or makes the data, once for all runs of a command. Settings of options with `of_data`
-  /// are the same for all of them.
+  std::string select = "val_loss";     // the metric that selects best.pt and the best cell
+  std::vector<std::string> maximised;  // metrics for which higher is better
+  /// Reads or generates the data, once for all runs of a command. Settings of options with
+  /// `of_data` are the same for all of them.
   std::function<Start(const Settings&)> load;
 };
 
 /// Options that every experiment has: epochs, batch, lr, method and the settings of its estimator …
 std::vector<Option> engine_options();
-/// The engine's options, with this experiment's defaults, and then its own.
+/// The engine's options, with this experiment's defaults, followed by its own.
 Settings default_settings(const Experiment& experiment);
 
 }  // namespace aimle::experiments

@@ -30,7 +30,7 @@ void add_run(const fs::path& folder, Listing& found) {
   }
 }
 
-/// The best epoch by the run's own metric, or the last one if it is nowhere a number.
+/// The best epoch by the run's own metric, or the last one if that is never a number.
 const Json& best_line(const RunRecord& run, std::string& metric) {
   metric = run.config.value("select", "val_loss");
   if (!run.metrics.front().contains(metric)) metric = "train_loss";

@@ -23,12 +23,12 @@ struct Listing {
   std::string complaint() const;
 };
 
-/// Every folder with a config.json of a run, `folder` itself included, in order of their names.
-/// A config.json without an "experiment" is another program's and left out.
+/// Every folder with a config.json of a run, including `folder` itself, ordered by name. A
+/// config.json without an "experiment" belongs to another program and is skipped.
 Listing find_runs(const std::filesystem::path& folder);
 
-/// One line a run: folder, experiment, method, seed, epochs, the metric it is chosen by at its best
-/// epoch, the test loss there, alpha at the end, time.
+/// One line per run: folder, experiment, method, seed, epochs, its metric at the best epoch, the
+/// test loss there, alpha at the end, time.
 std::string to_table(const std::vector<RunRecord>& runs);
 
 }  // namespace aimle::experiments

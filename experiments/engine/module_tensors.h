@@ -1,4 +1,4 @@
-// What a Training's maps hold of a module, its optimiser and its estimator.
+// The tensors of a module, its optimiser and its estimator, for the maps of a Training.
 #pragma once
 
 #include <torch/nn/module.h>

@@ -30,7 +30,7 @@ std::string allowed(const Option& option) {
                 did_you_mean(given, option.choices));
 }
 
-/// The value, with the name of the option in what is said of a wrong one.
+/// The value; the message about a wrong one includes the name of the option.
 Json named(const Option& option, const std::function<Json()>& value) {
   try {
     return value();

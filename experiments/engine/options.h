@@ -1,5 +1,5 @@
-// The options of an experiment, declared once: they are the command line's options with their help,
-// what config.json holds, what `--config` reads back, and what presets and grids may change.
+// The options of an experiment, declared once: they define the command-line options with their
+// help, the contents of config.json, what `--config` reads, and what presets and grids may change.
 //
 //   const std::vector<Option> options = {
 //       {.name = "k", .value = 10, .help = "Entries chosen in each row", .group = "Model"},
@@ -27,20 +27,20 @@ struct Option {
   std::vector<std::string> choices = {};  // of text; empty: any
   double low = -1e300;                    // of numbers
   double high = 1e300;
-  bool of_data = false;  // decides what is loaded: the same for all runs of a command
-  std::function<void(const std::string&)> verify = {};  // of text: throws if it says nothing
+  bool of_data = false;  // affects what is loaded: the same for all runs of a command
+  std::function<void(const std::string&)> verify = {};  // validates a text value; throws if invalid
 
-  /// The value that this text or JSON value stands for. Throws Failure with the value and what is
-  /// allowed; Settings::set says of which option.
+  /// Converts a text or JSON value. Throws Failure with the value and what is allowed;
+  /// Settings::set adds the name of the option.
   Json parse(const std::string& text) const;
   Json check(const Json& value) const;
 };
 
-/// Where a setting's value comes from, in rising order of precedence. A method's settings are
-/// dropped where the method has no use for them, unless the user gave them.
+/// The source of a setting's value, in increasing order of precedence. Settings of a method that
+/// does not use them are dropped, unless the user gave them.
 enum class Origin { kDefault, kPreset, kConfig, kUser };
 
-/// "paper" -> what the paper's runs used
+/// "paper" -> the settings of the paper's runs
 struct Preset {
   std::string name;
   std::string help;
@@ -61,7 +61,7 @@ class Settings {
   }
   Origin origin(const std::string& name) const { return at(name).origin; }
 
-  /// Throws Failure for an unknown name, with the nearest known one, or a value not allowed.
+  /// Throws Failure for an unknown name, with the nearest known one, or for an invalid value.
   void set(const std::string& name, const std::string& text, Origin origin);
   void set(const std::string& name, const Json& value, Origin origin);
   void apply(const Preset& preset);
@@ -70,7 +70,8 @@ class Settings {
 
   const Option& option(const std::string& name) const;
   const std::vector<Option>& options() const { return options_; }
-  /// Text that is not UTF-8 is escaped (experiments/process/bytes_in_json.h); `apply` reads it back.
+  /// Text that is not UTF-8 is escaped (experiments/process/bytes_in_json.h); `apply` reads it
+  /// back.
   Json to_json() const;
 
  private:

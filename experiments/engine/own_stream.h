@@ -1,4 +1,4 @@
-// A run's own queue of work on a GPU: runs side by side do not wait for each other there.
+// A separate GPU stream for each run, so that parallel runs do not wait for each other.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -8,8 +8,8 @@
 
 namespace aimle::experiments {
 
-/// While it lives, what this thread gives to the GPU goes to a stream of its own, after all that
-/// was given to the thread's present one. On a CPU it does nothing.
+/// While it exists, the GPU work of this thread goes to a separate stream, after all work already
+/// submitted to the thread's current one. On a CPU it does nothing.
 class OwnStream {
  public:
   explicit OwnStream(c10::Device device);

@@ -1,6 +1,5 @@
 // All randomness of a run as pure functions of its seed, so that a run continues bit for bit after
-// any interruption and runs side by side do not disturb each other: no generator has a state to
-// save.
+// an interruption and parallel runs do not affect each other: no generator has a state to save.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +8,7 @@
 
 namespace aimle::experiments {
 
-/// What a key is for; no two purposes share noise.
+/// The purpose of a key; no two purposes share noise.
 enum class Purpose : uint32_t { kTrain = 1, kEvaluate = 2, kPictures = 3, kOrder = 4, kData = 5 };
 
 /// 64 random bits.
@@ -19,7 +18,7 @@ uint64_t random_bits(uint64_t seed, Purpose purpose, uint64_t number);
 at::Tensor noise_keys(int64_t seed, Purpose purpose, int64_t first, int64_t count,
                       at::Device device);
 
-/// Another key for other noise in the same step.
+/// A different key for other noise in the same step.
 at::Tensor subkey(const at::Tensor& key, int64_t number);
 
 /// The order in which an epoch visits the examples: int64 [examples].

@@ -32,11 +32,12 @@ std::string now() {
 void prepare_run_folder(const RunFolder& folder, bool force) {
   prepare_output_folder(folder.path, IfNotEmpty::kKeepFiles);
   if (!force && !is_unused(folder.path)) {
-    throw Failure(folder.path.string() +
-                  " is not empty: give another folder with --out, --resume to continue the run in "
-                  "it, or --force to begin anew");
+    throw Failure(
+        folder.path.string() +
+        " is not empty: choose another folder with --out, --resume to continue the run in "
+        "it, or --force to start again");
   }
-  // The config last: whatever is left belongs to it if the process is killed in between.
+  // The config is last: if the process is killed in between, the remaining files belong to it.
   fs::remove_all(folder.pictures());
   for (const fs::path& file : {folder.previous_checkpoint(), folder.checkpoint(), folder.best(),
                                folder.metrics(), folder.exhibits(), folder.config()}) {
@@ -66,7 +67,7 @@ std::optional<Json> find_config(const fs::path& path) {
 
 Json read_config(const fs::path& path) {
   std::optional<Json> config = find_config(path);
-  if (!config) throw Failure(path.string() + " is no config.json of a run");
+  if (!config) throw Failure(path.string() + " is not the config.json of a run");
   return *std::move(config);
 }
 
@@ -74,7 +75,7 @@ std::vector<Json> parse_metrics(const fs::path& file, const std::string& lines) 
   auto [metrics, is_torn] = data::parse_json_lines<Json>(file, lines);
   if (is_torn) {
     data::fail_line(file, std::ssize(metrics) + 1,
-                    "the line breaks off: begin the run anew with --force");
+                    "the line is incomplete: start the run again with --force");
   }
   return std::move(metrics);
 }
@@ -99,7 +100,8 @@ void write_picture(const RunFolder& folder, const Picture& picture) {
   const fs::path file = folder.picture(picture.name);
   fs::create_directories(file.parent_path(), error);
   if (error)
-    throw Failure("cannot make the folder " + file.parent_path().string() + ": " + error.message());
+    throw Failure("cannot create the folder " + file.parent_path().string() + ": " +
+                  error.message());
   write_atomically(file, encode_png(picture.pixels));
 }
 

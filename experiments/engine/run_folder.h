@@ -1,14 +1,15 @@
-// What a run leaves behind:
+// The files of a run:
 //
 //   config.json              all settings, versions, commit, seed, command
-//   metrics.jsonl            an object for every epoch
+//   metrics.jsonl            one object per epoch
 //   checkpoint.pt            where to continue from
 //   checkpoint.previous.pt   the one before it, in case that one is damaged
 //   best.pt                  the model of the best epoch
 //   pictures/                PNG files
-//   exhibits.json            a few examples with what the model makes of them, for reports
+//   exhibits.json            a few examples with the model's output, for reports
 //
-// Every file is written atomically: a reader, or `--resume` after a crash, never sees half of one.
+// Every file is written atomically: a reader, or `--resume` after a crash, never sees a partial
+// one.
 #pragma once
 
 #include <filesystem>
@@ -35,21 +36,21 @@ struct RunFolder {
   }
 };
 
-/// Makes the folder fit for a new run: refuses one that is not empty, unless `force`, which removes
-/// the files listed above and nothing else.
+/// Prepares the folder for a new run. Throws Failure if it is not empty, unless `force`, which
+/// removes only the files listed above.
 void prepare_run_folder(const RunFolder& folder, bool force);
 
 void write_config(const RunFolder& folder, const Experiment& experiment, const Settings& settings,
                   int64_t threads, const std::string& command);
-/// A Failure if it is missing, no JSON, or not of a run.
+/// Throws Failure if it is missing, not JSON, or not that of a run.
 Json read_config(const std::filesystem::path& file);
-/// The same, and nothing if it is JSON of something else: without an "experiment".
+/// The same, but returns nothing for JSON of something else: without an "experiment".
 std::optional<Json> find_config(const std::filesystem::path& file);
 
 /// Empty if there is no file.
 std::vector<Json> read_metrics(const RunFolder& folder);
 void write_metrics(const RunFolder& folder, const std::vector<Json>& metrics);
-/// The lines of such a file; a Failure that names it if one is no object.
+/// The lines of such a file; throws Failure naming it if one is not an object.
 std::vector<Json> parse_metrics(const std::filesystem::path& file, const std::string& lines);
 std::string spell_metrics(const std::vector<Json>& metrics);
 

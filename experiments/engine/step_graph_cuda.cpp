@@ -10,7 +10,7 @@ namespace {
 // Libraries allocate and choose their kernels in the first calls, which must not be recorded.
 constexpr int64_t kStepsBeforeRecording = 3;
 
-/// Of all runs side by side, one records at a time.
+/// Only one of the parallel runs records at a time.
 std::mutex recording_now;
 
 }  // namespace
@@ -19,7 +19,7 @@ struct StepGraph::Recording {
   std::function<void(const Batch&)> step;
   std::unique_ptr<at::cuda::CUDAGraph> graph = nullptr;
   Batch batch = {};        // the tensors that the graph reads
-  int64_t unrecorded = 0;  // steps run as they are, of the batch's size
+  int64_t unrecorded = 0;  // steps executed directly, of the batch's size
 
   bool fits(const Batch& other) const {
     return batch.rows.defined() && batch.rows.sizes() == other.rows.sizes();
@@ -34,14 +34,14 @@ struct StepGraph::Recording {
   void record() {
     const std::scoped_lock lock(recording_now);
     auto recorded = std::make_unique<at::cuda::CUDAGraph>();
-    // Other threads go on with their own runs meanwhile, allocating as they please.
+    // Other threads continue their own runs in the meantime, including allocations.
     recorded->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
     try {
       step(batch);
     } catch (...) {
       try {
         recorded->capture_end();
-      } catch (...) {  // what broke the recording is the better message
+      } catch (...) {  // the error that broke the recording is the better message
       }
       throw;
     }

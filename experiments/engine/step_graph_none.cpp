@@ -1,4 +1,4 @@
-// Built where torch has no CUDA or there is no CUDA compiler: every step runs as it is.
+// Used if torch has no CUDA or there is no CUDA compiler: every step is executed directly.
 #include "experiments/engine/step_graph.h"
 
 namespace aimle::experiments {

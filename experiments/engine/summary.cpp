@@ -18,7 +18,7 @@ Json mean_and_deviation(const std::vector<double>& values) {
   return {{"mean", sum / n}, {"sd", values.size() > 1 ? std::sqrt(squares / (n - 1)) : 0.0}};
 }
 
-/// Of the chosen epochs of one cell's runs.
+/// Statistics of the selected epochs of one cell's runs.
 Json describe(const std::vector<const Json*>& epochs) {
   Json result;
   for (const auto& [name, value] : epochs.front()->items()) {
@@ -40,7 +40,7 @@ std::string cell_of(const Run& run, const std::vector<GridAxis>& grid) {
   });
 }
 
-/// What a reader asks for: the metric that chose, and those of the test set.
+/// The metrics shown to the user: the selecting metric, and those of the test set.
 std::string line(const Json& cell, const std::string& select) {
   const auto name = cell["settings"].get<std::string>();
   std::string text = name.empty() ? "all seeds:" : name + ":";
@@ -88,7 +88,7 @@ void write_summary(const Campaign& campaign, const std::vector<Run>& runs,
   summary["cells"] = listed;
   if (cells.size() > 1) {
     summary["winner"] = listed[winner];
-    say("chosen by " + select + ": " + line(listed[winner], select));
+    say("selected by " + select + ": " + line(listed[winner], select));
   }
   write_atomically(campaign.out / "summary.json", summary.dump(2) + "\n");
 }

@@ -1,4 +1,4 @@
-// Several runs in few numbers.
+// Summary statistics of several runs.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace aimle::experiments {
 
-/// Writes summary.json and says its main lines: for every combination of settings the mean and the
-/// standard deviation over seeds of each metric at the epoch that `select` chooses, and the
+/// Writes summary.json and prints its main lines: for every combination of settings the mean and
+/// the standard deviation over seeds of each metric at the epoch selected by `select`, and the
 /// combination with the best mean of `select`, with its test metrics.
 void write_summary(const Campaign& campaign, const std::vector<Run>& runs,
                    const std::vector<std::vector<Json>>& metrics);

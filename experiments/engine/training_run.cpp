@@ -33,15 +33,15 @@ double peak_memory_mib() {
   return static_cast<double>(usage.ru_maxrss) / 1024.0;
 }
 
-/// Numbers that are not finite are null there. With them as numbers, a run that was resumed could
-/// choose another epoch.
+/// Numbers that are not finite are null in the file. If they were numbers here, a resumed run could
+/// select another epoch.
 Json as_in_the_file(const Json& line) { return Json::parse(line.dump()); }
 
-/// Where a run is. All of it goes into the checkpoint.
+/// The position of a run. All of it is saved in the checkpoint.
 struct Position {
   int64_t epoch = 0;          // complete ones
-  int64_t step = 0;           // of the epoch under way
-  double seconds = 0;         // of the epoch under way: all but evaluation
+  int64_t step = 0;           // of the current epoch
+  double seconds = 0;         // of the current epoch, without evaluation
   double engine_seconds = 0;  // of these: order, keys, sums, checkpoints
 };
 
@@ -52,7 +52,7 @@ Position position_in(const Checkpoint& checkpoint, const std::filesystem::path& 
             .seconds = checkpoint.numbers.at("seconds"),
             .engine_seconds = checkpoint.numbers.at("engine_seconds")};
   } catch (const std::out_of_range&) {
-    throw Failure(file.string() + " does not say where to continue from; begin anew with --force");
+    throw Failure(file.string() + " has no position to continue from; start again with --force");
   }
 }
 
@@ -101,7 +101,7 @@ class Trainer {
     restore_metrics(checkpoint.texts.at("metrics"));
   }
 
-  /// A run goes on with the settings it was begun with.
+  /// A resumed run keeps the settings it was started with.
   void check_settings(const Checkpoint& checkpoint) const {
     const auto found = checkpoint.texts.find("settings");
     if (found == checkpoint.texts.end()) return;
@@ -111,12 +111,12 @@ class Trainer {
       if (may_change(name) || !now.contains(name) || now[name] == value) continue;
       throw Failure(run_.folder.config().string() + ": " + name + " is " + now[name].dump() +
                     ", but the checkpoint is of a run with " + value.dump() +
-                    ": the file is damaged or was changed; put the value back, or begin anew with "
+                    ": the file is damaged or was changed; restore the value, or start again with "
                     "--force");
     }
   }
 
-  /// In place of the newest one, which would otherwise be kept as the previous one of the next.
+  /// Replaces the newest one, which would otherwise be kept as the previous one of the next.
   void use_previous_checkpoint(const std::string& fault) const {
     warn(fault + ": continuing from " + run_.folder.previous_checkpoint().string() + " at epoch " +
          std::to_string(position_.epoch + 1) + ", step " + std::to_string(position_.step) +
@@ -154,8 +154,8 @@ class Trainer {
       run_step(batch);
       ++position_.step;
       ++pending_;
-      // Reading a value waits for a GPU, so there it is done only when something will be shown; the
-      // wait is the time of steps, not the engine's.
+      // Reading a value waits for a GPU, so it is read only if something will be shown. The wait
+      // counts as the time of steps, not of the engine.
       if (device_.is_cpu() || shows_now()) check_finite();
       const auto stepped = Clock::now();
       position_.seconds = before + seconds_since(start);
@@ -214,7 +214,7 @@ class Trainer {
                                           run_.folder.path.string());
   }
 
-  /// For an evaluation, which leaves the training as it is where it gives up.
+  /// For an evaluation, which leaves the training unchanged if it is interrupted.
   void unless_interrupted(const std::function<void()>& evaluation) {
     try {
       stop_if_interrupted();
@@ -230,7 +230,7 @@ class Trainer {
         return totals_[static_cast<int64_t>(i)].item<double>() / examples_seen();
       }
     }
-    throw Failure("the experiment " + run_.experiment->name + " gives no loss");
+    throw Failure("the experiment " + run_.experiment->name + " returned no loss");
   }
 
   void check_finite() const {
@@ -312,7 +312,7 @@ class Trainer {
     totals_.zero_();
 
     const KeepAlive saving;
-    // In this order: a checkpoint never knows of an epoch whose line is not there.
+    // In this order: a checkpoint never includes an epoch whose line is missing.
     write_metrics(run_.folder, metrics_);
     if (&best_epoch(run_, metrics_) == &metrics_.back()) save_best();
     if (last || seconds_since(saved_) >= run_.settings.get<double>("checkpoint_seconds")) {
@@ -394,7 +394,7 @@ class Trainer {
   std::vector<std::string> names_;  // of the scalars of a step
   at::Tensor totals_;               // their sums over the epoch so far
   std::vector<Json> metrics_;
-  int64_t pending_ = 0;  // steps that the progress has not heard of
+  int64_t pending_ = 0;  // steps not yet reported to the progress
   Clock::time_point shown_ = Clock::now();
   Clock::time_point saved_ = Clock::now();
   Clock::time_point drawn_ = {};

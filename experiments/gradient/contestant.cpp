@@ -14,8 +14,8 @@ bool is_set_to(const std::optional<std::string>& setting, const char* value, boo
   return setting ? *setting == value : by_default;
 }
 
-/// The solver to be used: with k = 1 the k-subset and the categorical are the same, and some
-/// estimators are written for one of them only.
+/// The solver to use: for k = 1 the k-subset and the categorical are the same, but some estimators
+/// accept only one of them.
 SolverSpec suitable(const EstimatorInfo& info, const SolverSpec& solver) {
   if (!info.applies_to(solver) && solver.name() == argmax().name()) return topk(1);
   return solver;
@@ -58,12 +58,12 @@ Contestant parse_contestant(const std::string& text) {
     }
     const std::string setting = part.substr(0, equals);
     if (setting == "nb_samples" || setting == "output") {
-      throw Failure("'" + shown_value(text) + "': the study itself sets " + setting);
+      throw Failure("'" + shown_value(text) + "': " + setting + " is set by the study itself");
     }
     set_option(result.options, setting, part.substr(equals + 1));
     if (setting != "lambda") result.label += ":" + part;
   }
-  // Values and names of settings are checked by a trial build.
+  // Names and values of settings are checked by a trial build.
   const auto fits = [&](const SolverSpec& solver) { return info.applies_to(solver); };
   const std::vector<SolverSpec> solvers = {argmax(), topk(1), spanning_tree(3), grid_path()};
   const auto solver = std::find_if(solvers.begin(), solvers.end(), fits);

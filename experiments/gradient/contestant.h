@@ -15,14 +15,14 @@
 namespace aimle::experiments {
 
 struct Contestant {
-  std::string label;  // the name and its settings but lambda: `thresholds:order=first`
+  std::string label;  // the name and its settings without lambda: `thresholds:order=first`
   std::string name;
   EstimatorOptions options;
 
   std::optional<double> lambda() const { return options.lambda; }
-  /// Adapts its step size: it has a state to warm up.
+  /// Whether it adapts its step size and has a state to warm up.
   bool is_adaptive() const;
-  /// Least number of samples it can work with.
+  /// The minimum number of samples.
   int64_t least_samples() const;
   bool applies_to(const SolverSpec& solver) const;
 
@@ -30,11 +30,11 @@ struct Contestant {
   std::unique_ptr<Estimator> build(const SolverSpec& solver, int64_t samples) const;
 };
 
-/// Throws what the switchboard throws: an unknown name comes with the nearest known one.
+/// Throws what the switchboard throws; for an unknown name the message suggests the nearest one.
 Contestant parse_contestant(const std::string& text);
 
-/// All that the switchboard knows and that apply to the solver, with the settings of the paper's
-/// study: imle and imle_central at each of `lambdas`.
+/// All estimators of the switchboard that apply to the solver, with the settings of the paper's
+/// study: imle and imle_central with each of `lambdas`.
 std::vector<Contestant> all_contestants(const SolverSpec& solver,
                                         const std::vector<double>& lambdas);
 

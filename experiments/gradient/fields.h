@@ -1,4 +1,4 @@
-// How the results of a study are written: numbers in JSON and CSV, NaN as null and nothing.
+// How the results of a study are written: numbers in JSON and CSV, NaN as null or empty.
 #pragma once
 
 #include <cmath>

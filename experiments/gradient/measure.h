@@ -1,4 +1,4 @@
-// One estimate of a gradient, held against the true one.
+// Compares one estimate of a gradient with the true one.
 //
 // Every sample has its own dy, as with a loss summed over samples, so that a fixed lambda means the
 // same for any number of samples; the estimate is the mean over samples.
@@ -27,17 +27,17 @@ struct Measurement {
   double lambda = std::numeric_limits<double>::quiet_NaN();  // the step of this pass
 };
 
-/// A key of the noise: a function of all that should change it.
+/// A noise key, derived from everything that should change it.
 at::Tensor noise_key(uint64_t a, uint64_t b, uint64_t c, uint64_t step);
 
 /// The estimate of the gradient at theta (the problem's own if undefined): [*instance], float64.
 at::Tensor estimate(const Estimator& estimator, const Problem& problem, const at::Tensor& key,
                     const at::Tensor& theta = {});
 
-/// `steps` backward passes at the problem's theta; the state moves.
+/// `steps` backward passes at the problem's theta; updates the state.
 void warm_up(const Estimator& estimator, const Problem& problem, int64_t steps, uint64_t stream);
 
-/// Copies alpha and its companions.
+/// Copies alpha and the rest of the state.
 void carry_state(const Estimator& from, const Estimator& to);
 
 Measurement measure(const Estimator& estimator, const Problem& problem, const at::Tensor& key);

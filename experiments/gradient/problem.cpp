@@ -10,7 +10,7 @@
 namespace aimle::experiments {
 namespace {
 
-/// v of the header: what one more entry adds to the loss.
+/// v of the header: the change of the loss per additional entry.
 at::Tensor price(const Problem& problem) { return 1 - 2 * problem.target.to(at::kDouble); }
 
 at::Tensor as_tensor(const std::vector<double>& values) {

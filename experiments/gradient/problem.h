@@ -2,7 +2,7 @@
 //
 // The loss of a discrete z is linear on zeros and ones, since z_j^2 = z_j:
 //
-//   f(z) = ||z - b||^2 = <1 - 2b, z> + const,   dy = 2 (z - b) as a network would send it back
+//   f(z) = ||z - b||^2 = <1 - 2b, z> + const,   dy = 2 (z - b), as a network would return it
 //
 // so the gradient of E f(z) under p(z) ~ exp<theta, z> is Cov(z) v with v = 1 - 2b: for k-subsets
 // -2 Cov(z) b. It comes from the exact distributions (aimle/exact).
@@ -35,7 +35,7 @@ Problem synthetic_problem(int64_t n, int64_t k, uint32_t seed, bool is_signed = 
 
 /// E f(z) at theta: exact, for targets b.
 double expected_loss(const Problem& problem, const at::Tensor& theta);
-/// The least loss of any structure.
+/// The smallest loss of any structure.
 double least_loss(const Problem& problem);
 
 }  // namespace aimle::experiments

@@ -1,13 +1,12 @@
-// The paper's first study: how close to the true gradient, how sparse, at how many samples and
-// which lambda.
+// The paper's first study: accuracy and sparsity of gradients by number of samples and lambda.
 //
-// A study is a list of cells, (contestant, S), each measured on the problem of every (n, seed). The
-// noise of a measurement is a function of (n, S, seed), the same for all estimators: what one gives
-// depends neither on the others nor on the number of threads.
+// A study is a list of cells (contestant, S), each measured on the problem of every (n, seed). The
+// noise of a measurement is a function of (n, S, seed), the same for all estimators: a result
+// depends neither on the other estimators nor on the number of threads.
 //
 // Adaptive estimators are warmed up at fixed theta before they are measured, with `warmup_samples`
-// samples a step: the fixed point of alpha does not depend on their number. The authors' 100 steps
-// leave alpha at 0.1, on its way up; 1500 reach the end.
+// samples per step: the fixed point of alpha does not depend on their number. After the authors'
+// 100 steps alpha is at 0.1 and still rising; 1500 steps reach the end.
 #pragma once
 
 #include <cstdint>
@@ -51,16 +50,16 @@ struct Row {
 /// The number of measurements.
 int64_t count_measurements(const Study& study);
 
-/// The rows in the order of sizes, cells, seeds; those of `earlier` are taken over. `finished` sees
-/// those there are whenever a problem is done and after an interrupt, and `step` every measurement;
-/// neither is called by two threads at once. After an interrupt: the rows measured so far.
+/// The rows in the order of sizes, cells, seeds; those of `earlier` are reused. `finished` gets the
+/// rows so far whenever a problem is done and after an interrupt, and `step` is called for every
+/// measurement; calls are not concurrent. After an interrupt, returns the rows measured so far.
 std::vector<Row> run_study(const Study& study, int64_t threads, const std::vector<Row>& earlier,
                            const std::function<void(const std::vector<Row>&)>& finished,
                            const std::function<void(const std::string&)>& step);
 
 /// results.jsonl and summary.csv of a study.
 std::string as_jsonl(const std::vector<Row>& rows);
-/// A line of results.jsonl read back: it is written as it was.
+/// Reads back a line of results.jsonl; writing it again reproduces it.
 Row read_row(const nlohmann::json& line);
 std::string as_summary(const std::vector<Row>& rows);
 

@@ -14,7 +14,7 @@
 namespace aimle::experiments {
 namespace {
 
-/// A contestant at one number of samples and one learning rate; none is the true gradient.
+/// A contestant with one number of samples and one learning rate; none means the true gradient.
 struct Entry {
   std::optional<Contestant> contestant;
   int64_t samples = 0;

@@ -52,7 +52,7 @@ Reviews read_reviews(data::LineReader& reader, int aspect, Rules rules, const Id
     while (true) {
       const size_t space = rest.find(' ');
       const std::string_view word = rest.substr(0, space);
-      // Python's split(" ") gives empty words between two spaces; mended, there are none.
+      // Python's split(" ") returns empty words between two spaces; kMended has none.
       if (rules == Rules::kReference || !word.empty()) ids.push_back(id_of(word));
       if (space == std::string_view::npos) break;
       rest.remove_prefix(space + 1);

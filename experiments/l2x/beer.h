@@ -6,8 +6,8 @@
 //   annotations.json[.gz]
 //       a JSON object per line: "x" the list of words, "A" the list of [begin, end) word ranges
 //
-// Word ids are given in the order of the training file; words that only the other two have are
-// unknown (reviews.h says what that means under either set of rules).
+// Word ids are assigned in the order of the training file; words that occur only in the other two
+// files are unknown (reviews.h explains what that means under either set of rules).
 //
 //   auto corpus = aimle::experiments::l2x::load_beer(folder, 3, Rules::kMended);
 #pragma once
@@ -21,7 +21,7 @@ namespace aimle::experiments::l2x {
 
 Corpus load_beer(const std::filesystem::path& folder, int aspect, Rules rules);
 
-/// One file each: rated reviews, whose words are added to the vocabulary, and annotated ones.
+/// One file each: rated reviews, whose words are added to the vocabulary, and annotated reviews.
 Reviews read_beer_training(data::LineReader& reader, int aspect, Rules rules,
                            Vocabulary& vocabulary);
 Reviews read_beer_annotations(data::LineReader& reader, int aspect, Rules rules,

@@ -1,5 +1,5 @@
-// The reviews that learning to explain trains on: generated ones with planted rationales, the
-// BeerAdvocate files, or film reviews, with a vector for every word.
+// The reviews for learning to explain: generated ones with planted rationales, the BeerAdvocate
+// files, or film reviews, with a vector for every word.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -24,7 +24,7 @@ size_t ending_at(std::string_view word) {
   return apostrophe == std::string_view::npos || apostrophe == 0 ? word.size() : apostrophe;
 }
 
-/// Which reviews to keep: all, or `most` of them evenly over the file (which is sorted by class).
+/// Which reviews to keep: all, or `most` of them spread over the file (which is sorted by class).
 std::vector<FilmReview> read_some(const Path& path, int64_t most) {
   data::LineReader reader(path);
   std::vector<FilmReview> reviews = read_film_reviews(reader);

@@ -22,7 +22,7 @@ constexpr int64_t kEvaluationBatch = 100;
 struct Words {
   at::Tensor vectors;              // [B, L, dims]
   std::optional<at::Tensor> mask;  // bool [B, L]
-  std::optional<at::Tensor> k;     // int64 [B], where a review may have fewer than k words
+  std::optional<at::Tensor> k;     // int64 [B], if a review may have fewer than k words
   at::Tensor count;                // [B]: words to choose
   at::Tensor ratings;              // [B]
 };
@@ -37,7 +37,7 @@ class Explainer {
         model_(data_->vectors.size(1)) {
     model_->to(device_);
     const EstimatorInfo& method = estimator_info(settings.get<std::string>("method"));
-    // Methods for one of n train on one word's worth of weight, and are tested on k words.
+    // Methods for one of n are trained on one word and tested on k words.
     takes_k_ = method.applies_to(topk(k_));
     const SolverSpec solver = takes_k_ ? topk(k_) : argmax();
     const EstimatorOptions options = chosen_estimator_options(settings);
@@ -120,7 +120,7 @@ class Explainer {
   at::Tensor choose(const Words& words) {
     const at::Tensor theta = model_->selector(words.vectors, words.mask, std::nullopt);
     if (masked_) return solve(topk(k_), theta, {.mask = words.mask, .row_data = words.k});
-    // The authors take all scores that are not below the k-th best: more than k where they tie.
+    // The authors take all scores that are not below the k-th best: more than k if there are ties.
     const at::Tensor kth = std::get<0>(theta.topk(k_, -1)).select(-1, k_ - 1);
     return theta.ge(kth.unsqueeze(-1)).to(theta.scalar_type());
   }
@@ -180,8 +180,8 @@ class Explainer {
   at::Device device_;
   int64_t k_;
   bool masked_;
-  bool takes_k_ = true;        // whether the method chooses k words, not one
-  int64_t given_samples_ = 1;  // of a step
+  bool takes_k_ = true;        // whether the method chooses k words instead of one
+  int64_t given_samples_ = 1;  // in a step
   L2xModel model_;
   std::unique_ptr<Estimator> estimator_;
   std::unique_ptr<Adam> adam_;
@@ -210,7 +210,7 @@ Experiment experiment() {
       .summary = "Choosing the words that explain a rating",
       .options = options,
       .presets = {{.name = "paper",
-                   .help = "what the paper states; its noise temperatures differ by method, aspect "
+                   .help = "the paper's settings; its noise temperatures differ by method, aspect "
                            "and k",
                    .values = with_paper_target({{"epochs", 20},
                                                 {"batch", 40},
@@ -219,7 +219,7 @@ Experiment experiment() {
                                                 {"lambda", "1000"}})},
                   {.name = "reference",
                    .help = "the authors' code: unmasked padding in front, their precision, one "
-                           "lambda a batch; for AIMLE their eta",
+                           "lambda per batch; for AIMLE their eta",
                    .values = with_reference_target({{"rules", "reference"},
                                                     {"length", 350},
                                                     {"epochs", 20},

@@ -23,7 +23,7 @@ struct Matrix {
   const float* row(int64_t i) const { return values.data() + i * columns; }
 };
 
-/// For every word its column among the contexts, or -1: the most frequent words, first come first.
+/// For every word its column among the contexts, or -1: the most frequent words, ties by order.
 std::vector<int32_t> context_columns(const Reviews& train, int64_t vocabulary, int64_t contexts) {
   std::vector<int64_t> frequency(static_cast<size_t>(vocabulary));
   for (const int32_t id : train.words) ++frequency[id];
@@ -73,7 +73,7 @@ void counts_to_ppmi(Matrix& m) {
   }
 }
 
-/// M^T M. A row of the product is summed by one thread, in the order of the words.
+/// M^T M. Each row of the product is summed by one thread, in the order of the words.
 Matrix gram(const Matrix& m, const Executor& executor) {
   Matrix product(m.columns, m.columns);
   parallel_for(executor, m.columns, 100.0 * static_cast<double>(m.rows),

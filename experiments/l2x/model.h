@@ -1,6 +1,6 @@
 // Learning to explain (Chen et al., ICML 2018; the networks of Niepert et al., NeurIPS 2021, and of
 // Minervini et al., AAAI 2023): a selector scores the words of a review, k of them are chosen, and
-// a predictor guesses the rating from these alone.
+// a predictor predicts the rating from these alone.
 //
 //   selector   words -> frozen vectors -> conv 3, relu = f
 //              global = relu(linear(max of f over the words))
@@ -8,9 +8,8 @@
 //              score = conv 1(relu(conv 1(dropout(global, local))))
 //   predictor  sigmoid(linear(relu(linear(mean of the chosen words' vectors))))
 //
-// With a mask, positions beyond the review are zero after every layer, so that they act as the
-// zeros that a convolution assumes beyond its input: the scores of a review do not depend on its
-// padding.
+// With a mask, positions after the end of the review are zero after every layer, like the zero
+// padding of a convolution, so the scores of a review do not depend on its padding.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -29,8 +28,8 @@ at::Tensor look_up(const at::Tensor& table, const at::Tensor& words);
 class SelectorImpl : public torch::nn::Module {
  public:
   explicit SelectorImpl(int64_t dims, int64_t hidden = 100);
-  /// Vectors [B, L, dims], mask bool [B, L] or none -> scores [B, L]. The key is dropout's: without
-  /// one nothing is dropped.
+  /// Vectors [B, L, dims], mask bool [B, L] or none -> scores [B, L]. The key is for dropout;
+  /// without one nothing is dropped.
   at::Tensor forward(const at::Tensor& vectors, const std::optional<at::Tensor>& mask,
                      const std::optional<at::Tensor>& key);
 

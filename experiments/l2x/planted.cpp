@@ -50,7 +50,7 @@ class Draws {
   PhiloxWords words_{};
 };
 
-/// The templates, cut once.
+/// The templates, split once.
 struct Language {
   std::array<std::array<std::vector<std::string_view>, kLevels>, 4> quality;
   std::array<std::vector<std::string_view>, 4> sentences;
@@ -116,7 +116,7 @@ class Writer {
     for (const std::string_view word : cut(sentence, ' ')) text_.words.push_back(word);
   }
 
-  /// Fills the two slots of a sentence with at most `most` words of quality; returns how many.
+  /// Fills the two slots of a sentence with at most `most` quality words; returns how many.
   int sentence(int aspect, float quality, int most, bool asked) {
     int left = most;
     int slots = 2;
@@ -126,7 +126,7 @@ class Writer {
         continue;
       }
       --slots;
-      // Something is left for the second slot, and never a single word for the next sentence.
+      // Leaves something for the second slot, and never a single word for the next sentence.
       int count = std::min(std::max(left - slots, 1), 1 + static_cast<int>(draws_.below(3)));
       if (slots == 0 && left - count == 1) ++count;
       count = std::min(count, left);
@@ -143,7 +143,7 @@ class Writer {
     const auto begin = static_cast<int64_t>(text_.words.size());
     const auto& list = language_.quality[aspect][level];
     const size_t first = draws_.below(list.size());
-    const size_t stride = 1 + 2 * draws_.below(list.size() / 2);  // odd, so no word comes twice
+    const size_t stride = 1 + 2 * draws_.below(list.size() / 2);  // odd, so no word is repeated
     for (int i = 0; i < count; ++i) {
       text_.words.push_back(list[(first + i * stride) % list.size()]);
     }

@@ -1,12 +1,12 @@
-// Generated beer reviews with planted rationales: what the experiment uses when it is given no
-// files, and where subset precision has a truth.
+// Generated beer reviews with planted rationales: the data of the experiment without files, for
+// which the true rationales are known.
 //
-// A review has four aspects (appearance, aroma, palate, taste) with a quality each in [0, 1]; the
-// qualities share a weak common part, so the words about one aspect say a little about the others.
-// Its sentences are plain beer talk with slots for quality words; every aspect has its own words
-// for each of five levels. The asked aspect fills exactly `planted` words, whose mean level (plus
-// noise of sd 0.02) is the rating: all of them matter, and nothing else does once they are known.
-// The other aspects, and a verdict at the end, are distractors.
+// A review has four aspects (appearance, aroma, palate, taste), each with a quality in [0, 1]; the
+// qualities have a weak common part, so the words about one aspect carry some information about the
+// others. Its sentences are plain beer talk with slots for quality words; every aspect has its own
+// words for each of five levels. The chosen aspect fills exactly `planted` words, whose mean level
+// (plus noise of sd 0.02) is the rating: all of them matter, and given them nothing else does. The
+// other aspects, and a verdict at the end, are distractors.
 //
 //   ... pours [gorgeous radiant] with a [sparkling] head ; smells [floral] and faintly [musty] ...
 //
@@ -28,7 +28,7 @@ struct Planted {
   uint64_t seed = 0;
 };
 
-/// `train` and `heldout` carry rationales too: the truth is known everywhere.
+/// `train` and `heldout` have rationales too, since they are known for all reviews.
 Corpus generate(const Planted& settings);
 
 }  // namespace aimle::experiments::l2x

@@ -1,5 +1,5 @@
-// The language of the generated reviews. In a template, @ is a slot for words of quality, and |
-// parts one choice from the next.
+// The vocabulary of the generated reviews. In a template, @ is a slot for quality words, and |
+// separates alternatives.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 
 namespace aimle::experiments::l2x {
 
-/// [aspect][level]: words that say how good the aspect is; no word stands twice.
+/// [aspect][level]: words that describe how good the aspect is; each occurs once.
 inline constexpr std::array<std::array<std::string_view, 5>, 4> kQualityWords{{
     {"murky swampy sludgy muddy headless drab dishwater lifeless",
      "dull faded patchy pallid washed-out dingy bubbly-thin tired-looking",
@@ -46,7 +46,7 @@ inline constexpr std::array<std::string_view, 4> kAspectSentences{
     ".|a @ "
     "sip followed by @ ones .|it drinks @ from start to @ end ."};
 
-/// Sentences that say nothing.
+/// Neutral sentences.
 inline constexpr std::string_view kFillers =
     "had this on tap at the local pub .|bottle shared by a friend from out of town .|i drank it "
     "last "

@@ -1,21 +1,20 @@
-// Reviews, ratings and rationales: what learning to explain (L2X) reads.
+// Reviews, ratings and rationales: the data of learning to explain (L2X).
 //
 // A review is a list of words with a rating in [0, 1]; the task is to predict the rating from k of
 // its words. Some reviews carry a rationale, the ranges of words that a person marked (or that a
 // generator planted) as the reason; subset precision is the share of the chosen words inside them.
 // Chen et al., "Learning to explain", ICML 2018; McAuley, Leskovec & Jurafsky, ICDM 2012.
 //
-// Two sets of rules lead from words to rows of ids, kReference being the authors' code:
+// Two sets of rules turn words into rows of ids; kReference follows the authors' code:
 //
 //                       kMended (default)                kReference
-//   end of a line       cut off                          kept in the last word, "beer\n"
+//   end of a line       removed                          kept in the last word, "beer\n"
 //   unknown words       <UNK> everywhere                 <UNK>; in annotated reviews <PAD>
 //   rows of `length`    words, then padding, masked      padding, then words, not masked
 //   longer reviews      their first `length` words       the same
 //   a chosen word       counts if it is a word           counts if it is not <PAD>
-//   subset precision    chosen words inside a range /    ranges that contain a chosen word, summed
-//   /
-//                       chosen words                     max(chosen words, k), summed
+//   subset precision    chosen words inside a range /    ranges that contain a chosen word, summed,
+//                       chosen words                     / max(chosen words, k), summed
 #pragma once
 
 #include <array>
@@ -75,12 +74,12 @@ struct Reviews {
   void add(std::span<const int32_t> ids, float rating);
 };
 
-/// What an experiment is given, wherever it comes from.
+/// The data of an experiment, from any source.
 struct Corpus {
-  std::string name;  // for people: "generated reviews, taste", "BeerAdvocate, aroma", ...
+  std::string name;  // for display: "generated reviews, taste", "BeerAdvocate, aroma", ...
   Vocabulary vocabulary;
   Reviews train;
-  Reviews heldout;    // validation and test, split anew for every seed
+  Reviews heldout;    // validation and test, split differently for every seed
   Reviews annotated;  // with rationales
 };
 

@@ -159,7 +159,7 @@ WordVectors cached_word_vectors(const Corpus& corpus, const LearnVectors& settin
     }
   }
   WordVectors vectors = learn_word_vectors(corpus.train, corpus.vocabulary, settings, executor);
-  // Words that a line cannot hold have no vector, now as later from the cache.
+  // Words that cannot be written on a line have no vector, so that the cache gives the same result.
   for (int32_t id = kFirstWord; id < corpus.vocabulary.size(); ++id) {
     if (fits_a_line(corpus.vocabulary.word(id))) continue;
     ++vectors.missing;

@@ -7,12 +7,12 @@
 //
 //   M[w, c] = max(0, log(n(w, c) / n(w)) - log(n(c)^0.75 / sum_c' n(c')^0.75)),
 //
-// c running over the most frequent words, n counting pairs within `window` words; and of M its best
-// approximation of rank `dimensions`, M ~ U S V^T; the vector of w is row w of U sqrt(S), scaled so
-// that an entry has mean square 0.1. This is what skip-gram with negative sampling factorises
+// where c runs over the most frequent words and n counts pairs within `window` words. M is
+// approximated with rank `dimensions`, M ~ U S V^T; the vector of w is row w of U sqrt(S), scaled
+// so that an entry has mean square 0.1. Skip-gram with negative sampling factorises the same matrix
 // implicitly (Levy & Goldberg, NIPS 2014; context smoothing 0.75: Levy, Goldberg & Dagan, TACL
-// 2015), without its random order: the same text gives the same vectors. V comes from subspace
-// iteration on M^T M. Seconds for 25,000 film reviews.
+// 2015), but in random order; here the same text always gives the same vectors. V comes from
+// subspace iteration on M^T M. Takes seconds for 25,000 film reviews.
 //
 //   auto vectors = cached_word_vectors(corpus, {.dimensions = 100}, folder / "vectors.txt");
 #pragma once
@@ -48,8 +48,8 @@ WordVectors read_word_vectors(const std::filesystem::path& path, const Vocabular
 /// The same from an open file.
 WordVectors read_word_vectors(data::LineReader& reader, const Vocabulary& vocabulary, Rules rules);
 
-/// The vectors in `cache` if its header says that they were learned from this text with these
-/// settings; otherwise learns them and writes the file (whole or not at all).
+/// The vectors in `cache` if its header shows that they were learned from this text with these
+/// settings; otherwise learns them and writes the file (atomically).
 WordVectors cached_word_vectors(const Corpus& corpus, const LearnVectors& settings,
                                 const std::filesystem::path& cache, const Executor& executor);
 

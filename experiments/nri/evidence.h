@@ -4,11 +4,11 @@
 // the n^(n-2) spanning trees, and the prior p(z) is uniform over them:
 //
 //   KL(q || p) = <theta / tau, mu> - A(theta / tau) + (n - 2) log n,   mu = E z
-//   tree_elbo  = -(E_q nll + KL(q || p) / n)   for each point; a Gaussian's constant is left out
+//   tree_elbo  = -(E_q nll + KL(q || p) / n)   per point, without the Gaussian's constant
 //
 // tau is the temperature of the run's noise. The trees of a perturbed maximum have no probability
-// in closed form; those of the bound are drawn exactly from q, from the same scores. tau = 0 stands
-// for the noise-free tree with certainty.
+// in closed form; those of the bound are drawn exactly from q, from the same scores. tau = 0 means
+// the noise-free tree with probability 1.
 #pragma once
 
 #include <ATen/core/Tensor.h>

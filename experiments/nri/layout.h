@@ -1,4 +1,4 @@
-// One step of the Fruchterman-Reingold layout, as networkx takes it.
+// One step of the Fruchterman-Reingold layout, as in networkx.
 //
 // Vertices repel each other, neighbours attract each other, and every vertex moves a fixed distance
 // along its force (Fruchterman & Reingold, "Graph drawing by force-directed placement", 1991). With
@@ -9,10 +9,10 @@
 //   p_i     += force_i t / length(|force_i|)
 //   then the mean is subtracted and everything divided by the largest |coordinate|
 //
-// This is networkx.spring_layout(graph, pos=p, iterations=1, threshold=1e-10). The length of a
-// force below 0.01 is taken as 0.1 up to networkx 3.5, which made the data of the paper, and as
-// 0.01 from 3.6 on. Sums run over j in ascending order; there is no libm function but the square
-// root, so the same bits everywhere. O(n^2).
+// This is networkx.spring_layout(graph, pos=p, iterations=1, threshold=1e-10). A force shorter than
+// 0.01 is treated as 0.1 up to networkx 3.5, which generated the data of the paper, and as 0.01
+// from 3.6 on. Sums run over j in ascending order, and the only libm function is the square root,
+// so the bits are the same everywhere. O(n^2).
 #pragma once
 
 #include <cstdint>

@@ -74,7 +74,7 @@ BlockImpl::BlockImpl(int64_t inputs, int64_t hidden)
   init_encoder(second_);
 }
 
-// Layers get matrices: for more dimensions torch adds the bias in a pass of its own.
+// Layers get matrices: for more dimensions torch adds the bias in a separate pass.
 at::Tensor BlockImpl::forward(const at::Tensor& x) {
   const at::Tensor y = after_first(first_(x.flatten(0, -2)));
   std::vector<int64_t> sizes = x.sizes().vec();

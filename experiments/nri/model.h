@@ -1,6 +1,6 @@
 // Neural relational inference with a latent tree (Kipf et al., ICML 2018; Paulus et al., NeurIPS
-// 2020): an encoder looks at the paths of n points and scores the possible links between them, a
-// decoder moves the points along the links that were chosen.
+// 2020): an encoder reads the paths of n points and scores the possible links between them, a
+// decoder moves the points along the chosen links.
 //
 //   block      linear, ELU, linear, ELU, batch norm over all rows
 //   encoder    node = block(path)                                            [n, hidden]
@@ -26,7 +26,7 @@
 
 namespace aimle::experiments::nri {
 
-/// Which links and pairs there are between n points.
+/// The links and pairs between n points.
 class Wiring {
  public:
   Wiring() = default;
@@ -36,9 +36,9 @@ class Wiring {
   at::Tensor symmetric(const at::Tensor& links) const;
   /// Pairs -> links: the same for both directions, so that the gradient of a pair is their sum.
   at::Tensor both_ways(const at::Tensor& pairs) const;
-  /// As both_ways, but a pair gets the gradient of its link with sender < receiver alone.
+  /// Like both_ways, but a pair gets only the gradient of its link with sender < receiver.
   at::Tensor one_way(const at::Tensor& pairs) const;
-  /// What every link sees of nodes [N, n, h]: the sum of `from_sender` of its sender and
+  /// The input of every link from nodes [N, n, h]: the sum of `from_sender` of its sender and
   /// `from_receiver` of its receiver, [N, n, n-1, h].
   at::Tensor meet(const at::Tensor& from_sender, const at::Tensor& from_receiver) const;
 
@@ -61,7 +61,7 @@ class BlockImpl : public torch::nn::Module {
   BlockImpl(int64_t inputs, int64_t hidden);
   /// [*, inputs] -> [*, hidden]
   at::Tensor forward(const at::Tensor& x);
-  /// All after the first linear map.
+  /// Everything after the first linear map.
   at::Tensor after_first(const at::Tensor& x);
   /// Columns [first, first + count) of the first map, without its bias.
   at::Tensor part(const at::Tensor& x, int64_t first) const;
@@ -97,7 +97,7 @@ class DecoderImpl : public torch::nn::Module {
   at::Tensor step(const at::Tensor& positions, const at::Tensor& links, const Wiring& wiring);
   /// Predictions of frames 1 ... T-1 from paths [B, n, T, 2] and links [B, S, n (n-1)]:
   /// [B, S, n, T-1, 2]. `horizon` steps are predicted from each of the true frames 0, horizon, ...
-  /// Links that are trees go a shorter way (tree_rollout.h).
+  /// Links that are trees use a faster implementation (tree_rollout.h).
   at::Tensor forward(const at::Tensor& paths, const at::Tensor& links, int64_t horizon,
                      const Wiring& wiring, Links kind = Links::kAny);
 

@@ -20,7 +20,7 @@ namespace aimle::experiments::nri {
 namespace {
 
 constexpr int64_t kVertices = 10;
-constexpr int64_t kEvaluationBatch = 100;  // decides batch norm's statistics at the authors' test
+constexpr int64_t kEvaluationBatch = 100;  // affects batch norm's statistics in the authors' test
 
 /// A learning rate and a temperature of the noise.
 struct Tuned {
@@ -28,7 +28,7 @@ struct Tuned {
   std::string noise_temperature;
 };
 
-/// What the authors found for their methods; for others what they found for the central AIMLE.
+/// The authors' values for their methods; for others those of the central AIMLE.
 Tuned tuned(const std::string& method, int64_t frames) {
   const bool forward = method == "aimle_forward" || method == "imle";
   if (method == "sst") return {.lr = 1e-4, .noise_temperature = ""};
@@ -258,38 +258,38 @@ Experiment experiment() {
        .high = 1000},
       {.name = "lr",
        .value = 0.0,
-       .help = "Learning rate of Adam; 0: the one that the authors found for the method and the "
+       .help = "Learning rate of Adam; 0: the authors' for the method and the "
                "number of frames, 1e-4 or 5e-4",
        .group = "Training",
        .low = 0},
       {.name = "epochs",
        .value = 2,
-       .help = "Rounds of --epoch_steps steps, each with its validation",
+       .help = "Rounds of --epoch_steps steps, each followed by validation",
        .group = "Training",
        .low = 1,
        .high = 1e6},
       {.name = "epoch_steps",
        .value = 500,
-       .help = "Steps of an epoch; then comes validation",
+       .help = "Steps per epoch",
        .group = "Training",
        .low = 1,
        .high = 1e7},
       {.name = "shuffle",
        .value = true,
-       .help = "Visit the examples in a new order every time",
+       .help = "Shuffle the examples in every pass",
        .group = "Training"},
       {.name = "directions",
        .value = "both",
-       .help = "Gradient of a pair: of both its links, or the authors' of one",
+       .help = "Gradient of a pair: sum over both links, or one link as in the authors' code",
        .group = "Training",
        .choices = {"both", "one"}},
       {.name = "divide",
        .value = true,
-       .help = "Divide the difference of imle and imle_central by lambda; the authors did not",
+       .help = "Divide the difference of imle and imle_central by lambda; the authors do not",
        .group = "Training"},
       {.name = "evaluation",
        .value = "alike",
-       .help = "Noise-free trees for every method, or as the authors did",
+       .help = "Noise-free trees for every method, or as in the authors' code",
        .group = "Training",
        .choices = {"alike", "authors"}},
   };
@@ -300,8 +300,8 @@ Experiment experiment() {
       .options = options,
       .presets =
           {{.name = "paper",
-            .help = "what the paper states, measured alike for every method; lr 0: the authors' "
-                    "for the method and number of frames",
+            .help = "the paper's settings, with the same evaluation for every method; lr 0: the "
+                    "authors' for the method and number of frames",
             .values = with_paper_target({{"epochs", 100},
                                          {"epoch_steps", 500},
                                          {"batch", 128},
@@ -310,25 +310,25 @@ Experiment experiment() {
                                          {"hard", "true"},
                                          {"lambda", "10"}})},
            {.name = "reference",
-            .help = "the authors' code: one lambda a batch, one direction, noise and batch norm as "
-                    "theirs; lr 0: theirs for the method and number of frames",
+            .help = "the authors' code: one lambda per batch, one direction, their noise and batch "
+                    "norm; lr 0: theirs for the method and number of frames",
             .values = with_reference_target(
                 {{"epochs", 100},
                  {"batch", 128},
                  {"lr", 0.0},
                  {"nb_samples", "1"},
-                 // Theirs are 1 and count links; an exchange changes four of them, two pairs.
+                 // Theirs is 1 and counts links; an exchange changes four links, or two pairs.
                  {"target_norm", "0.5"},
                  {"initial_gbar", "0.5"},
                  {"hard", "true"},
                  {"directions", "one"},
                  {"divide", false},
-                 // Not known of theirs; the best of their 1, 10 and 100 on validation.
+                 // Unknown for theirs; the best of their 1, 10 and 100 on validation.
                  {"lambda", "1"},
                  {"evaluation", "authors"},
                  {"shuffle", false}})},
            {.name = "quick",
-            .help = "small, for a processor: some minutes",
+            .help = "small, for a CPU: a few minutes",
             .values = {{"epochs", 4},
                        {"epoch_steps", 100},
                        {"batch", 64},

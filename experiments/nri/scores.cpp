@@ -22,7 +22,7 @@ Json list(const at::Tensor& values) {
     for (int64_t i = 0; i < values.size(0); ++i) result.push_back(list(values[i]));
     return result;
   }
-  // Four decimals are more than a picture shows.
+  // Four decimals are more than enough for a picture.
   return std::round(values.item<double>() * 1e4) / 1e4;
 }
 

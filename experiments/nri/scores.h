@@ -1,4 +1,4 @@
-// How well trees are told, and what the report draws of them.
+// Accuracy of predicted trees, and the data that the report draws.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,7 +8,7 @@
 namespace aimle::experiments::nri {
 
 /// truth bool, predicted 0 or 1, both [B, pairs] -> float64 [6], sums over graphs: precision,
-/// recall and accuracy of the predicted pairs, then of all pairs but these.
+/// recall and accuracy of the predicted pairs, then of their complement.
 at::Tensor score_trees(const at::Tensor& truth, const at::Tensor& predicted);
 
 /// A list of {"path": [n, frames, 2], "predicted": [n, frames - 1, 2], "true_tree": [[i, j], ...],

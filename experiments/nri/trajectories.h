@@ -3,16 +3,16 @@
 // An example is a random tree on `vertices` points (the maximum spanning tree of independent
 // Gumbel(0, 1) edges: not uniform over trees), standard normal start positions, and `frames` steps
 // of a force layout on that tree (layout.h); the frame after each step is kept, the start is not. A
-// model sees the frames and is asked for the tree. Paulus et al., "Gradient estimation with
-// stochastic softmax tricks", NeurIPS 2020.
+// model gets the frames and predicts the tree. Paulus et al., "Gradient estimation with stochastic
+// softmax tricks", NeurIPS 2020.
 //
 // As files, the format of the public generator (T frames, n = 10):
 //   data_{train,valid,test}_novar_1skip_{T}t_1r_graph10.npy   [N, T, 2, n] float64
 //   edges_{...}.npy                                            [N, n, n]    float32, 0 or 1
 //
-//   auto raw = aimle::experiments::nri::generate({.count = 50'000, .frames = 10, .seed = 42, .split
-//   = 0}); auto range = aimle::experiments::nri::range_of(raw);                 // of the training
-//   set, for all splits auto train = aimle::experiments::nri::to_examples(raw, range);
+//   auto raw = nri::generate({.count = 50'000, .frames = 10, .seed = 42, .split = 0});
+//   auto range = nri::range_of(raw);                 // of the training set, for all splits
+//   auto train = nri::to_examples(raw, range);
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct Trajectories {
   std::vector<uint8_t> adjacency;  // [count, vertices, vertices], symmetric, zero diagonal
 };
 
-/// As a model takes them.
+/// In the layout of the model.
 struct Examples {
   int64_t count = 0;
   int64_t frames = 0;
@@ -48,15 +48,15 @@ struct Generate {
   int64_t frames = 10;
   int64_t vertices = 10;
   uint64_t seed = 42;
-  /// 0 train, 1 validation, 2 test: streams of their own, so a size never changes another split.
+  /// 0 train, 1 validation, 2 test: separate streams, so that a size never affects another split.
   uint32_t split = 0;
 };
 
-/// Deterministic in the settings; example i depends neither on `count`, nor on threads, and its
-/// first frames do not depend on `frames`. One 70,000-example set at T = 20 takes a few seconds.
+/// Deterministic in the settings; example i depends neither on `count` nor on threads, and its
+/// first frames do not depend on `frames`. A set of 70,000 examples at T = 20 takes a few seconds.
 Trajectories generate(const Generate& settings, const Executor& executor = sequential());
 
-/// "novar_1skip_10t_1r_graph10": what the files of one set share after the split's name.
+/// "novar_1skip_10t_1r_graph10": the part of the file names after the name of the split.
 std::string file_suffix(int64_t frames, int64_t vertices);
 
 /// Reads (or writes) `data_SPLIT_...npy` and `edges_SPLIT_...npy`; split: "train", "valid", "test".

@@ -8,8 +8,8 @@
 namespace aimle::experiments::nri {
 namespace {
 
-// Columns before those of messages in what a node sees: two of its position, a one for the gradient
-// of the bias, and a zero, so that rows stay aligned for the GPU's matrix units.
+// Columns before those of the messages in the input of a node: two of its position, a one for the
+// gradient of the bias, and a zero, so that rows stay aligned for the GPU's matrix units.
 constexpr int64_t kOwn = 4, kOne = 2;
 
 /// relu(x weight' + bias), into out.
@@ -17,14 +17,14 @@ void layer(at::Tensor out, const at::Tensor& x, const at::Tensor& weight, const 
   at::_addmm_activation_out(out, bias, x, weight.t());
 }
 
-/// Zero where the layer's output y was zero, in place.
+/// Sets to zero, in place, where the layer's output y was zero.
 void through_relu(at::Tensor gradient, const at::Tensor& y) {
   at::threshold_backward_out(gradient, gradient, y, 0);
 }
 
-/// The links of a batch in order of their type: pairs without a link, and then those with.
+/// The links of a batch sorted by type: pairs without a link first, then those with one.
 struct Order {
-  at::Tensor place;      // [R]: where a link went
+  at::Tensor place;      // [R]: the position of a link after sorting
   at::Tensor receivers;  // [R]: of the sorted links, as rows of [N n]
   at::Tensor ends;       // [2 R]: sender and receiver of the sorted links
   at::Tensor chosen;     // [R]: where a link's message is in [type, sorted link]
@@ -62,8 +62,8 @@ at::Tensor of_type(const at::Tensor& x, int64_t dim, int type, int64_t unlinked)
 at::Tensor rows_of(const at::Tensor& x) { return x.view({-1, x.size(-1)}); }
 
 /// left' right over all steps, [steps, R, a] and [steps, R, b] -> [2, a, b]: one for the rows of
-/// each type. In n parts of every step, the last two of which are linked: as one product each, a
-/// GPU would sum up so many rows by a few blocks.
+/// each type. Split into n parts per step, the last two of which are linked: as a single product, a
+/// GPU would sum that many rows with only a few blocks.
 at::Tensor products_of_types(const at::Tensor& left, const at::Tensor& right, int64_t n) {
   const int64_t steps = left.size(0), a = left.size(2), b = right.size(2);
   const at::Tensor parts =
@@ -73,8 +73,8 @@ at::Tensor products_of_types(const at::Tensor& left, const at::Tensor& right, in
                     parts.narrow(1, n - 2, 2).sum(at::IntArrayRef{0, 1})});
 }
 
-/// What the sum of a link's receiver would gain if the link's other message came in its place, all
-/// steps together: [R] in the order of links. d_seen: [steps, nodes, kOwn + h].
+/// The change of the sum of a link's receiver if the link's other message were used, all steps
+/// together: [R] in the order of links. d_seen: [steps, nodes, kOwn + h].
 at::Tensor gain_of_links(const at::Tensor& messages, const at::Tensor& d_seen,
                          const at::Tensor& place) {
   const int64_t steps = messages.size(0), all = place.size(0), h = messages.size(2);
@@ -219,7 +219,7 @@ class TreeRollout : public torch::autograd::Function<TreeRollout> {
       carried = (now + at_seen.narrow(1, 0, 2)).add_(at_nodes.view({2, nodes}).t());
     }
 
-    // Biases see a one in every row: a column beside the positions.
+    // Biases get a one in every row: a column next to the positions.
     const at::Tensor pairs_and_one = at::cat({pairs, at::ones({steps, all, 1}, pairs.options()),
                                               at::zeros({steps, all, 3}, pairs.options())},
                                              2);

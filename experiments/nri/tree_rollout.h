@@ -1,15 +1,16 @@
-// The decoder's predictions where links are trees, zeros and ones: all steps as one function with
-// its own gradient.
+// The decoder's predictions for links that are trees (zeros and ones): all steps as one function
+// with its own gradient.
 //
-// With z in {0, 1} a link takes one of its two messages. The other is needed for the gradient of z
-// alone, d/dz_e = <d/d agg_receiver, m1_e - m0_e>; it reaches neither weights nor positions. So
-// links are put in order once, those without a link before those with one: each type's rows are
-// then a slice, the backward pass multiplies half as many rows as with both messages weighed by
-// 1 - z and z, and evaluation, where nobody asks for the gradient of z, computes half as many.
-// What does not hang on the step before (the gradients of weights and of z) is done for all steps
-// of the rollout at once: on a GPU the number of kernels is what such a model waits for.
+// With z in {0, 1} a link uses one of its two messages. The other is needed only for the gradient
+// of z, d/dz_e = <d/d agg_receiver, m1_e - m0_e>; it affects neither weights nor positions. Links
+// are therefore sorted once, those without a link before those with one: the rows of each type are
+// then a slice, the backward pass multiplies half as many rows as with both messages weighted by 1
+// - z
+// and z, and evaluation, which does not need the gradient of z, computes half as many. What does
+// not depend on the previous step (the gradients of weights and of z) is computed for all steps of
+// the rollout at once: on a GPU such a model is limited by the number of kernels.
 //
-// Sums over senders go by a list of rows, not by atomics: the same numbers every time.
+// Sums over senders use a list of rows, not atomics, and are therefore reproducible.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +19,7 @@
 
 namespace aimle::experiments::nri {
 
-/// What the decoder has learned; [2, ...] is for pairs without and with a link.
+/// The decoder's parameters; [2, ...] is for pairs without and with a link.
 struct DecoderWeights {
   at::Tensor message0, message0_bias;  // [2, h, 4], [2, h]
   at::Tensor message1, message1_bias;  // [2, h, h], [2, h]

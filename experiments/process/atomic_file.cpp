@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".tmp";  // and the number of the process
 
-/// Of the files that the program writes; others are not its own, whatever their names are.
+/// The names of files that the program writes; other files are never touched.
 constexpr std::string_view kExtensions[] = {".csv", ".gz",  ".json", ".jsonl",
                                             ".npy", ".png", ".pt",   ".txt"};
 
@@ -47,7 +47,7 @@ void pass_moment() {
   if (kChosen != nullptr && ++passed == std::atol(kChosen)) ::kill(::getpid(), SIGKILL);
 }
 
-/// A file descriptor that is closed, and a name that is removed, unless all went well.
+/// Closes the file descriptor, and removes the file unless it was completed.
 class Temporary {
  public:
   explicit Temporary(const fs::path& target) : target_(target) {
@@ -90,9 +90,9 @@ class Temporary {
   }
 
  private:
-  // Gives the old file a second name, under which it waits until the new one is there: two whole
-  // files exist at any time, the newest and the one before it. Where the file system has no links,
-  // the old file is renamed at once.
+  // Gives the old file a second name until the new one is in place, so that two complete files
+  // exist at any time: the newest and the one before it. If the file system has no links, the old
+  // file is renamed directly.
   void link_old(const fs::path& previous) {
     std::error_code error;
     if (!fs::exists(target_, error)) return;
@@ -104,7 +104,7 @@ class Temporary {
     if (::rename(target_.c_str(), previous.c_str()) != 0) fail(previous, "replace", errno);
   }
 
-  // The new name is on the disk only when the folder is.
+  // The new name is on disk only once the folder is flushed.
   void sync_folder() const {
     const fs::path folder = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
     const int handle = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,9 +1,9 @@
-// Files that are either as they were or complete, whatever happens in between: written under a
-// temporary name in the same folder, flushed to the disk (fsync), then renamed.
+// Files that are always either the old or the complete new version: written under a temporary name
+// in the same folder, flushed to disk (fsync), then renamed.
 //
-// For tests of what a killed process leaves behind, AIMLE_TEST_KILL_AT_WRITE=n in the environment
-// kills the process at the n-th of the moments that matter, four for every file: half written,
-// written, the old file linked, the new one renamed.
+// For tests of killed processes, AIMLE_TEST_KILL_AT_WRITE=n in the environment kills the process at
+// the n-th critical moment. There are four for every file: half written, written, the old file
+// linked, the new one renamed.
 #pragma once
 
 #include <filesystem>
@@ -13,17 +13,17 @@
 
 namespace aimle::experiments {
 
-/// Throws Failure naming the path and the reason (disk full, no permission); the old file, if
-/// there was one, is then untouched and the temporary one is removed. With `previous`, the old file
-/// is kept under this name.
+/// Throws Failure naming the path and the reason (disk full, no permission); the old file, if any,
+/// is then unchanged and the temporary one is removed. With `previous`, the old file is kept under
+/// this name.
 void write_atomically(const std::filesystem::path& path, std::string_view content,
                       const std::filesystem::path& previous = {});
 
-/// Removes the temporary files in this folder (not below it) that processes left behind when they
-/// were killed. No other process may be writing there: hold a FolderLock.
+/// Removes the temporary files that killed processes left in this folder (not in subfolders). No
+/// other process may be writing there: hold a FolderLock.
 void remove_temporaries(const std::filesystem::path& folder);
 
-/// The same for what writes to a stream itself, such as torch::save.
+/// The same for functions that write to a stream themselves, such as torch::save.
 void write_atomically(const std::filesystem::path& path,
                       const std::function<void(std::ostream&)>& write);
 

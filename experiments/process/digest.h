@@ -1,5 +1,5 @@
-// XXH64, a checksum of 64 bits: https://github.com/Cyan4973/xxHash. It finds accidents, such as a
-// bit that was flipped on a disk, not forgeries.
+// XXH64, a 64-bit checksum: https://github.com/Cyan4973/xxHash. It detects accidents, such as a bit
+// flipped on a disk, not forgeries.
 #pragma once
 
 #include <cstdint>

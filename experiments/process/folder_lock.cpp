@@ -37,7 +37,7 @@ fs::path topmost_missing(const fs::path& folder) {
   return missing;
 }
 
-/// A campaign holds a lock for every run: there may be more of them than the usual limit of files.
+/// A campaign holds a lock for every run, possibly more than the default limit of open files.
 bool raise_limit_of_files() {
   struct rlimit limit = {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return false;
@@ -61,11 +61,11 @@ bool is_on_nfs(int handle) {
   return ::fstatfs(handle, &about) == 0 && about.f_type == NFS_SUPER_MAGIC;
 }
 
-/// For the message of another process.
+/// Written for the message of another process.
 void write_owner(int handle) {
   const std::string text = "process " + std::to_string(::getpid()) + " on " + host() + "\n";
   if (::ftruncate(handle, 0) != 0 || ::pwrite(handle, text.data(), text.size(), 0) < 0) return;
-  if (is_on_nfs(handle)) ::fsync(handle);  // else other machines would not see it for a while
+  if (is_on_nfs(handle)) ::fsync(handle);  // otherwise other machines see it only after a delay
 }
 
 std::string owner(const fs::path& file) {
@@ -74,25 +74,25 @@ std::string owner(const fs::path& file) {
   return text.starts_with("process ") ? text : "another process";
 }
 
-/// The process that had the lock may have removed the file before this one locked it. It is opened
-/// anew because NFS answers `open` from the server, but `stat` of a name from its cache.
+/// The process that held the lock may have removed the file before this one locked it. The file is
+/// opened again because NFS answers `open` from the server, but `stat` of a name from its cache.
 bool is_still_there(int handle, const fs::path& file) {
   struct stat locked = {}, named = {};
   const int again = open_file(file, O_RDONLY);
   const bool is_found =
       again >= 0 ? ::fstat(again, &named) == 0 : ::stat(file.c_str(), &named) == 0;
-  if (again >= 0) ::close(again);  // flock belongs to `handle`: closing another one keeps it
+  if (again >= 0) ::close(again);  // closing another descriptor keeps the flock of `handle`
   return is_found && ::fstat(handle, &locked) == 0 && locked.st_dev == named.st_dev &&
          locked.st_ino == named.st_ino;
 }
 
-/// What is there because of a lock: its file, and folders that are removed if they are empty.
+/// What a lock has created: its file, and folders that are removed if they are empty.
 struct Traces {
   std::string file;
   std::vector<std::string> folders;  // the innermost first
 };
 
-/// Of the locks of this process, for a handler of signals. More of them leave their files behind,
+/// The locks of this process, for the signal handler. Any further locks leave their files behind,
 /// which lock nothing.
 std::array<std::atomic<const Traces*>, 64> held;
 
@@ -144,7 +144,7 @@ FolderLock::FolderLock(const fs::path& folder)
   }
 }
 
-/// False if the file or the folder has vanished meanwhile.
+/// False if the file or the folder has disappeared in the meantime.
 bool FolderLock::try_to_lock() {
   prepare_output_folder(folder_, IfNotEmpty::kKeepFiles);
   const int handle = open_file(file_, O_RDWR | O_CREAT);
@@ -159,11 +159,11 @@ bool FolderLock::try_to_lock() {
     const std::string who = owner(file_);
     ::close(handle);
     throw Failure(folder_.string() + " is in use by " + who +
-                  ": wait until it ends, or give another folder with --out");
+                  ": wait until it ends, or choose another folder with --out");
   }
   if (error != 0) {
     warn(folder_.string() + " cannot be locked (" + std::strerror(error) +
-         "): start no second process in it");
+         "): do not start a second process in it");
   } else if (!is_still_there(handle, file_)) {
     ::close(handle);
     return false;

@@ -18,7 +18,7 @@ namespace {
 constexpr std::array<int, 2> kSignals = {SIGINT, SIGTERM};
 constexpr int kDeadline = SIGALRM;
 
-// All that the signal handlers read: lock-free, as a handler may not wait for a lock.
+// Everything that the signal handlers read is lock-free, because a handler may not wait for a lock.
 std::atomic<int> seen = 0;
 std::atomic<int> depth = 0;
 std::atomic<int> kept_alive = 0;
@@ -30,7 +30,7 @@ static_assert(std::atomic<const char*>::is_always_lock_free);
 timer_t deadline;
 std::array<struct sigaction, kSignals.size()> before;
 
-/// The texts that last_words has pointed to: a handler may be reading any of them.
+/// All texts that last_words has pointed to: a handler may be reading any of them.
 const char* lasting(const std::string& message) {
   static std::deque<std::string> texts;
   const char* clear_line = is_live_terminal(STDERR_FILENO) ? "\r\033[K" : "";
@@ -59,7 +59,7 @@ extern "C" void note_signal(int signal) {
 }
 
 extern "C" void note_deadline(int) {
-  if (depth.load() == 0) return;  // it expired while the handler was removed
+  if (depth.load() == 0) return;  // it expired while the handler was being removed
   if (kept_alive.load() == 0) end_process();
   set_deadline(0.02);
 }
@@ -80,7 +80,7 @@ InterruptHandler::InterruptHandler() : is_outermost_(depth++ == 0) {
   late.sa_handler = note_deadline;
   late.sa_flags = SA_RESTART;
   sigemptyset(&late.sa_mask);
-  sigaction(kDeadline, &late, nullptr);  // stays: see note_deadline
+  sigaction(kDeadline, &late, nullptr);  // never removed: see note_deadline
   struct sigevent event = {};
   event.sigev_notify = SIGEV_SIGNAL;
   event.sigev_signo = kDeadline;
@@ -89,7 +89,7 @@ InterruptHandler::InterruptHandler() : is_outermost_(depth++ == 0) {
     struct sigaction action = {};
     action.sa_handler = note_signal;
     sigemptyset(&action.sa_mask);
-    // SA_RESETHAND: the second signal of a kind finds the default action again.
+    // SA_RESETHAND: the second signal of a kind gets the default action.
     action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
     sigaction(kSignals[i], &action, &before[i]);
   }

@@ -1,19 +1,19 @@
-// Ctrl-C as a flag: the work looks at it at safe points and ends in order.
+// Ctrl-C as a flag: the work checks it at safe points and ends in order.
 //
 //   InterruptHandler handler;                       // for as long as the work lasts
 //   for (...) {
 //     ...;
-//     if (interrupt_signal() != 0) break;           // save what there is
+//     if (interrupt_signal() != 0) break;           // save the results so far
 //   }
 //   if (int signal = interrupt_signal()) throw Stopped(signal, "partial results:
 //   out/results.jsonl");
 //
 // Work that reaches no safe point within kSecondsToStop is ended by the handler, with one line on
-// standard error and exit code 128 + signal. Files written with write_atomically stay whole even
-// then, and the process is not ended inside a KeepAlive.
+// standard error and exit code 128 + signal. Files written with write_atomically remain complete
+// even then, and the process is not ended inside a KeepAlive.
 //
-// A second signal while the first is pending ends the process at once, as if nothing had been
-// installed.
+// A second signal while the first is pending ends the process immediately, as if there were no
+// handler.
 #pragma once
 
 #include <string>
@@ -24,19 +24,19 @@ namespace aimle::experiments {
 
 constexpr double kSecondsToStop = 1.2;
 
-/// The signal (SIGINT or SIGTERM) that asked the work to end, 0 if none did. Safe on any thread.
+/// The signal (SIGINT or SIGTERM) that requested the end of the work, 0 if none. Thread-safe.
 int interrupt_signal();
 
-/// A task that was given up because of a signal; its caller knows what is saved.
+/// A task was abandoned because of a signal; its caller knows what is saved.
 struct Interrupted : Stopped {
   explicit Interrupted(int signal) : Stopped(signal, "stopped") {}
 };
 
-/// Throws Interrupted after a signal: for loops whose partial result is worth nothing.
+/// Throws Interrupted after a signal: for loops whose partial result is useless.
 void stop_if_interrupted();
 
-/// Installs the handler and clears the flag; puts back what was there before. Inside another one it
-/// does nothing.
+/// Installs the handler and clears the flag; restores the previous one at the end. Nested handlers
+/// do nothing.
 class InterruptHandler {
  public:
   InterruptHandler();
@@ -45,16 +45,16 @@ class InterruptHandler {
   InterruptHandler& operator=(const InterruptHandler&) = delete;
 
   bool is_outermost() const { return is_outermost_; }
-  /// What is said if the work reaches no safe point in time; "stopped" without it. Inside another
-  /// handler, whose owner knows better, it does nothing.
+  /// The message if the work reaches no safe point in time; default "stopped". Has no effect in a
+  /// nested handler.
   void set_late_message(const std::string& message) const;
 
  private:
   bool is_outermost_;
 };
 
-/// Loading and the like: nothing is lost if the process ends, so a signal ends it at once, with
-/// this message. Inside another handler it does nothing.
+/// For loading and the like, where nothing is lost if the process ends: a signal ends it
+/// immediately, with this message. Has no effect inside another handler.
 class StopsAtOnce {
  public:
   StopsAtOnce(const InterruptHandler& handler, const std::string& message);
@@ -63,7 +63,7 @@ class StopsAtOnce {
   StopsAtOnce& operator=(const StopsAtOnce&) = delete;
 };
 
-/// While one lives the handler does not end the process: results are being saved.
+/// While one exists the handler does not end the process: results are being saved.
 class KeepAlive {
  public:
   KeepAlive();

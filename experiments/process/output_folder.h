@@ -11,13 +11,13 @@ inline constexpr const char* kLockFile = ".aimle.lock";
 /// The folder holds nothing, or only the file of a lock.
 bool is_unused(const std::filesystem::path& folder);
 
-/// kResumeOrRefuse refuses as well, and names --resume among the ways out.
+/// kResumeOrRefuse also throws, and its message mentions --resume.
 enum class IfNotEmpty { kRefuse, kResumeOrRefuse, kKeepFiles };
 
-/// Makes the folder and sees that it can be written to. Throws Failure, naming the path and the
-/// reason, if it cannot, if it is no folder, or if it holds anything and kKeepFiles is not asked
-/// for. Nothing in it is ever deleted: with kKeepFiles (`--force`, `--resume`) a study replaces the
-/// files it writes itself.
+/// Creates the folder and checks that it can be written to. Throws Failure, naming the path and the
+/// reason, if it cannot, if it is not a folder, or if it is not empty and kKeepFiles is not given.
+/// Nothing in it is ever deleted: with kKeepFiles (`--force`, `--resume`) a study replaces only the
+/// files it writes.
 void prepare_output_folder(const std::filesystem::path& folder, IfNotEmpty if_not_empty);
 
 }  // namespace aimle::experiments

@@ -38,7 +38,7 @@ void say(std::string_view line) {
 }
 
 void warn(std::string_view line) {
-  const char* start = is_live_terminal(STDERR_FILENO) ? "\r\033[K" : "";  // over a bar
+  const char* start = is_live_terminal(STDERR_FILENO) ? "\r\033[K" : "";  // overwrites a bar
   std::fprintf(stderr, "%s%.*s\n", start, static_cast<int>(line.size()), line.data());
 }
 
@@ -117,7 +117,7 @@ void Progress::show(std::string_view note, std::optional<double> seconds_left) {
     return;
   }
   const double share = std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));
-  // The last column stays free: some terminals begin a new line after it.
+  // The last column stays free: some terminals start a new line after it.
   const std::string line =
       fit_progress_line({.title = title_, .share = share, .left = left, .note = note},
                         std::max<size_t>(2, terminal_columns(STDERR_FILENO)) - 1);

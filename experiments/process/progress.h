@@ -1,5 +1,5 @@
-// Progress of anything longer than two seconds, on standard error: a bar on a terminal, which fits
-// its present width, elsewhere a plain line every five seconds and at the end.
+// Progress of anything longer than two seconds, on standard error: on a terminal a bar that fits
+// its current width, otherwise a plain line every five seconds and at the end.
 //
 //   Progress progress("gradient study", rows.size());
 //   for (...) { ...; progress.step("aimle, n = 50"); }
@@ -16,28 +16,28 @@
 
 namespace aimle::experiments {
 
-/// For the whole program: `--quiet` shows neither progress nor what was done.
+/// For the whole program: `--quiet` shows neither progress nor informational messages.
 void set_quiet(bool quiet);
 bool is_quiet();
 
-/// A line for the reader on standard error, unless quiet.
+/// Prints a line to standard error, unless quiet.
 void say(std::string_view line);
 
-/// The same even if quiet: for what did not happen although it was asked for.
+/// The same even if quiet: for something requested that did not happen.
 void warn(std::string_view line);
 
-/// On a terminal: what the program is doing before there is anything to count. The next line or bar
-/// overwrites it.
+/// On a terminal: shows the current activity before there is anything to count. The next line or
+/// bar overwrites it.
 void show_phase(std::string_view text);
 
-/// Time left, from the steps after the first report: what came before it (loading, the first
-/// evaluation, a slow first step) says nothing about the steps to come.
+/// Estimates the remaining time from the steps after the first report: what came before it
+/// (loading, the first evaluation, a slow first step) is not representative.
 class TimeLeft {
  public:
   using Clock = std::chrono::steady_clock;
   explicit TimeLeft(int64_t total) : total_(total) {}
 
-  /// `done` steps at this time; none before a second report.
+  /// `done` steps at this time; returns nothing before a second report.
   std::optional<double> seconds(int64_t done, Clock::time_point now);
 
  private:
@@ -46,7 +46,7 @@ class TimeLeft {
   std::optional<Clock::time_point> first_;
 };
 
-/// What a progress line shows.
+/// The contents of a progress line.
 struct ProgressLine {
   std::string_view title;
   double share = 0;       // done, in [0, 1]
@@ -54,7 +54,7 @@ struct ProgressLine {
   std::string_view note;
 };
 
-/// One line of at most `columns` columns: first the bar gets shorter, then the note is cut, then
+/// One line of at most `columns` columns: first the bar is shortened, then the note is cut, then
 /// the bar is left out.
 std::string fit_progress_line(const ProgressLine& line, size_t columns);
 
@@ -66,7 +66,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// `amount` more units of work are done; `note` is shown beside the time left.
+  /// `amount` more units of work are done; `note` is shown next to the remaining time.
   void step(std::string_view note = {}, int64_t amount = 1);
 
  private:

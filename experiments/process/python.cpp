@@ -27,12 +27,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kExplained = 3;  // the module has said what is wrong with its arguments or files
-// Its standard output could not be written, or nobody reads it any more.
+constexpr int kExplained = 3;  // the module has printed what is wrong with its arguments or files
+// Its standard output could not be written, or has been closed by its reader.
 constexpr int kNotWritten = 4, kClosedPipe = 5;
 
-// `python -m MODULE ARGUMENTS`, but Ctrl-C, which reaches both processes, ends it without a
-// traceback, and so does standard output that cannot be written.
+// `python -m MODULE ARGUMENTS`, except that Ctrl-C, which reaches both processes, ends it without a
+// traceback, as does standard output that cannot be written.
 constexpr const char* kRunModule =
     "import os, runpy, signal, sys\n"
     "signal.signal(signal.SIGINT, lambda *_: sys.exit(130))\n"
@@ -57,12 +57,12 @@ constexpr const char* kRunModule =
     "finally:\n"
     "    sys.stdout.flush()\n";
 
-// After a signal the module has this long to end, and then again after SIGTERM.
+// After a signal the module has this long to end, and the same again after SIGTERM.
 constexpr auto kPatience = std::chrono::milliseconds(500);
 
 using Clock = std::chrono::steady_clock;
 
-/// The child's exit status, or none if it was lost. After a signal it is told to end, too: Ctrl-C
+/// The child's exit status, or none if it was lost. After a signal the child is ended too: Ctrl-C
 /// reaches both processes, but `kill` only this one.
 std::optional<int> wait_for(pid_t child) {
   std::optional<Clock::time_point> asked;
@@ -95,7 +95,7 @@ std::string interpreter() {
   return "python3";
 }
 
-/// The environment of this process, with the source tree's package in front if it is there.
+/// The environment of this process, with the source tree's package first if it exists.
 std::vector<std::string> environment() {
   std::vector<std::string> result;
   std::string path = AIMLE_BUILD_PACKAGE;
@@ -124,7 +124,7 @@ struct Streams {
   bool shows_output = true;
 };
 
-/// An open file with these contents and no name; at its beginning.
+/// An open, unnamed file with these contents, positioned at its beginning.
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 File file_with(std::string_view contents) {
   File file(std::tmpfile(), std::fclose);
@@ -136,7 +136,7 @@ File file_with(std::string_view contents) {
   return file;
 }
 
-/// How a module that did not succeed ended: kExplained, or why it could not work.
+/// How a module failed: kExplained, or the reason why it could not run.
 struct Outcome {
   bool done = false;
   bool explained = false;
@@ -152,7 +152,7 @@ Outcome run(std::string_view module, const std::vector<std::string>& arguments,
   const InterruptHandler handler;
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  if (!streams.shows_output) {  // standard error stays: a module says there why it failed
+  if (!streams.shows_output) {  // standard error stays open for the module's error messages
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   }
   File input(nullptr, std::fclose);
@@ -171,7 +171,7 @@ Outcome run(std::string_view module, const std::vector<std::string>& arguments,
   const int status = *waited;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {.done = true};
   if (const int signal = interrupt_signal()) {
-    throw Stopped(signal, "stopped in " + std::string(module) + "; all before it is complete");
+    throw Stopped(signal, "stopped in " + std::string(module) + "; everything before is complete");
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == kExplained) return {.explained = true};
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNotWritten) {
@@ -179,11 +179,11 @@ Outcome run(std::string_view module, const std::vector<std::string>& arguments,
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == kClosedPipe) throw ClosedPipe();
   if (WIFEXITED(status)) {
-    return {.why = command[0] + " -m " + std::string(module) + " ended with code " +
+    return {.why = command[0] + " -m " + std::string(module) + " exited with code " +
                    std::to_string(WEXITSTATUS(status)) + " (set AIMLE_PYTHON to a Python that " +
                    "has torch, matplotlib and this package)"};
   }
-  return {.why = command[0] + " was ended by signal " + std::to_string(WTERMSIG(status))};
+  return {.why = command[0] + " was killed by signal " + std::to_string(WTERMSIG(status))};
 }
 
 }  // namespace

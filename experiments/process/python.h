@@ -1,8 +1,8 @@
-// Figures and reports are drawn, and diagnoses made, by the Python package: `python -m
-// aimle.program.…`.
+// Runs modules of the Python package, which draws figures and reports and makes diagnoses:
+// `python -m aimle.program.…`.
 //
-// The interpreter is $AIMLE_PYTHON if set, else the one the build was configured with if it is
-// still there, else python3. In a build tree the package of the source tree is put on PYTHONPATH.
+// The interpreter is $AIMLE_PYTHON if set, otherwise the one the build was configured with if it
+// still exists, otherwise python3. In a build tree the source tree's package is put on PYTHONPATH.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace aimle::experiments {
 
-/// Runs `python -m module arguments...` and waits. False, after saying why on standard error, if it
-/// could not be run or failed; Stopped if a signal ended it under an InterruptHandler.
+/// Runs `python -m module arguments...` and waits. Returns false, after printing the reason to
+/// standard error, if it could not be run or failed; throws Stopped if a signal ended it under an
+/// InterruptHandler.
 bool run_python_module(std::string_view module, const std::vector<std::string>& arguments);
 
-/// The same for a module that does the command's work: it reads `input` from its standard input,
-/// prints also if the program is quiet, and where it does not succeed this throws Explained or
-/// Failure.
+/// The same for a module that does the command's work: it reads `input` from its standard input and
+/// prints even if the program is quiet. Throws Explained or Failure if it fails.
 void call_python_module(std::string_view module, const std::vector<std::string>& arguments,
                         std::string_view input);
 

@@ -1,4 +1,4 @@
-// A number in few digits, for people.
+// Numbers with few digits, for display.
 #pragma once
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Mean and standard error of numbers as they come (Welford).
+// Mean and standard error of a stream of numbers (Welford).
 #pragma once
 
 #include <cmath>

@@ -25,7 +25,7 @@ void run_tasks(int64_t count, int64_t threads, const std::function<void(int64_t)
   const int64_t wanted = std::clamp<int64_t>(threads, 1, std::max<int64_t>(1, count));
   int64_t working = wanted;
   const auto work_on_tasks = [&] {
-    at::set_num_threads(1);  // of the calling thread
+    at::set_num_threads(1);  // for the calling thread
     while (interrupt_signal() == 0 && !failed) {
       const int64_t i = next++;
       if (i >= count) return;
@@ -48,7 +48,7 @@ void run_tasks(int64_t count, int64_t threads, const std::function<void(int64_t)
   std::vector<std::thread> workers;
   for (int64_t i = 0; i < wanted; ++i) workers.emplace_back(work);
   {
-    // A signal handler cannot notify: look every few milliseconds.
+    // A signal handler cannot notify: poll every few milliseconds.
     std::unique_lock lock(mutex);
     bool saved = !save;
     while (!ended.wait_for(lock, std::chrono::milliseconds(20), [&] { return working == 0; })) {

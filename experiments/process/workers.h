@@ -1,6 +1,6 @@
-// Independent tasks on several threads, each of which computes alone: PyTorch's own threads are
-// switched off inside, since some of its sums depend on their number. What a task computes then
-// depends on the task only, never on the number of workers.
+// Independent tasks on several threads, each computing alone: PyTorch's own threads are disabled
+// inside, because some of its sums depend on their number. The result of a task therefore depends
+// only on the task, not on the number of workers.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 namespace aimle::experiments {
 
 /// Calls task(i) for i = 0 ... count-1 on `threads` workers, in order of i as workers become free.
-/// No further task is begun after an interrupt or an exception; the first exception is rethrown,
-/// unless it is Interrupted: a task that gave up. After an interrupt `save` is called once, on the
-/// calling thread, without waiting for the tasks under way: they may not end in time.
+/// No further task is started after an interrupt or an exception; the first exception is rethrown,
+/// unless it is Interrupted (an abandoned task). After an interrupt `save` is called once, on the
+/// calling thread, without waiting for running tasks, which may not end in time.
 void run_tasks(int64_t count, int64_t threads, const std::function<void(int64_t)>& task,
                const std::function<void()>& save = {});
 

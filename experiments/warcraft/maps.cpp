@@ -15,8 +15,8 @@ namespace {
 using Path = std::filesystem::path;
 
 constexpr double kOptimal = 1e-6;
-/// Labels were made from costs before these were rounded to float16, by up to 2^-11 each: a path
-/// that was the cheapest costs at most (1 + 2^-11) / (1 - 2^-11) times the least.
+/// Labels were made from costs before these were rounded to float16, by up to 2^-11 each: a
+/// cheapest path costs at most (1 + 2^-11) / (1 - 2^-11) times the minimum.
 constexpr double kLabelTolerance = 1e-3;
 
 /// Where each array came from, for messages.

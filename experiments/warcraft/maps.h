@@ -1,8 +1,8 @@
-// Terrain maps and the cheapest paths through them: pictures in, paths out.
+// Terrain maps and the cheapest paths through them.
 //
 // A map of K x K cells is a picture of 8K x 8K pixels; every cell has a terrain and every terrain a
 // cost; the label is the cheapest path from the top left to the bottom right cell over 8
-// neighbours, both ends counted. A model sees the picture and the path, never the costs. Vlastelica
+// neighbours, both ends counted. A model gets the picture and the path, never the costs. Vlastelica
 // et al., "Differentiation of blackbox combinatorial solvers", ICLR 2020 ("Warcraft").
 //
 // As files, the format of the public sets (a folder for each K = 12, 18, 24, 30):
@@ -65,11 +65,11 @@ void write_images(const Maps& maps, std::span<const int64_t> indices, const Norm
 std::vector<uint8_t> solve_paths(const std::vector<float>& costs, int64_t cells,
                                  const Executor& executor = sequential());
 
-/// How good predicted paths are ([count, K, K], 0 or 1), in true costs:
+/// Quality of predicted paths ([count, K, K], 0 or 1), in true costs:
 ///   perfect_match  share equal to the label, cell by cell
 ///   optimal        share that are paths and cost at most 1e-6 (relative) more than the label
-///   cost_ratio     mean of cost(predicted) / cost(label) over the ones that are paths
-///   valid          share that are paths: from the first cell one can walk to the last on them
+///   cost_ratio     mean of cost(predicted) / cost(label) over those that are paths
+///   valid          share that are paths: they connect the first cell to the last
 /// The public code's `cost_ratio` averages ratios of columns instead, which can be below 1.
 struct PathScores {
   double perfect_match = 0;
@@ -80,7 +80,7 @@ struct PathScores {
 PathScores score_paths(const Maps& maps, std::span<const int64_t> indices,
                        std::span<const uint8_t> predicted);
 
-/// True if the cells of `path` hold a way from the first to the last cell.
+/// True if the cells of `path` connect the first to the last cell.
 bool is_path(std::span<const uint8_t> path, int64_t cells);
 
 }  // namespace aimle::experiments::warcraft

@@ -1,4 +1,4 @@
-// Two networks that look at a map.
+// The two networks for maps.
 //
 // CombResnet18 (Vlastelica et al., ICLR 2020): the first stages of ResNet18, cut where a feature
 // map has 2K x 2K pixels, pooled to one cost per cell. The solver does the rest.
@@ -10,7 +10,7 @@
 // one for each cell being on the path.
 //
 // Initial values as in the public code: blocks Kaiming normal (fan out), batch norm 1 and 0, the
-// first convolution and the last layer PyTorch's own.
+// first convolution and the last layer with PyTorch's defaults.
 #pragma once
 
 #include <torch/nn/module.h>

@@ -7,7 +7,7 @@
 namespace aimle::experiments::warcraft {
 namespace {
 
-/// Which random field a hash serves; terrain.cpp uses those below 16.
+/// The purpose of a hash; terrain.cpp uses those below 16.
 enum Field : uint32_t {
   kShift = 16,
   kSpeckle,
@@ -26,8 +26,8 @@ constexpr std::array<Colour, 5> kColours{
     {{52, 82, 11}, {106, 66, 5}, {18, 84, 9}, {6, 54, 112}, {84, 84, 84}}};
 constexpr Colour kShore{44, 40, 8};
 
-/// The nearest of random points, one in each square of side `spacing`: where it lies from (x, y),
-/// in units of the spacing.
+/// The nearest of random points, one in each square of side `spacing`: its offset from (x, y), in
+/// units of the spacing.
 struct Offset {
   float x;
   float y;
@@ -112,7 +112,7 @@ class Canvas {
     return 1;
   }
 
-  /// How much of the dark rim around water and rock lies here.
+  /// The strength of the dark rim around water and rock at this pixel.
   float cliff(Terrain here, float u, float v) const {
     const auto steep = [](Terrain t) { return t == Terrain::kWater || t == Terrain::kRock; };
     float edge = 0;

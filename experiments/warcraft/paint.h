@@ -1,5 +1,5 @@
-// Pictures of terrain: what terrain.h paints with. Deterministic, by integer hashes and exactly
-// rounded arithmetic alone.
+// Pictures of terrain, for terrain.h. Deterministic: uses only integer hashes and exactly rounded
+// arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ inline Pair pair(uint64_t seed, uint32_t what, int64_t x, int64_t y) {
   return {number(h), number(h >> 32)};
 }
 
-/// Rounds down. std::floor is a call where the processor has no instruction for it.
+/// Rounds down. std::floor is a function call if the processor has no instruction for it.
 inline int32_t floor_int(float x) {
   const auto whole = static_cast<int32_t>(x);
   return whole - (static_cast<float>(whole) > x ? 1 : 0);

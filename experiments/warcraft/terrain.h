@@ -1,5 +1,4 @@
-// Generated terrain maps, in the likeness of the public ones: what the experiment uses when it is
-// given no files.
+// Generated terrain maps that resemble the public ones: the data of the experiment without files.
 //
 // Two fields of smooth noise over the cells, a height and a wetness, are cut at random quantiles:
 // the lowest cells are water, the highest rock, and the land between them earth, grass or forest by
@@ -7,12 +6,12 @@
 //
 //   grass 0.8   earth 1.2   forest 5.3   water 7.7   rock 9.2
 //
-// Every cell is then painted as an 8 x 8 tile with its terrain's texture (crowns, facets, ripples,
-// speckles), under a brightness of the map's own; borders are ragged, and shores and cliffs dark.
+// Every cell is painted as an 8 x 8 tile with its terrain's texture (crowns, facets, ripples,
+// speckles), with a brightness per map; borders are ragged, and shores and cliffs are dark.
 // Paths are solved by GridPath on the true costs.
 //
-// A map is a function of (seed, split, its number) and `cells` alone: not of `count`, nor of
-// threads. 10,000 maps of 12 x 12 take seconds.
+// A map is a function of only (seed, split, its number) and `cells`: not of `count` or threads.
+// 10,000 maps of 12 x 12 take seconds.
 //
 //   auto train = aimle::experiments::warcraft::generate({.count = 10'000, .split = 0});
 #pragma once

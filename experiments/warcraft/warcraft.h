@@ -1,10 +1,10 @@
 // Shortest paths on terrain maps (Vlastelica et al., ICLR 2020; Minervini, Franceschi, Niepert,
 // AAAI 2023, "Warcraft"): `aimle train warcraft`.
 //
-// A network turns a picture into a cost for every cell, the solver into the cheapest path, and the
-// Hamming distance to the true path is the loss; true costs are never shown. Noise enters as in the
-// library (x = -cost + noise); the samples' losses are summed and their gradients of the costs
-// averaged, so that lambda and alpha mean the same for every S.
+// A network maps a picture to a cost for every cell, the solver maps the costs to the cheapest
+// path, and the loss is the Hamming distance to the true path; true costs are never used. Noise is
+// added as in the library (x = -cost + noise). The samples' losses are summed and their gradients
+// of the costs averaged, so that lambda and alpha mean the same for every S.
 //
 //   --loss fenchel_young   the perturbed Fenchel-Young loss instead of an estimator
 //   --model resnet18       the baseline without a solver: binary cross-entropy for every cell
@@ -15,7 +15,7 @@
 //   test_valid          share of predictions that are paths (the solver's always are)
 //   test_loss           Hamming distance (resnet18: binary cross-entropy)
 //
-// The public code evaluates on the test set alone; here a validation set, if there is one, chooses
+// The public code evaluates on the test set only; here a validation set, if there is one, selects
 // the best epoch.
 #pragma once
 

@@ -5,19 +5,20 @@ Estimators  estimator(name, solver, ...), estimators(); Thresholds, SFE, Covaria
             ExactMarginals, ReinMax; GumbelSoftmax, SoftSub, SST, L2X, anneal;
             perturbed_fenchel_young_loss
 Solvers     Arborescence, Argmax, Assignment, Bernoulli, Chain, DagPath, GraphPath, GridPath,
-            Knapsack, LatticeMoves, LatticePath, SpanningTree, TopK; by name, and your own:
-            solver, solver_names, load_library; solve, Status
-Yours       per_instance: a function of one instance as a solver, on a pool of workers; SolverError;
-            from_pyepo, from_linear_sum_assignment, from_milp, from_cp_sat, from_networkx
+            Knapsack, LatticeMoves, LatticePath, SpanningTree, TopK; solve, Status; by name, and
+            custom ones in C++: solver, solver_names, load_library
+Black box   per_instance: a Python function of one instance as a solver, on a pool of workers;
+            SolverError; from_pyepo, from_linear_sum_assignment, from_milp, from_cp_sat,
+            from_networkx
 Helpers     chain_scores, chain_labels, chain_mask; symmetrise, sinkhorn
 Exact       exact.log_partition, .marginals, .covariance, .entropy, .sample, .structures, .expected,
             .exact_gradient
 Noise       Gumbel, SumOfGamma, Normal, Logistic; sample_noise, draw_key
-Care        diagnose: which estimator suits a batch; log_stats: what a layer sees, in a log;
-            reduce_state: an update by all processes, before a checkpoint
+Diagnostics diagnose: compare estimators on a batch; log_stats: log a layer's statistics;
+            reduce_state: update the adaptive state from all processes, before a checkpoint
 Compat      aimle.compat: the interface of torch-imle and torch-adaptive-imle
 
-All of it runs on ops, ``torch.ops.aimle.*``, and works under ``torch.compile``.
+Everything is built on the ops ``torch.ops.aimle.*`` and works under ``torch.compile``.
 """
 
 import importlib
@@ -150,12 +151,12 @@ __all__ = [
 ]
 
 
-if TYPE_CHECKING:  # to a type checker a __getattr__ would mean any name
+if TYPE_CHECKING:  # a __getattr__ would make a type checker accept any name
     from aimle import compat
 else:
 
     def __getattr__(name: str):
-        if name == "compat":  # imported when it is asked for
+        if name == "compat":  # imported on first use
             return importlib.import_module("aimle.compat")
         raise AttributeError(f"module 'aimle' has no attribute {name!r}")
 

@@ -1,19 +1,19 @@
-"""What a diagnosis recommends, and why."""
+"""The recommendation of a diagnosis, and its reason."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-# The same gradient, or the same bias, however many samples are taken. Such a one may point well and
-# train badly (docs/choosing.md has both), so it is recommended only if nothing else applies.
+# These have the same gradient, or the same bias, for any number of samples. They can have a high
+# cosine and still train badly (docs/results/gradients.md has both), so they are a last resort.
 _NO_LIMIT = ("ste", "identity", "dbb")
-# z between 0 and 1, which not every loss takes
+# z is between 0 and 1, which not every loss accepts.
 _SOFT = ("gumbel_softmax", "softsub", "sst", "l2x", "dpo")
 
 
 def name_of(row: dict[str, Any]) -> str:
-    """How a row's estimator is written on the command line, its fixed step included."""
+    """The row's estimator as written on the command line, including its fixed step."""
     shown = row["estimator"]
     return f"{shown}:lambda={row['lambda']:g}" if row.get("fixed_lambda") else shown
 
@@ -28,9 +28,9 @@ def _is_soft(row: dict[str, Any]) -> bool:
 
 
 def recommend(group: list[dict[str, Any]]) -> dict[str, Any]:
-    """For rows of one S by falling cosine: the best, or what is as good and much simpler.
+    """For rows of one S by decreasing cosine: the best, or one as good and much simpler.
 
-    Those whose bias more samples do not reduce are named, but not recommended.
+    Estimators whose bias does not shrink with more samples are named but not recommended.
     """
     limited = [row for row in group if not _has_no_limit(row)]
     candidates = limited or group
@@ -43,18 +43,18 @@ def recommend(group: list[dict[str, Any]]) -> dict[str, Any]:
         as_good = other["cosine"] >= best["cosine"] - noise
         if as_good and (simpler or (faster and not harder)):
             chosen = other
-    reason = f"cosine {chosen['cosine']:.3f} at {chosen['microseconds']:.0f} us a call"
+    reason = f"cosine {chosen['cosine']:.3f} at {chosen['microseconds']:.0f} us per call"
     if chosen is not best:
         reason += (
-            f"; {name_of(best)} has {best['cosine']:.3f}, no more than the noise of this test, and "
+            f"; {name_of(best)} has {best['cosine']:.3f}, within the noise of this test, and "
             f"takes {best['microseconds'] / chosen['microseconds']:.1f} times as long"
         )
     if chosen["bias"] < 0.1:
-        reason += "; hardly any bias"
+        reason += "; almost unbiased"
     else:
         reason += f"; biased by {100 * chosen['bias']:.0f} % of the gradient's length"
     if chosen["fixed_lambda"]:
-        reason += "; lambda is in units of this loss: it does not carry over"
+        reason += "; lambda is in units of this loss and does not transfer to others"
     if not limited:
         reason += "; more samples do not reduce that, and it may train badly"
     elif group[0]["cosine"] > best["cosine"]:

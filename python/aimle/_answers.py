@@ -1,9 +1,9 @@
-"""What a callable solver answered, as the layers need it: the scores' shape, dtype and device.
+"""Converts a callable solver's return value to the scores' shape, dtype and device.
 
-NumPy's arrays, bools, whole numbers and other precisions are converted. Values within TOLERANCE of
-whole numbers, as solvers of mixed-integer programs give them, are rounded. Others are refused
-unless they were asked for: on the CPU by an error; on a GPU, where an error would wait for the
-device, and in compiled code the row becomes NaN. NaN stays: it says that a row was not solved.
+NumPy arrays, bools, integers and other precisions are converted. Values within TOLERANCE of whole
+numbers, as returned by solvers of mixed-integer programs, are rounded. Other fractional values are
+an error on the CPU unless they were requested; on a GPU, where an error would wait for the device,
+and in compiled code, the row becomes NaN. NaN is kept: it means that a row was not solved.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-#: How far from a whole number a value may be.
+#: The largest distance from a whole number that is rounded.
 TOLERANCE = 1e-4
 
 _REMEDY = (
-    "a difference of relaxed solutions is no estimate for the discrete ones; round them, or ask "
-    "for them with fractional=True"
+    "a difference of relaxed solutions does not estimate the gradient of discrete ones; round "
+    "them, or accept them with fractional=True"
 )
 
 
 def may_be_fractional(solver: object, given: bool | None) -> bool:
-    """Whether answers need not be whole numbers: as given, or as the solver says."""
+    """Whether solutions need not be whole numbers: as given, or the solver's attribute."""
     return bool(getattr(solver, "fractional", False) if given is None else given)
 
 
 def as_answer(owner: str, z: object, scores: Tensor, *, fractional: bool) -> Tensor:
-    """The answer z to scores [N, *instance], checked; see the module."""
+    """The solution z of scores [N, *instance], checked; see the module."""
     name = f"[aimle.{owner}] the solver"
     if isinstance(z, np.ndarray):
         if z.dtype.kind not in "biuf":
@@ -38,10 +38,12 @@ def as_answer(owner: str, z: object, scores: Tensor, *, fractional: bool) -> Ten
     for what in ("shape", "device"):
         got, expected = getattr(z, what), getattr(scores, what)
         if got != expected:
-            raise ValueError(f"{name} must keep the {what} {expected} of its input but gave {got}")
+            raise ValueError(
+                f"{name} must keep the {what} {expected} of its input but returned {got}"
+            )
     if z.is_complex():
         raise TypeError(
-            f"{name} must keep the dtype {scores.dtype} of its input but gave {z.dtype}"
+            f"{name} must keep the dtype {scores.dtype} of its input but returned {z.dtype}"
         )
     whole = not z.is_floating_point()
     z = z.detach().to(scores.dtype)
@@ -59,7 +61,7 @@ def _whole(name: str, z: Tensor) -> Tensor:
     if wrong.any():
         row, *entry = wrong.nonzero()[0].tolist()
         raise ValueError(
-            f"{name} gave a fractional solution: {z[row][tuple(entry)].item():g} in row {row}, "
+            f"{name} returned a fractional solution: {z[row][tuple(entry)].item():g} in row {row}, "
             f"entry {entry[0] if len(entry) == 1 else entry}: {_REMEDY}"
         )
     return rounded

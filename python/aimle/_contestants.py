@@ -1,4 +1,4 @@
-"""Who takes part in a diagnosis: every estimator that applies, and the layer that was given."""
+"""The participants of a diagnosis: every estimator that applies, and the given layer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aimle._truth import Model
 from aimle.estimate.texts import python_settings, split_text
 
 YOURS = "your layer"
-# The estimators whose noise can be chosen, but those that are without noise unless it is asked for.
+# The estimators whose noise can be set, except those that use no noise by default.
 _WITH_NOISE = frozenset(
     [
         "aimle",
@@ -30,7 +30,7 @@ _WITH_NOISE = frozenset(
     ]
 )
 _WITH_STEP = ("imle", "imle_central", "dbb")
-# Settings that change an estimator enough to be looked at, beside its defaults.
+# Settings that change an estimator enough to be measured in addition to its defaults.
 _VARIANTS = {"thresholds": ("thresholds:order=first",), "sfe": ("sfe:baseline=leave_one_out",)}
 
 
@@ -38,7 +38,7 @@ _VARIANTS = {"thresholds": ("thresholds:order=first",), "sfe": ("sfe:baseline=le
 class Contestant:
     """An estimator of theta / temperature; "your layer" is one of theta itself."""
 
-    name: str  # with its settings but lambda: `thresholds:order=first`
+    name: str  # with its settings except lambda: `thresholds:order=first`
     fixed_lambda: float | None  # in units of theta
     samples: int
     layer: nn.Module
@@ -54,7 +54,8 @@ def contestants(
 ) -> Iterator[Contestant]:
     """All that apply, or those of these texts (``name:setting=value:...``), with S samples.
 
-    TypeError for a text whose estimator does not apply. Those that need more samples are left out.
+    Raises TypeError for a text whose estimator does not apply. Estimators that need more samples
+    are left out.
     """
     if yours is not None:
         yield Contestant(YOURS, None, samples, _copy(yours, samples))
@@ -70,21 +71,21 @@ def contestants(
                 yield Contestant(label, fixed, samples, _build(name, solver, settings))
             except TypeError:
                 if texts is not None:
-                    raise  # it was asked for by name
+                    raise  # it was requested by name
             except ValueError:
-                if texts is not None:  # an error of its own, unless it only needs more samples
+                if texts is not None:  # a real error, unless it only needs more samples
                     _build(name, solver, settings | {"nb_samples": max(samples, 2)})
 
 
 def _all_texts(model: Model) -> list[str]:
     variants = dict(_VARIANTS)
-    if model.noise is None:  # dpo's own is Normal noise, and the truth is of Gumbel noise
+    if model.noise is None:  # dpo uses Normal noise, but the true gradient is that of Gumbel noise
         variants["dpo"] = ("dpo:noise=gumbel",)
     return [text for name in aimle.estimators() for text in (name, *variants.get(name, ()))]
 
 
 def _steps(name: str, own: float | None, lambdas: Sequence[float]) -> list[float | None]:
-    """The fixed steps to try: its own, those that were given, or none."""
+    """The fixed steps to try: its own, the given ones, or none."""
     if own is not None:
         return [own]
     return [float(each) for each in lambdas] if name in _WITH_STEP else [None]
@@ -102,7 +103,7 @@ def _settings(name: str, model: Model, samples: int) -> dict[str, Any]:
 
 
 def _build(name: str, solver: Any, settings: dict[str, Any]) -> nn.Module:
-    """One of n is 1 of n, and some estimators are written for one of the two only."""
+    """Argmax as TopK(1), or the reverse: some estimators accept only one of the two."""
     try:
         return aimle.estimator(name, solver, **settings)
     except TypeError:
@@ -113,7 +114,7 @@ def _build(name: str, solver: Any, settings: dict[str, Any]) -> nn.Module:
 
 def _copy(layer: nn.Module, samples: int) -> nn.Module:
     own: Any = copy.deepcopy(layer).train()
-    keep_own_state(own)  # whatever the other processes do
+    keep_own_state(own)  # independent of the other processes
     if hasattr(own, "nb_samples"):
         own.nb_samples = samples
     if getattr(own, "output", "samples") == "flat":

@@ -1,14 +1,17 @@
-"""The noise of a layer that was given none: what suits its structure.
+"""The default noise of a layer, chosen by its structure.
 
-Native solvers declare it (``default_noise``, aimle/map/declaration.h). Where all solutions have the
-same number of entries (``fixed_size``), a constant that noise adds to every entry cancels, and
-scores have no scale of their own: Gumbel at temperature 1. Paths over costs get longer or shorter
-with the mean of the noise, and costs below zero cannot be: Normal, whose mean is zero, at a
-temperature that suits costs of order one. Entries that are on or off by themselves
-(``Bernoulli``): logistic at temperature 1, which is their exact distribution. Where solutions vary
-in size other noises are centred. A callable has the noise of its ``fixed_size``.
+Native solvers declare it (``default_noise``, aimle/map/declaration.h):
 
-The paper's rule and its authors' see the noise as their code adds it: Gumbel at temperature 1, not
+    all solutions have the same number of entries (``fixed_size``): Gumbel at temperature 1. A
+        constant added to every entry cancels, and scores have no scale of their own.
+    paths over costs: Normal, at a temperature that suits costs of order one. Its mean is zero,
+        because the mean of the noise makes paths longer or shorter, and costs must be positive.
+    entries that are on or off independently (``Bernoulli``): Logistic at temperature 1, which
+        gives their exact distribution.
+
+Other noises are centred if solutions vary in size. For a callable, ``fixed_size`` decides.
+
+The paper's rule and its authors' use the noise as their code adds it: Gumbel at temperature 1, not
 centred. See ``aimle/estimate/published.h``.
 """
 
@@ -16,7 +19,7 @@ from __future__ import annotations
 
 from aimle.noise import Gumbel, Noise, as_noise
 
-#: Of the noise of costs. Their own deviation for costs in [.5, 1.5]: docs/choosing.md.
+#: For costs: the standard deviation of costs in [.5, 1.5]; see docs/results/gradients.md.
 COST_TEMPERATURE = 0.3
 
 
@@ -26,12 +29,12 @@ def is_published(target: object) -> bool:
 
 
 def varies(solver: object, target: object) -> bool:
-    """Whether the noise has to suit solutions that vary in size."""
+    """Whether the noise must suit solutions that vary in size."""
     return not getattr(solver, "fixed_size", True) and not is_published(target)
 
 
 def noise_for(solver: object, target: object, noise: Noise | str | None) -> Noise | None:
-    """The noise as given, or the structure's own for "auto"."""
+    """The noise as given, or the structure's default for "auto"."""
     if noise != "auto":
         return as_noise(noise)
     if is_published(target):
@@ -41,12 +44,12 @@ def noise_for(solver: object, target: object, noise: Noise | str | None) -> Nois
 
 
 def subtracted_mean(solver: object, target: object, noise: Noise | None) -> float:
-    """What a layer subtracts from its noise: the mean, where solutions vary in size."""
+    """What a layer subtracts from its noise: its mean if solutions vary in size."""
     return 0.0 if noise is None or not varies(solver, target) else noise.mean
 
 
 def temperature_for(solver: object, target: object, temperature: float | None) -> float:
-    """The temperature as given, or the structure's own for None."""
+    """The temperature as given, or the structure's default for None."""
     if temperature is not None:
         return temperature
     if is_published(target):

@@ -1,4 +1,4 @@
-"""The extra arguments of a call, which go to a callable solver: per row, or the same for all."""
+"""Extra arguments of a call, which are passed to a callable solver: per row or shared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 def _has_entries(value: object) -> bool:
-    """Whether it may have an entry for every example: tensors, arrays and lists."""
+    """Whether the argument can have an entry per example: tensors, arrays and lists."""
     if isinstance(value, Tensor | np.ndarray):
         return value.ndim > 0
     return isinstance(value, list)
@@ -20,7 +20,7 @@ def _has_entries(value: object) -> bool:
 
 @dataclass(frozen=True)
 class ExtraArguments:
-    """Arguments by position and by name; by_row: tensors, arrays and lists have a row each."""
+    """Positional and keyword arguments; by_row: tensors, arrays and lists have an entry per row."""
 
     args: tuple
     kwargs: dict[str, Any]
@@ -28,11 +28,11 @@ class ExtraArguments:
 
     @property
     def can_be_split(self) -> bool:
-        """Whether those of some rows are known."""
+        """Whether the entries of some of the rows can be selected."""
         return self.by_row or not (self.args or self.kwargs)
 
     def repeated(self, owner: str, batch: torch.Size, samples: int) -> ExtraArguments:
-        """Entries [*batch, ...] as rows [B S, ...], example-major; ValueError for another shape."""
+        """Entries [*batch, ...] as rows [B S, ...], example-major; raises ValueError otherwise."""
 
         def repeat(name: str, value: Any) -> Any:
             if not _has_entries(value):
@@ -50,7 +50,7 @@ class ExtraArguments:
         return ExtraArguments(args, kwargs, by_row=True)
 
     def of_rows(self, rows: Tensor) -> ExtraArguments:
-        """Those of some of the rows."""
+        """The arguments of some of the rows."""
         if not self.by_row:
             return self
         return self._each(lambda value: _rows_of(value, rows))
@@ -77,6 +77,6 @@ def _check_batch_of(owner: str, name: str, value: Any, batch: torch.Size) -> Non
     ):
         raise ValueError(
             f"[aimle.{owner}] repeat_arguments=True expects the extra argument {name} to have an "
-            f"entry for every example, {[*batch, '...']}, but got shape {list(shape)}: give what "
-            "all examples share to the solver by functools.partial"
+            f"entry for every example, {[*batch, '...']}, but got shape {list(shape)}: bind what "
+            "all examples share to the solver with functools.partial"
         )

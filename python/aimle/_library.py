@@ -1,4 +1,4 @@
-"""Finds and loads the compiled ops, after making sure that they were built for this torch."""
+"""Finds and loads the compiled ops, after checking that they were built for this torch."""
 
 import json
 import os
@@ -11,7 +11,7 @@ BUILD_RECORD = "_build.json"
 
 
 def candidates() -> list[Path]:
-    """Where the library may be, in the order in which it is looked for."""
+    """Where the library may be, in search order."""
     package = Path(__file__).resolve().parent
     if path := os.environ.get("AIMLE_LIBRARY"):
         return [Path(path)]
@@ -19,47 +19,47 @@ def candidates() -> list[Path]:
 
 
 def find() -> Path:
-    """The library, or an ImportError that names every place where it is not."""
+    """The path of the library; raises ImportError with every place that was searched."""
     places = candidates()
     for place in places:
         if place.is_file():
             return place
     listed = "\n".join(f"  {place}" for place in places)
     raise ImportError(
-        f"aimle: the compiled library is not there:\n{listed}\n"
-        "Build it, or point the environment variable AIMLE_LIBRARY at it."
+        f"aimle: the compiled library was not found in:\n{listed}\n"
+        "Build it, or set the environment variable AIMLE_LIBRARY to its path."
     )
 
 
 def check_torch(built: str, found: str) -> None:
-    """ImportError unless both versions of torch share major and minor number."""
+    """Raises ImportError unless both versions of torch have the same major and minor number."""
     if built.split(".")[:2] == found.split(".")[:2]:
         return
     wanted = ".".join(built.split(".")[:2])
     raise ImportError(
-        f"aimle was built for torch {built} but torch {found} is installed: C++ libraries of one "
-        f"do not load into the other.\nInstall torch {wanted}.*, or build aimle again with this "
-        "torch: pip install --no-build-isolation --force-reinstall --no-deps <aimle's source>"
+        f"aimle was built for torch {built} but torch {found} is installed, and C++ libraries "
+        f"built for one do not load into the other.\nInstall torch {wanted}.*, or rebuild aimle "
+        "for it: pip install --no-build-isolation --force-reinstall --no-deps <aimle's source>"
     )
 
 
 def cmake_prefix_path() -> str:
-    """For CMAKE_PREFIX_PATH of a project with solvers of its own: where aimle and torch are."""
+    """CMAKE_PREFIX_PATH for a project with custom solvers: where aimle and torch are installed."""
     package = Path(__file__).resolve().parent
     if not (package / "lib" / "cmake").is_dir():
         raise FileNotFoundError(
             "[aimle.cmake_prefix_path] this aimle is a source tree, whose headers are not "
-            "installed: run `cmake --install build/release --prefix PREFIX` and give PREFIX"
+            "installed: run `cmake --install build/release --prefix PREFIX` and use PREFIX"
         )
     return f"{package.parent};{torch.utils.cmake_prefix_path}"
 
 
 def load() -> tuple[str, str]:
-    """Loads the library and returns its version, and that of CUDA ("none": without kernels)."""
+    """Loads the library; returns its version and its CUDA version ("none" without kernels)."""
     path = find()
     record = path.with_name(BUILD_RECORD)
     if not record.is_file():
-        raise ImportError(f"aimle: {record} is missing, which belongs beside {path.name}")
+        raise ImportError(f"aimle: {record}, which belongs next to {path.name}, is missing")
     build = json.loads(record.read_text())
     check_torch(build["torch"], torch.__version__)
     torch.ops.load_library(path)

@@ -1,6 +1,6 @@
-"""Losses that are linear on zeros and ones, of which a diagnosis knows more than their values.
+"""Losses that are linear on zeros and ones, with additional attributes for a diagnosis.
 
-price    what one more entry adds, like an instance of theta: E loss = <price, E z> + constant
+price    the cost of each entry, like an instance of theta: E loss = <price, E z> + constant
 mean     the loss with its own randomness averaged out; the loss itself if it has none
 """
 
@@ -37,7 +37,7 @@ class Linear:
 class RecordedGradients:
     """<c, z> with a row of c [rows, *instance] for every sample.
 
-    A call goes on with the row at which the one before stopped: all rows have the same weight.
+    A call continues with the row after the last one used, so all rows have the same weight.
     """
 
     def __init__(self, rows: Tensor) -> None:
@@ -55,7 +55,7 @@ class RecordedGradients:
 
 
 def checked_loss(loss_fn: Loss, theta: Tensor, dims: int) -> Loss:
-    """loss_fn, held to its shape; one z per example, a mean of samples, is one sample."""
+    """loss_fn with checked shapes; one z per example, a mean of samples, counts as one sample."""
     mean = getattr(loss_fn, "mean", loss_fn)
 
     def loss(z: Tensor) -> Tensor:
@@ -85,7 +85,7 @@ def checked_loss(loss_fn: Loss, theta: Tensor, dims: int) -> Loss:
 
 
 class LossRange:
-    """A loss that remembers the least and the greatest value it gave to each example."""
+    """A loss that records its smallest and largest value for each example."""
 
     def __init__(self, loss: Loss) -> None:
         self.loss = loss
@@ -99,13 +99,13 @@ class LossRange:
         return losses
 
     def is_a_point(self) -> bool:
-        """Whether no example's loss changed by more than rounding does."""
+        """Whether no example's loss changed by more than rounding error."""
         rounding = 8 * torch.finfo(self.high.dtype).eps
         size = torch.maximum(self.low.abs(), self.high.abs())
         return bool((self.high - self.low <= rounding * size).all())
 
     def description(self) -> str:
-        """Of a point; nothing of a loss that was never asked."""
+        """The value of a constant loss; empty if the loss was never called."""
         value = float(self.high.flatten()[0])
         return (
             "" if math.isnan(value) else f", it is {value:g} for all solutions of the first example"

@@ -1,10 +1,11 @@
-"""One layer of a diagnosis: it settles, estimates the gradient, and is held against the truth.
+"""Measures one layer of a diagnosis: warms it up, estimates gradients and compares them.
 
-With g the estimates and t the truth, of one example or, but for the cosine, of the whole batch:
+With g the estimates and t the true gradient, of one example or, except for the cosine, of the
+batch:
 
-    cosine        mean of cos(g, t): how right one estimate is
+    cosine        mean of cos(g, t): accuracy of the direction of one estimate
     norm_ratio    |mean g| / |t|
-    bias          |E g - t| / |t|, less what is left of the noise after averaging
+    bias          |E g - t| / |t|, less the noise that remains after averaging
     variance      E |g - E g|^2 / |t|^2
     zeros         share of components below 1e-8
     microseconds  of one forward and backward pass, the fastest of the repeats
@@ -30,7 +31,7 @@ def warm_up(
     steps: int,
     settled: dict[str, dict[str, Tensor]],
 ) -> None:
-    """Lets an adaptive layer settle, from where it was with another number of samples."""
+    """Lets an adaptive layer settle, starting from its state with another number of samples."""
     if getattr(layer, "alpha", None) is None:
         return
     if name in settled:
@@ -50,7 +51,7 @@ def compare(
     dims: int,
     truth_error: float = 0.0,
 ) -> dict[str, Any]:
-    """A row of a diagnosis: what the layer gives `repeats` times, held against the truth."""
+    """A row of a diagnosis: `repeats` estimates of the layer, compared with the true gradient."""
     alpha = getattr(layer, "alpha", None)
     alpha = float(alpha) if alpha is not None else None
     stats = getattr(layer, "stats", None)

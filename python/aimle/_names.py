@@ -1,8 +1,8 @@
-"""Unknown names of settings: refused, with the name that was probably meant.
+"""Rejects unknown names of settings and suggests the nearest known name.
 
 ``known_names`` checks the keywords of a function or a constructor. ``SettingsModule`` is the base
-of all layers: their constructors are checked, and once one is made, assigning an unknown public
-attribute is an error instead of a setting that nobody reads.
+class of all layers: their constructors are checked, and after construction, assigning an unknown
+public attribute raises an error instead of being silently ignored.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SENSE = ("sense",)
 _NEIGHBOURHOOD = ("neighbourhood",)
 _VERTICES = ("n",)
 
-# Names of other libraries, and of the papers, with what they are called here.
+# Names used by other libraries and by the papers, with their names here.
 _ALIASES: dict[str, tuple[str, ...]] = {
     # torch-imle, torch-adaptive-imle
     "noise_distribution": ("noise",),
@@ -56,7 +56,7 @@ _ALIASES: dict[str, tuple[str, ...]] = {
     "num_samples": _SAMPLES,
     "maximize": _SENSE,
     "minimize": _SENSE,
-    # the papers, and what others would call it
+    # the papers, and other common names
     "samples": _SAMPLES,
     "number_of_samples": _SAMPLES,
     "s": _SAMPLES,
@@ -108,7 +108,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """'; did you mean ...?', or what there is."""
+    """'; did you mean ...?', or the list of known names."""
     known = list(known)
     nearest = nearest_name(name, known)
     if nearest is not None:
@@ -118,10 +118,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def _spelled_out(function: Callable[..., Any], defaults: Mapping[str, Any]) -> inspect.Signature:
-    """Its signature with the package's ``**settings: Unpack[...]`` as parameters of their own."""
+    """Its signature with the package's ``**settings: Unpack[...]`` expanded to parameters."""
     signature = inspect.signature(function)
     *others, last = signature.parameters.values()
-    is_ours = function.__module__.startswith("aimle.")  # a user's subclass sees what was given
+    is_ours = function.__module__.startswith("aimle.")  # a user's subclass sees only what was given
     if not is_ours or not str(last.annotation).startswith("Unpack["):
         return signature
     (settings,) = get_args(get_type_hints(function)[last.name])
@@ -152,7 +152,7 @@ def _refuse_unknown(
 
 
 def known_names(function: Callable[P, R], owner: str = "") -> Callable[P, R]:
-    """function, whose unknown keywords are a TypeError that names the nearest known one."""
+    """function with unknown keywords rejected by a TypeError that names the nearest known one."""
     known = _keywords_of(inspect.signature(function))
     if known is None:
         return function
@@ -166,7 +166,7 @@ def known_names(function: Callable[P, R], owner: str = "") -> Callable[P, R]:
 
 
 def with_known_names(cls: C) -> C:
-    """A class decorator: the constructor's unknown keywords as for ``known_names``."""
+    """Class decorator: checks the constructor's keywords as ``known_names`` does."""
     type.__setattr__(cls, "__init__", known_names(vars(cls)["__init__"], cls.__name__))
     return cls
 
@@ -180,9 +180,9 @@ class SettingsModule(nn.Module):
 
     __call__: Callable[..., Tensor]
 
-    #: What to say of keywords that are known elsewhere and mean nothing here.
+    #: Messages for keywords that are known elsewhere but do not apply here.
     _notes: ClassVar[Mapping[str, str]] = _NO_NOTES
-    #: Of settings that a constructor takes as ``**settings: Unpack[...]``; None without an entry.
+    #: Defaults of settings taken as ``**settings: Unpack[...]``; None without an entry.
     _defaults: ClassVar[Mapping[str, Any]] = _NO_DEFAULTS
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -214,14 +214,14 @@ class SettingsModule(nn.Module):
             hint = did_you_mean(name, self._assignable())
             raise AttributeError(
                 f"[aimle.{type(self).__name__}] has no setting {name!r}{hint} "
-                "(attributes of your own: a name with a leading underscore)"
+                "(for your own attributes, use a name with a leading underscore)"
             )
         super().__setattr__(name, value)
         if self.__dict__.get("_sealed"):
             self._setting_changed(name)
 
     def _setting_changed(self, name: str) -> None:
-        """Called when the module has been made, and after an attribute was assigned."""
+        """Called after construction and after an attribute was assigned."""
 
     def _may_assign(self, name: str, value: object) -> bool:
         return (

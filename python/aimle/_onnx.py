@@ -1,8 +1,8 @@
-"""What ``torch.onnx.export`` sees of a layer in eval mode: PyTorch's own operators instead of ours.
+"""Exports a layer in eval mode with ``torch.onnx.export``, using PyTorch's operators.
 
-ONNX has none for our solvers. ``Argmax`` and ``TopK`` are written with ``torch.topk``, whose ONNX
-operator has the same tie rule, the lower index first. A callable solver is called as it is, and
-exported if it consists of PyTorch's operators. Everything else is refused by a RuntimeError.
+ONNX has no operators for our solvers. ``Argmax`` and ``TopK`` are exported as ``torch.topk``, whose
+ONNX operator has the same tie rule: lower index first. A callable solver is called as it is, and
+exported if it consists of PyTorch operators. Everything else raises a RuntimeError.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from aimle.structures import Argmax, TopK
 
 @torch.compiler.assume_constant_result
 def _exporting() -> bool:
-    """True also inside torch.export with strict=True, which takes PyTorch's own answer as False."""
+    """True also inside torch.export with strict=True, where PyTorch's own check returns False."""
     return torch.onnx.is_in_onnx_export()
 
 
 def in_onnx_export() -> bool:
-    """Whether torch.onnx.export is running the model. Quick outside of any tracing."""
+    """Whether torch.onnx.export is running the model. Cheap outside of any tracing."""
     traced = torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
     return traced and _exporting()
 
@@ -37,7 +37,7 @@ def onnx_solution(
     args: tuple = (),
     kwargs: dict[str, Any] | None = None,
 ) -> Tensor:
-    """The noise-free solution of theta [*batch, *instance], shaped as the layer's output says."""
+    """The noise-free solution of theta [*batch, *instance], in the layer's output shape."""
     owner, solver = type(layer).__name__, layer.solver
     if layer.training:
         raise RuntimeError(
@@ -66,20 +66,20 @@ def onnx_solution(
 
 
 def _largest(owner: str, solver: Solver, scores: Tensor, k: Tensor | int | None) -> Tensor:
-    """The indicator of the k largest scores, of Argmax and TopK alone; -inf is masked. Rows without
+    """The indicator of the k largest scores, for Argmax and TopK only; -inf is masked. Rows without
     a solution are NaN, as in the layer."""
     if not isinstance(solver, Argmax | TopK):
         raise RuntimeError(
             f"[aimle.{owner}] {type(solver).__name__} cannot be exported to ONNX: expected Argmax, "
-            "TopK or a function of PyTorch's operators as the solver. Export the model up to its "
-            "scores and solve them with aimle.solve, or compile all of it by AOTInductor "
-            "(docs/pytorch.md)"
+            "TopK or a function of PyTorch operators as the solver. Export the model up to its "
+            "scores and solve them with aimle.solve, or compile the whole model with AOTInductor "
+            "(docs/guide/pytorch.md)"
         )
     if isinstance(k, Tensor):
         raise RuntimeError(
             f"[aimle.{owner}] k per row cannot be exported to ONNX: expected an int for all rows"
         )
-    solver.text_for(owner, k)  # refuses a k that the solver does not take
+    solver.text_for(owner, k)  # raises if the solver does not take k
     count = 1 if isinstance(solver, Argmax) else solver.k if k is None else k
     z = torch.zeros_like(scores).scatter(-1, scores.topk(count, -1).indices, 1.0)
     too_few = (scores > -torch.inf).sum(-1, keepdim=True) < count
@@ -89,11 +89,11 @@ def _largest(owner: str, solver: Solver, scores: Tensor, k: Tensor | int | None)
 def _answer(
     owner: str, solver: Any, scores: Tensor, dims: int, args: tuple, kwargs: dict[str, Any]
 ) -> Tensor:
-    """What a callable answers, if it can be recorded."""
+    """The callable's solution, if the call can be recorded."""
     if torch._C._get_tracing_state() is not None:
         raise RuntimeError(
-            f"[aimle.{owner}] a callable solver cannot be traced, because its answer could become "
-            "a constant of the model: expected torch.onnx.export(..., dynamo=True)"
+            f"[aimle.{owner}] a callable solver cannot be traced, because its result could become "
+            "a constant of the model: use torch.onnx.export(..., dynamo=True)"
         )
     rows = scores.reshape(-1, *scores.shape[scores.dim() - dims :])
     if rows.dtype in (torch.bfloat16, torch.float16):
@@ -110,6 +110,6 @@ def _answer(
 def _not_recorded(owner: str) -> RuntimeError:
     return RuntimeError(
         f"[aimle.{owner}] the callable solver cannot be exported to ONNX: expected a function of "
-        "PyTorch's operators, from tensor to tensor. Export the model up to its scores and solve "
+        "PyTorch operators, from tensor to tensor. Export the model up to its scores and solve "
         "them outside"
     )

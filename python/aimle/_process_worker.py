@@ -1,8 +1,8 @@
-"""Worker processes: programs of their own, started afresh, never forked from this process.
+"""Worker processes: separate programs, started from scratch and never forked from this process.
 
-A process forked from one with threads, as every process with torch in it, may wait for ever. The
-price is that the function must travel: by pickle, or by cloudpickle where it is installed, which
-takes functions of a notebook, lambdas and closures too.
+A process forked from one with threads, such as any process that uses torch, may deadlock. The
+drawback is that the function must be pickled, by pickle or, if it is installed, by cloudpickle,
+which also handles functions defined in a notebook, lambdas and closures.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from aimle import _worker
 from aimle._worker_pool import Task, Worker, WorkerDied
 
 _PROGRAM = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__aimle_worker__')"
-# Workers are as many as the cores already.
+# There is already one worker per core.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-# Between looks at workers whose end of the socket somebody else keeps open.
+# Polling interval for workers whose end of the socket is kept open by another process.
 _LOOK = 1.0
 
 _open: weakref.WeakSet[ProcessWorker] = weakref.WeakSet()
@@ -48,7 +48,7 @@ class ProcessWorker:
             )
         self.connection = Connection(ours.detach())
         _open.add(self)
-        with contextlib.suppress(OSError):  # if it has ended, `answer` says so
+        with contextlib.suppress(OSError):  # if it has ended, `answer` reports it
             self.connection.send(setup)
 
     @property
@@ -58,7 +58,7 @@ class ProcessWorker:
 
     @property
     def ended(self) -> bool:
-        """Whether there is no process any more."""
+        """Whether the process has ended."""
         return self._process.poll() is not None
 
     def submit(self, task: Task) -> None:
@@ -94,11 +94,11 @@ class ProcessWorker:
 
 
 def _close_inherited() -> None:
-    """In a forked child: the workers are the parent's, and must see it go."""
+    """In a forked child: closes the child's copies of the sockets, which belong to the parent."""
     for worker in list(_open):
         with contextlib.suppress(OSError):
             worker.connection.close()
-        worker._process.returncode = 0  # not ours to wait for
+        worker._process.returncode = 0  # not a child of this process
     _open.clear()
 
 
@@ -106,7 +106,7 @@ os.register_at_fork(after_in_child=_close_inherited)
 
 
 def wait_for(workers: list[Worker], seconds: float) -> list[Worker]:
-    """Those that have something to say, or have ended."""
+    """The workers that have an answer, or have ended."""
     processes = cast("list[ProcessWorker]", workers)
     heard = wait([each.connection for each in processes], min(seconds, _LOOK))
     return [each for each in workers if cast(ProcessWorker, each).connection in heard] or [
@@ -115,11 +115,11 @@ def wait_for(workers: list[Worker], seconds: float) -> list[Worker]:
 
 
 def setup_for(owner: str, fn: Callable[..., Any], as_tensor: bool) -> dict[str, Any]:
-    """What a worker needs to load fn; TypeError if fn cannot travel."""
+    """What a worker needs to load fn; raises TypeError if fn cannot be sent."""
     if os.environ.get(_worker.IN_WORKER):
         raise RuntimeError(
-            f"[aimle.{owner}] a worker ran the script that it imports the function from: put what "
-            "the script does under `if __name__ == '__main__':`, or the function into a module"
+            f"[aimle.{owner}] a worker executed the script from which it imports the function: put "
+            "the script's code under `if __name__ == '__main__':`, or the function into a module"
         )
     pickled, by_value = _pickled(owner, fn)
     main = None
@@ -143,7 +143,7 @@ def setup_for(owner: str, fn: Callable[..., Any], as_tensor: bool) -> dict[str, 
 
 
 def _pickled(owner: str, fn: Callable[..., Any]) -> tuple[bytes, bool]:
-    """The function, and whether it brings its own code along."""
+    """The pickled function, and whether the pickle contains its code."""
     with contextlib.suppress(ImportError):
         import cloudpickle
 
@@ -152,7 +152,7 @@ def _pickled(owner: str, fn: Callable[..., Any]) -> tuple[bytes, bool]:
         return pickle.dumps(fn), False
     except Exception as error:
         raise TypeError(
-            f"[aimle.{owner}] expected fn to be picklable, as a function at the top level of a "
-            f"module is, since it runs in other processes, but got {fn!r} ({error}): move it there,"
-            " install cloudpickle, or use pool='threads' or workers=0"
+            f"[aimle.{owner}] expected fn to be picklable, because it runs in other processes, but "
+            f"got {fn!r} ({error}): make it a top-level function of a module, install cloudpickle, "
+            "or use pool='threads' or workers=0"
         ) from error

@@ -23,20 +23,20 @@ def _ray() -> Any:
 
 
 class _Solving:
-    """The actor."""
+    """The Ray actor."""
 
     def __init__(self, fn: Callable[..., Any], as_tensor: bool) -> None:
         self._fn, self._as_tensor = fn, as_tensor
 
     def start(self) -> tuple:
-        """Answers once the actor has started."""
+        """Returns once the actor has started."""
         return ("ready",)
 
     def solve(self, task: Task) -> tuple:
         """See `solve_one`."""
         instance, args, kwargs = task
         if self._as_tensor:
-            instance = instance.copy()  # Ray's arrays cannot be written to
+            instance = instance.copy()  # Ray's arrays are read-only
         return solve_one(self._fn, self._as_tensor, instance, args, kwargs)
 
 
@@ -47,7 +47,7 @@ class RayWorker:
         self._ray = _ray()
         if not self._ray.is_initialized():
             self._ray.init()
-        # By value: the cluster's workers need not have this package, nor import torch with it.
+        # By value: the cluster's workers need neither this package nor torch.
         for module in (_worker, sys.modules[__name__]):
             self._ray.cloudpickle.register_pickle_by_value(module)
         actor = self._ray.remote(num_cpus=1, max_restarts=0)(_Solving)
@@ -72,7 +72,7 @@ class RayWorker:
 
 
 def wait_for(workers: list[Worker], seconds: float) -> list[Worker]:
-    """Those that have answered, or have died."""
+    """The workers that have answered, or have died."""
     ray = _ray()
     pending = [cast(RayWorker, each).pending for each in workers]
     limit = None if math.isinf(seconds) else seconds

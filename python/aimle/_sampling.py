@@ -1,7 +1,7 @@
-"""What all layers take, in one place: types and defaults here, meanings in ``aimle.AIMLE``.
+"""Settings that the layers share: types and defaults. ``aimle.AIMLE`` documents their meanings.
 
-A constructor takes such settings as ``**settings: Unpack[...]``, which type checkers understand;
-``SettingsModule`` spells them out in its signature and fills in those that were not given.
+A constructor takes these settings as ``**settings: Unpack[...]``, which type checkers understand;
+``SettingsModule`` lists them in its signature and fills in the defaults.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AnySolver = Solver | Callable[..., Tensor]
 
 
 class SampleSettings(TypedDict, total=False):
-    """Of everything that draws samples."""
+    """Settings of everything that draws samples."""
 
     nb_samples: int
     output: Output
@@ -34,7 +34,7 @@ class SampleSettings(TypedDict, total=False):
 
 
 class CallableSettings(TypedDict, total=False):
-    """Of layers that take solvers of the user's own: what they need to know of them."""
+    """Settings that describe callable solvers."""
 
     instance_dims: int | None
     fractional: bool | None
@@ -42,7 +42,7 @@ class CallableSettings(TypedDict, total=False):
 
 
 class NoiseSettings(SampleSettings, CallableSettings, total=False):
-    """Of layers that perturb theta."""
+    """Settings of layers that perturb theta."""
 
     noise: Noise | str | None
     temperature: float | None
@@ -51,7 +51,7 @@ class NoiseSettings(SampleSettings, CallableSettings, total=False):
 
 
 class StepSettings(NoiseSettings, total=False):
-    """Of layers that solve again in backward."""
+    """Settings of layers that solve again in backward."""
 
     target_noise_temperature: float | None
     process_group: GroupSetting
@@ -75,10 +75,10 @@ class TargetSettings(TypedDict, total=False):
 
 
 class AdaptiveSettings(StepSettings, TargetSettings, total=False):
-    """Of layers whose step adapts itself."""
+    """Settings of layers with an adaptive step."""
 
 
-#: The others are None.
+#: All other settings default to None.
 DEFAULTS: StepSettings = {
     "nb_samples": 1,
     "output": "samples",
@@ -90,7 +90,7 @@ DEFAULTS: StepSettings = {
 
 
 class SamplingModule(SettingsModule):
-    """A solver, and how samples of its solutions are drawn: the part that all layers share."""
+    """A solver and the settings for drawing samples of its solutions; a base class."""
 
     _defaults = DEFAULTS
 
@@ -121,5 +121,5 @@ class SamplingModule(SettingsModule):
 
     @property
     def noisy(self) -> bool:
-        """Whether a call now draws samples."""
+        """Whether a call draws samples in the current mode."""
         return self.training or self.noise_in_eval

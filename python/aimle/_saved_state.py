@@ -1,4 +1,4 @@
-"""Which part of a saved state a layer can continue with."""
+"""Selects the part of a saved state that a layer can use."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _NAMES = ("alpha", "gbar", "updates", "reach", "velocity")
 def usable_state(
     layer: Any, state: Mapping[str, Tensor], prefix: str, strict: bool, errors: list[str]
 ) -> Mapping[str, Tensor]:
-    """What the layer loads of a state: without an adaptive state if it has none of its own, with
-    the one that it has now if the state has none; a warning says so.
+    """The part of a state that the layer loads. If the layer has no adaptive state, the saved one
+    is dropped; if the state has none, the layer keeps its own. Both warn.
 
-    A state that belongs to another rule of the step size is an error.
+    Raises an error if the state belongs to another rule of the step size.
     """
     owner = prefix.rstrip(".") or "the layer"
     own = [name for name in _NAMES if layer._buffers[name] is not None]
@@ -37,14 +37,14 @@ def usable_state(
     elif given and strict:
         warnings.warn(
             f"[aimle.{type(layer).__name__}] the state of {owner} has {', '.join(given)} of an "
-            "adaptive step; this layer has none and leaves them out",
+            "adaptive step; this layer has none and ignores them",
             stacklevel=2,
         )
         return {key: value for key, value in state.items() if key[len(prefix) :] not in given}
     elif own and strict:
         warnings.warn(
             f"[aimle.{type(layer).__name__}] the state of {owner} was saved by a layer without an "
-            "adaptive step: the step size of this layer stays as it is",
+            "adaptive step: the step size of this layer is unchanged",
             stacklevel=2,
         )
         return {**state, **{f"{prefix}{name}": layer._buffers[name] for name in own}}

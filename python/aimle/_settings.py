@@ -9,7 +9,7 @@ from torch import bool as bool_
 
 
 def check_int(owner: str, name: str, value: object, low: int, high: int | None = None) -> int:
-    """value as an int: TypeError unless it is one, NumPy's too, ValueError unless within bounds."""
+    """value as an int; raises TypeError if it is not one, ValueError if it is out of bounds."""
     if not isinstance(value, int):
         if not isinstance(value, Integral):
             raise TypeError(
@@ -25,23 +25,23 @@ def check_int(owner: str, name: str, value: object, low: int, high: int | None =
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether value is a finite real number, NumPy's too."""
+    """Whether value is a finite real number, including NumPy's."""
     if not isinstance(value, Real) or isinstance(value, bool):
         return False
     return (
         -math.inf < float(value) < math.inf
-    )  # math.isfinite takes no symbols of compiled functions
+    )  # math.isfinite does not accept the symbolic numbers of compiled functions
 
 
 def check_choice(owner: str, name: str, value: object, allowed: tuple[object, ...]) -> None:
-    """ValueError unless value is one of those allowed."""
+    """Raises ValueError unless value is one of those allowed."""
     if value not in allowed:
         choices = " or ".join(repr(choice) for choice in allowed)
         raise ValueError(f"[aimle.{owner}] expected {name} to be {choices} but got {value!r}")
 
 
 def check_tensor(owner: str, name: str, value: object) -> None:
-    """TypeError unless value is a tensor."""
+    """Raises TypeError unless value is a tensor."""
     if not isinstance(value, Tensor):
         raise TypeError(
             f"[aimle.{owner}] expected {name} to be a tensor but got {type(value).__name__}"
@@ -49,7 +49,7 @@ def check_tensor(owner: str, name: str, value: object) -> None:
 
 
 def check_mask(owner: str, mask: Tensor, theta: Tensor) -> None:
-    """TypeError unless mask is a tensor of bool, ValueError unless it broadcasts to theta."""
+    """Raises TypeError unless mask is bool, ValueError unless it broadcasts to theta."""
     check_tensor(owner, "mask", mask)
     if mask.dtype is not bool_:
         raise TypeError(f"[aimle.{owner}] expected a mask of bool but got {mask.dtype}")
@@ -62,13 +62,13 @@ def check_mask(owner: str, mask: Tensor, theta: Tensor) -> None:
 
 
 def check_theta(owner: str, theta: Tensor) -> None:
-    """TypeError unless theta is a dense tensor of a floating-point type; it has a dimension."""
+    """Raises TypeError unless theta is dense and floating-point, ValueError if it is a scalar."""
     if not isinstance(theta, Tensor):
         check_tensor(owner, "theta", theta)
     if theta.is_nested:
         raise TypeError(
             f"[aimle.{owner}] expected a dense theta but got a nested tensor: pad it "
-            "(torch.nested.to_padded_tensor) and give a mask"
+            "(torch.nested.to_padded_tensor) and pass a mask"
         )
     if theta.layout is not strided:
         raise TypeError(f"[aimle.{owner}] expected a dense theta but got {theta.layout}")
@@ -81,7 +81,7 @@ def check_theta(owner: str, theta: Tensor) -> None:
 
 
 def check_batch(owner: str, theta: Tensor, dims: int) -> None:
-    """ValueError unless theta has instances of so many dimensions."""
+    """Raises ValueError unless theta has instances of this many dimensions."""
     if dims > theta.dim():
         raise ValueError(
             f"[aimle.{owner}] expected theta of at least {dims} dimensions but got shape "
@@ -90,19 +90,19 @@ def check_batch(owner: str, theta: Tensor, dims: int) -> None:
     if dims < 1:
         raise ValueError(
             f"[aimle.{owner}] expected theta [batch, *instance] but got shape "
-            f"{tuple(theta.shape)}, which has no batch: add a dimension, as in theta.unsqueeze(0), "
+            f"{tuple(theta.shape)}, which has no batch dimension: add one with theta.unsqueeze(0), "
             f"or make the layer with instance_dims={theta.dim()}"
         )
 
 
 def instance_dims_of(solver: object, theta: Tensor, given: int | None = None) -> int:
-    """How many dimensions of theta an instance has: those given, the solver's own, or all but the
+    """The number of dimensions of an instance of theta: as given, the solver's own, or all but the
     first."""
     own = getattr(solver, "instance_dims", None) if given is None else given
     return theta.dim() - 1 if own is None else own
 
 
 def check_positive(owner: str, name: str, value: object) -> None:
-    """ValueError unless value is a finite number > 0."""
+    """Raises ValueError unless value is a finite number > 0."""
     if not (is_number(value) and value > 0):
         raise ValueError(f"[aimle.{owner}] expected a finite {name} > 0 but got {value!r}")

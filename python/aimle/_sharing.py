@@ -1,17 +1,17 @@
-"""Adaptive layers in several processes: one state, moved by the counts of all of them.
+"""Adaptive layers in several processes: one state, updated from the counts of all processes.
 
-A backward pass of one process moves the state at once. Where the batch is spread over processes it
-adds what it counted to counts that wait, three numbers, and the next training step begins with one
-all-reduce for all layers, after which every process makes the same update:
+In a single process a backward pass updates the state immediately. If the batch is spread over
+processes, it adds its counts to three pending numbers instead, and the next training step begins
+with one all-reduce for all layers, after which every process makes the same update:
 
     under DDP     before DDP's forward, in its process group
     otherwise     when a layer is called for the first time since the last reduction
 
-so that backward never waits and nothing depends on which process had a gradient. Only calls in
-training mode with gradients enabled, outside of a backward pass, communicate.
+Backward therefore never waits, and the result does not depend on which process had a gradient. Only
+calls in training mode with gradients enabled, outside of a backward pass, communicate.
 
-DDP's own group serves: by then every process has issued the gradients of the step before, and none
-has begun the next.
+It is safe to use DDP's own group: at that point every process has issued the gradients of the
+previous step, and none has begun the next one.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING or dist.is_available():
 else:
 
     class ProcessGroup:
-        """Stands in where PyTorch was built without distributed training: there are none."""
+        """Used if PyTorch was built without distributed training."""
 
 
 GroupSetting = ProcessGroup | Literal["auto"] | None
 
-# As they lie in memory behind the stats (aimle/estimate/stats.h).
+# In memory order, after the stats (aimle/estimate/stats.h).
 _WAITING = 3
 # The layers of a DDP module that share their state, and those called since the last reduction.
 _layers_of: weakref.WeakKeyDictionary[nn.Module, list[SharedState]] = weakref.WeakKeyDictionary()
@@ -44,9 +44,10 @@ _called: weakref.WeakKeyDictionary[ProcessGroup, list[Any]] = weakref.WeakKeyDic
 
 
 class Sharing:
-    """With whom a layer moves its state, and what waits for them.
+    """The processes with which a layer shares its state, and the pending counts.
 
-    A copy has the same setting and a pickle "auto" in place of a group; neither has counts."""
+    A copy keeps the setting, and a pickle stores "auto" instead of a group; neither keeps
+    counts."""
 
     def __init__(self, given: GroupSetting) -> None:
         self.given = given
@@ -54,7 +55,7 @@ class Sharing:
         self.by_ddp = False  # reduced before DDP's forward
         self.paused = False  # in DDP's join()
         self.called = False  # in a training step, without DDP
-        self.stats: Tensor | None = None  # the layer's stats with the counts behind them
+        self.stats: Tensor | None = None  # the layer's stats followed by the counts
 
     def __deepcopy__(self, memo: dict) -> Sharing:
         return Sharing(self.given)
@@ -64,7 +65,7 @@ class Sharing:
 
 
 def check_group(owner: str, given: object) -> None:
-    """TypeError unless it is what ``process_group`` takes."""
+    """Raises TypeError unless it is a valid ``process_group``."""
     if given is None or isinstance(given, ProcessGroup):
         return
     if not (isinstance(given, str) and given == "auto"):
@@ -76,26 +77,26 @@ def check_group(owner: str, given: object) -> None:
 
 
 def _in_backward() -> bool:
-    """Recomputed by activation checkpointing, for one."""
+    """Whether a backward pass is running, for example to recompute an activation checkpoint."""
     return torch._C._current_graph_task_id() != -1
 
 
 class SharedState(nn.Module):
-    """The part of a layer that shares its adaptive state with other processes."""
+    """Mixin for layers that share their adaptive state with other processes."""
 
     _sharing: Sharing
 
     @property
     def process_group(self) -> GroupSetting:
-        """The processes that move the state together, as given."""
+        """The processes that update the state together, as given."""
         return self._sharing.given
 
     def _prepare_sharing(self, changed: str) -> Sharing | None:
-        """What a call has to know, after `changed` was assigned; None if this process is alone."""
+        """What a call needs, after `changed` was assigned; None if this process is alone."""
         sharing = self._sharing
         if self._buffers["alpha"] is None:
             return None
-        # Set on every module of a model by FSDP.
+        # FSDP sets this on every module of a model.
         if changed == "_is_fsdp_managed_module" and sharing.given == "auto":
             sharing.group = _whole_world()
         if sharing.group is None:
@@ -105,7 +106,7 @@ class SharedState(nn.Module):
         return sharing
 
     def _lay_out_counts(self, waiting: Tensor) -> None:
-        """Puts the stats and the counts into one tensor. It is no buffer: DDP broadcasts those."""
+        """Puts stats and counts into one tensor, not a buffer, because DDP broadcasts those."""
         stats = self._buffers["layer_stats"]
         assert stats is not None
         self._sharing.stats = torch.cat([stats, waiting.to(stats.device)])
@@ -123,10 +124,10 @@ class SharedState(nn.Module):
             self._setting_changed("")
 
     def _defers(self, sharing: Sharing) -> bool:
-        """Whether backward of a call now leaves its counts to a reduction; begins a step if the
-        call is the first of one."""
+        """Whether backward of this call leaves its counts to a reduction. Begins a step if this is
+        the first call of one."""
         if sharing.by_ddp:
-            # A call of ddp.module is this process's own.
+            # A call of ddp.module concerns only this process.
             inside = is_compiling() or DistributedDataParallel._active_ddp_module is not None
             return not sharing.paused and (inside or _in_backward())
         if self.training:
@@ -139,7 +140,7 @@ class SharedState(nn.Module):
         return stats[-_WAITING:]
 
     def _follow_stats(self, before: Tensor | None) -> None:
-        """After the layer was moved: the counts go where the stats are, and stay behind them."""
+        """Called after the layer was moved: moves the counts to the device of the stats."""
         stats = self._sharing.stats
         if stats is not None and self._buffers["layer_stats"] is not before:
             lost = stats.is_meta
@@ -153,19 +154,19 @@ class SharedState(nn.Module):
 
     def __setstate__(self, state: dict) -> None:
         super().__setstate__(state)
-        self.__dict__.setdefault("_sharing", Sharing("auto"))  # saved by an older version
+        self.__dict__.setdefault("_sharing", Sharing("auto"))  # pickled by an older version
         self._setting_changed("")
 
 
 def _whole_world() -> ProcessGroup | None:
-    """All processes, if there are several."""
+    """The group of all processes, if there are several."""
     if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
         return None
     return dist.group.WORLD
 
 
 def _sharing_layers(module: nn.Module) -> list[SharedState]:
-    """Those that have a state and did not opt out."""
+    """The layers that have a state and did not opt out."""
     return [
         layer
         for layer in module.modules()
@@ -176,7 +177,7 @@ def _sharing_layers(module: nn.Module) -> list[SharedState]:
 
 
 def _message_device(group: ProcessGroup, waiting: list[Tensor]) -> torch.device:
-    """Where the group can reduce: the layers' own device, unless it cannot."""
+    """The device on which the group can reduce: the layers' own, if possible."""
     able = group._device_types
     return next(
         (each.device for each in waiting if each.device in able or _kind(each) in able), able[0]
@@ -188,7 +189,7 @@ def _kind(tensor: Tensor) -> torch.device:
 
 
 def _reduce_in(group: ProcessGroup, layers: list[SharedState | None]) -> None:
-    """One message; None stands for a layer that is gone, and counted nothing."""
+    """One message; None stands for a layer that was deleted and has no counts."""
     nothing = torch.zeros(_WAITING, dtype=torch.float64)
     waiting = [nothing if layer is None else layer._waiting() for layer in layers]
     device = _message_device(group, waiting)
@@ -213,7 +214,7 @@ def _reduce(layers: list[SharedState]) -> None:
 
 @torch.compiler.disable
 def _before_call(layer: SharedState) -> None:
-    """Of a layer that is under no DDP: reduces if this call is the first of a step."""
+    """For a layer that is not under DDP: reduces if this call is the first of a step."""
     sharing = layer._sharing
     group = sharing.group
     if group is None or not torch.is_grad_enabled():
@@ -231,11 +232,11 @@ def _before_call(layer: SharedState) -> None:
 
 
 def _refuse_reentrant(layer: SharedState) -> None:
-    """RuntimeError where a layer is called in backward only: nobody would reduce its counts."""
+    """Raises RuntimeError if a layer is called in backward only: its counts would be lost."""
     if not layer._sharing.called:
         raise RuntimeError(
-            f"[aimle.{type(layer).__name__}] checkpoint(..., use_reentrant=True) hides the "
-            "training step from a layer that shares its state with other processes: expected "
+            f"[aimle.{type(layer).__name__}] layers that share their state with other processes do "
+            "not support checkpoint(..., use_reentrant=True), which hides the training step: use "
             "use_reentrant=False, DistributedDataParallel, or process_group=None"
         )
 
@@ -243,13 +244,13 @@ def _refuse_reentrant(layer: SharedState) -> None:
 @torch.compiler.disable
 def _before_ddp_forward(ddp: DistributedDataParallel, args: object) -> None:
     layers = _layers_of.get(ddp)
-    if layers is None:  # of a copy, or read from a file
+    if layers is None:  # the module was copied or unpickled
         layers = _layers_of[ddp] = _sharing_layers(ddp.module)
     if not torch.is_grad_enabled() or _in_backward():
         return
     for layer in layers:
         layer._share_under(ddp)
-    # Processes that have no batches left would not answer, and DDP broadcasts the state itself.
+    # Processes without batches left would not answer, and DDP broadcasts the state itself.
     if any(layer.training for layer in layers) and not ddp._join_config.enable:
         _reduce(layers)
 
@@ -268,17 +269,17 @@ if dist.is_available():
 
 
 def keep_own_state(module: nn.Module) -> None:
-    """The layers in `module` move their state by themselves, as with ``process_group=None``."""
+    """Makes the layers in `module` update their state alone, as with ``process_group=None``."""
     for layer in module.modules():
         if isinstance(layer, SharedState):
             layer._sharing = Sharing(None)
 
 
 def reduce_state(module: nn.Module) -> None:
-    """Moves the adaptive state of all layers in `module` by what their processes counted since the
-    last training step began.
+    """Updates the adaptive state of all layers in `module` from the counts of all processes since
+    the last training step began.
 
-    Every process has to call it. Training does so by itself at the next step; before a checkpoint
-    is saved this adds the last step to it. Does nothing for layers of one process.
+    Every process has to call it. Training does this automatically at the next step; call it before
+    saving a checkpoint to include the last step. Does nothing for layers of a single process.
     """
     _reduce(_sharing_layers(module))

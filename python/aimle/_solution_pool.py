@@ -1,4 +1,4 @@
-"""Known solutions that answer a share of the solves, as PyEPO's ``solve_ratio`` does."""
+"""Known solutions that answer a share of the solves, like PyEPO's ``solve_ratio``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 
 class SolutionPool:
-    """The solutions seen so far, up to `size`, the oldest out; of instances of one shape each.
+    """The last `size` solutions seen, for each instance shape.
 
-    Which rows it answers is drawn from the number of the call, not from PyTorch's generator: it is
-    the same in every run, and the noise is the same with and without the pool.
+    Which rows it answers is derived from the number of the call, not from PyTorch's generator, so
+    it is the same in every run, and the noise is the same with and without the pool.
     """
 
     def __init__(self, share: float, size: int, sense: str) -> None:
@@ -21,14 +21,14 @@ class SolutionPool:
         self._calls = 0
 
     def rows(self, count: int, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-        """Which of the rows of a call the pool should answer; none while it is empty."""
+        """Which rows of a call the pool should answer; none while it is empty."""
         self._calls += 1
         if not self._known.get(shape):
             return np.zeros(count, dtype=np.bool_)
         return np.random.default_rng(self._calls).random(count) < self.share
 
     def add(self, solution: NDArray) -> None:
-        """Another solution."""
+        """Adds a solution."""
         if np.isnan(solution).any():
             return
         known = self._known.setdefault(solution.shape, OrderedDict())
@@ -40,7 +40,7 @@ class SolutionPool:
     def best(self, scores: NDArray) -> tuple[NDArray, NDArray[np.bool_]]:
         """For every row the best known solution of <scores, z>, and whether there is one.
 
-        Forbidden entries (-inf, or +inf in costs) are in none of them.
+        Solutions with forbidden entries (-inf, or +inf for costs) are excluded.
         """
         known = np.stack(list(self._known[scores.shape[1:]].values()))
         flat = scores.reshape(len(scores), -1).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Instances solved in this process: one after the other, or by threads."""
+"""Solves instances in this process: one after the other, or in threads."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from aimle._worker_pool import Outcome, Task
 
 
 class ThreadPool:
-    """So many threads, none kept between calls; 0: the caller's own."""
+    """A number of threads, created per call; 0: the calling thread."""
 
     def __init__(self, fn: Callable[..., Any], as_tensor: bool, count: int) -> None:
         self._fn, self._as_tensor, self._count = fn, as_tensor, count
 
     def close(self) -> None:
-        """As for other pools; there is nothing to end."""
+        """Part of the pool interface; does nothing."""
 
     def run(self, tasks: Sequence[Task], stop_on_failure: bool) -> list[Outcome | None]:
-        """An outcome for every task; None for those after a failure that were not done."""
+        """An outcome for every task; None for tasks skipped after a failure."""
         results: list[Outcome | None] = [None] * len(tasks)
         for index, outcome in enumerate(self._each(tasks)):
             results[index] = outcome

@@ -1,4 +1,4 @@
-"""The true gradients of a diagnosis: whose they are, and how they are found (aimle.diagnosis)."""
+"""The true gradients of a diagnosis, and how they are computed (aimle.diagnosis)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
 from aimle.solvers import Solver
 
 FEWEST_SAMPLES = 200  # of a long run
-_FEW = 20_000  # structures to be listed
+_FEW = 20_000  # largest number of structures to be listed
 _BLOCKS = 20  # of a long run
-# Numbers of noise drawn at once: the memory does not grow with the length of the run.
+# Noise values drawn at once: the memory does not grow with the length of the run.
 _MOST_NUMBERS = 1 << 23
-# Numbers of a block up to which threads cost more than they save: their waiting at the end of every
-# short operation is busy, and on a machine with other work it took five times the work's own time.
+# Numbers per block below which threads cost more than they save: they busy-wait at the end of every
+# short operation, which on a machine with other work took five times as long as the work itself.
 _FEW_NUMBERS = 2_000_000
 
 Loss = Callable[[Tensor], Tensor]
@@ -33,19 +33,19 @@ Loss = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Model:
-    """MAP(theta + temperature * noise); noise None: each estimator's own."""
+    """MAP(theta + temperature * noise); noise None: each estimator's default."""
 
     noise: Noise | None = None
     temperature: float = 1.0
 
     def is_exponential(self, solver: object) -> bool:
-        """Whether p(z) ~ exp<theta / temperature, z> stands for it."""
+        """Whether p(z) ~ exp<theta / temperature, z> represents this model."""
         if getattr(solver, "default_noise", None) == "logistic":
             return isinstance(self.noise, Logistic | None)
         return isinstance(self.noise, Gumbel | SumOfGamma | None)
 
     def with_density(self) -> tuple[Noise, float]:
-        """A noise whose score is known and its temperature: its own, or Normal noise as large."""
+        """A noise with a known score, and its temperature: its own, or Normal of equal scale."""
         if self.noise is None:
             return Gumbel(), self.temperature
         if isinstance(self.noise, Gumbel | Normal | Logistic):
@@ -54,7 +54,7 @@ class Model:
 
 
 def model_of(layer: nn.Module | None, solver: object) -> Model:
-    """What the layer samples; without noise, the default of the solver."""
+    """The layer's noise model; for a layer without noise, the solver's default."""
     noise = getattr(layer, "noise", None)
     temperature = float(getattr(layer, "theta_noise_temperature", 0.0))
     if isinstance(layer, aimle.DPO):
@@ -66,7 +66,7 @@ def model_of(layer: nn.Module | None, solver: object) -> Model:
 
 
 def estimate_gradient(layer: nn.Module, theta: Tensor, loss: Loss) -> tuple[Tensor, int]:
-    """The estimate, mean over samples, and the number of them."""
+    """A gradient estimate, averaged over samples, and the number of samples."""
     theta = theta.clone().requires_grad_()
     z = layer(theta)
     losses = loss(z)
@@ -78,7 +78,7 @@ def estimate_gradient(layer: nn.Module, theta: Tensor, loss: Loss) -> tuple[Tens
 
 
 def _count(solver: object, theta: Tensor) -> float:
-    """The number of structures, infinite where it is not known to be small."""
+    """The number of structures; infinite if it is not known to be small."""
     if not isinstance(solver, Solver) or not solver.lists or solver.takes_data:
         return math.inf
     instance = theta.shape[theta.dim() - solver.instance_dims :]
@@ -88,9 +88,9 @@ def _count(solver: object, theta: Tensor) -> float:
 def find_truth(
     solver, model: Model, theta: Tensor, loss: Loss, samples: int, price: Tensor | None = None
 ):
-    """(gradient in float64, how it was found, its relative standard error).
+    """Returns (gradient in float64, how it was found, its relative standard error).
 
-    price: of a loss that is linear on zeros and ones (aimle._losses), if it is one.
+    price: of a loss that is linear on zeros and ones (aimle._losses), otherwise None.
     """
     tau = model.temperature
     is_exponential = model.is_exponential(solver)
@@ -121,7 +121,7 @@ def _closed_form(solver: Solver, theta: Tensor, price: Tensor) -> Tensor:
 
 @contextlib.contextmanager
 def _one_thread(wanted: bool) -> Iterator[None]:
-    """One thread of PyTorch instead of all, for a while."""
+    """Context manager: limits PyTorch to one thread."""
     before = torch.get_num_threads()
     if wanted:
         torch.set_num_threads(1)
@@ -133,7 +133,7 @@ def _one_thread(wanted: bool) -> Iterator[None]:
 
 
 def _long_run(solver, model: Model, theta: Tensor, loss: Loss, share: int):
-    """What find_truth returns, from _BLOCKS blocks of this many samples."""
+    """The result of find_truth from _BLOCKS blocks of this many samples."""
     tau = model.temperature
     if model.is_exponential(solver) and getattr(solver, "has_exact", False):
 
@@ -153,7 +153,7 @@ def _long_run(solver, model: Model, theta: Tensor, loss: Loss, share: int):
 
 
 def _blocks(estimate: Callable[[int], Tensor], share: int, numbers: int) -> list[Tensor]:
-    """_BLOCKS estimates from about `share` samples of `numbers` each, in parts if they are many."""
+    """_BLOCKS estimates from about `share` samples of `numbers` values each, split if large."""
     parts = max(1, share // max(2, _MOST_NUMBERS // numbers))
 
     def block() -> Tensor:
@@ -185,12 +185,12 @@ def _model_gradient(solver, noise, tau: float, theta: Tensor, loss: Loss, sample
     losses = loss(z.movedim(0, place)).detach().movedim(-1, 0)
     centred = (losses - losses.mean(0)) * (1.0 / (tau * (samples - 1)))
     weights = centred.reshape(samples, -1, 1)
-    # The weights add up to zero, so that a constant of the score does not matter: Gumbel's 1.
+    # The weights sum to zero, so a constant in the score, such as Gumbel's 1, does not matter.
     if isinstance(noise, Gumbel):
         score = eps.neg_().exp_().neg_()
     else:
         score = torch.ops.aimle.noise_score.default(eps, noise.name)
     score = score.reshape(*weights.shape[:2], -1)
-    # A sum over samples for each example, without a tensor of the size of the noise.
+    # A sum over samples for each example, without a temporary of the size of the noise.
     total = torch.einsum("sbo,sbn->bn", weights.to(score.dtype), score)
     return total.double().reshape(theta.shape)

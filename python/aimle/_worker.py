@@ -1,11 +1,11 @@
-"""One instance solved by a user's function, and the process that does so again and again.
+"""Solves one instance with a user's function; as a program, the loop of a worker process.
 
-A worker process runs this file by its path, so that it imports neither the package nor torch unless
-the user's function does: it starts in a fraction of a second. It holds one end of a socket and
+A worker process runs this file by its path, so it imports neither the package nor torch unless the
+user's function does, and starts in a fraction of a second. It has one end of a socket and
 
-    receives  what it needs to load the function, answered by ("ready",) or ("refused", why)
-    receives  (instance, args, kwargs), answered by what `solve_one` returns
-    ends      when the other end is closed, which the death of its parent does, in mid-solve too
+    receives  what it needs to load the function, and answers ("ready",) or ("refused", why)
+    receives  (instance, args, kwargs), and answers with the result of `solve_one`
+    ends      when the other end is closed, even during a solve; its parent's death closes it too
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def solve_one(fn: Any, as_tensor: bool, instance: Any, args: tuple, kwargs: dict
 
 
 def _sendable(error: Exception) -> Exception | None:
-    """The exception without its frames, or None if it cannot travel."""
+    """The exception without its frames, or None if it cannot be pickled."""
     error = error.with_traceback(None)
     error.__cause__ = error.__context__ = None
     try:
@@ -56,18 +56,18 @@ def _sendable(error: Exception) -> Exception | None:
 
 
 def _load(setup: dict[str, Any]) -> Any:
-    """The function, with the parent's modules within reach."""
+    """Loads the function, with the parent's modules importable."""
     sys.path[:] = setup["path"]
     sys.argv = setup["argv"]
     if setup["main"] is not None:
         _import_main(setup["main"])
-    for name in setup["modules"]:  # now, not in the time of the first instance
+    for name in setup["modules"]:  # import now, so that it does not count as solve time
         importlib.import_module(name)
     return pickle.loads(setup["function"])
 
 
 def _import_main(path: str) -> None:
-    """The parent's script under another name, as multiprocessing does, for what it defines."""
+    """Runs the parent's script under another name, as multiprocessing does, for its definitions."""
     import runpy
     import types
 
@@ -81,15 +81,15 @@ def _receive(connection: Connection, tasks: SimpleQueue) -> None:
         while True:
             tasks.put(connection.recv())
     except (EOFError, OSError):
-        os._exit(0)  # the parent has gone, or wants no more
+        os._exit(0)  # the parent has ended or closed the connection
 
 
 def _serve(connection: Connection) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its workers
     setup = connection.recv()
     try:
         fn = _load(setup)
-    except BaseException as error:  # a script may well call sys.exit
+    except BaseException as error:  # a script may call sys.exit
         connection.send(("refused", "".join(traceback.format_exception(error))))
         return
     connection.send(("ready",))

@@ -1,9 +1,9 @@
-"""A pool of workers: one instance each at a time, with a time limit; the dead are replaced.
+"""A pool of workers with one instance each at a time and a time limit; dead ones are replaced.
 
-What a worker is, others say: a process (`_process_worker`) or a Ray actor (`_ray_worker`). The pool
-hands out instances in their order and keeps as many under way as it has workers. Results come back
-in the order of the instances, and the failure that counts is that of the lowest index, so that
-nothing depends on how many workers there are.
+A worker is a process (`_process_worker`) or a Ray actor (`_ray_worker`). The pool hands out
+instances in order and keeps as many in progress as it has workers. Results are returned in the
+order of the instances, and the reported failure is that of the lowest index, so results do not
+depend on the number of workers.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from typing import Any, Literal, Protocol
 #: (instance, args, kwargs)
 Task = tuple[Any, tuple, dict]
 
-#: Seconds that a worker may take to start: to import what the function needs.
+#: Seconds that a worker may take to start, including the imports of the function.
 START_LIMIT = 300.0
 # How often a worker may die on one instance.
 _DEATHS = 2
-# How many more than there are workers may be found dead, in one run.
+# How many workers beyond the size of the pool may be found dead in one run.
 _LOSSES = 2
 
 
 @dataclass
 class Outcome:
-    """A solution, or why there is none."""
+    """A solution, or the reason why there is none."""
 
     solution: Any = None
     failure: Literal["", "error", "timeout", "died"] = ""
@@ -40,25 +40,25 @@ class Outcome:
 
 
 class WorkerDied(Exception):  # noqa: N818  (an event, not an error of its own)
-    """A worker ended before it had answered."""
+    """A worker ended before it answered."""
 
 
 class Worker(Protocol):
-    """What a pool asks of its workers."""
+    """The interface of workers."""
 
     def submit(self, task: Task) -> None:
-        """Starts on a task; WorkerDied if there is nobody to do so."""
+        """Starts a task; raises WorkerDied if the worker has ended."""
 
     def answer(self) -> tuple:
-        """("ready",), ("refused", why) or what `_worker.solve_one` returns; WorkerDied."""
+        """("ready",), ("refused", why) or `_worker.solve_one`'s result; may raise WorkerDied."""
 
     def kill(self) -> None:
-        """Ends it, whatever it is doing."""
+        """Ends the worker immediately."""
 
 
 @dataclass
 class _Post:
-    """A worker and what it is doing."""
+    """A worker and its current task."""
 
     worker: Worker
     ready: bool = False
@@ -67,9 +67,9 @@ class _Post:
 
 
 class WorkerPool:
-    """As many workers as `count`, made by `make` when they are first needed.
+    """`count` workers, created by `make` when they are first needed.
 
-    wait(workers, seconds) returns those of the workers that have an answer, or have died.
+    wait(workers, seconds) returns the workers that have an answer or have died.
     """
 
     def __init__(
@@ -86,22 +86,22 @@ class WorkerPool:
         self._end = weakref.finalize(self, _end, self._posts, os.getpid())
 
     def close(self) -> None:
-        """Ends the workers; the next run starts others."""
+        """Ends the workers; the next run starts new ones."""
         with self._lock:
             _end(self._posts, os.getpid())
 
     def run(self, tasks: Sequence[Task], stop_on_failure: bool) -> list[Outcome | None]:
-        """An outcome for every task; None for those after a failure that were not done."""
+        """An outcome for every task; None for tasks skipped after a failure."""
         with self._lock:
             try:
                 return _Run(self, tasks, stop_on_failure).outcomes()
-            except BaseException:  # Ctrl-C too: nothing must go on behind the user's back
+            except BaseException:  # including Ctrl-C: leave no work running in the background
                 _end(self._posts, os.getpid())
                 raise
 
 
 def _end(posts: list[_Post], pid: int) -> None:
-    if pid == os.getpid():  # a forked child inherits the list, not the workers
+    if pid == os.getpid():  # a forked child inherits the list but not the workers
         for post in posts:
             post.worker.kill()
     posts.clear()
@@ -202,11 +202,11 @@ class _Run:
             )
 
     def _lost(self, post: _Post, death: WorkerDied) -> None:
-        """A worker that died before it was given anything to do: no fault of an instance."""
+        """Handles a worker that died before it got a task: not the fault of an instance."""
         self._drop([post])
         self.lost += 1
         if self.lost > self.pool._count + _LOSSES:
-            raise StartError(f"{self.lost} workers ended before they had anything to do: {death}")
+            raise StartError(f"{self.lost} workers ended before their first task: {death}")
 
     def _fail(self, index: int, outcome: Outcome) -> None:
         self.results[index] = outcome

@@ -1,6 +1,6 @@
-"""A function that solves one instance, as a solver for layers: ``aimle.per_instance``.
+"""Solvers from a function that solves one instance: ``aimle.per_instance``.
 
-docs/black_box_solvers.md shows it in use.
+docs/guide/black_box_solvers.md explains how to use it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ Pool = Literal["processes", "threads", "ray"]
 
 
 class SolverError(RuntimeError):
-    """An instance that was not solved.
+    """Raised when an instance could not be solved.
 
-    index: its row in the call. instance: its scores. path: the file they were saved to, with
-    ``numpy.load(path)["scores"]``. reason: "error", "timeout" or "died". trace: where the function
-    raised, in the worker. The function's own exception is the cause, where it could be pickled.
+    index: its row in the call. instance: its scores. path: the file they were saved to; load it
+    with ``numpy.load(path)["scores"]``. reason: "error", "timeout" or "died". trace: the traceback
+    of the function in the worker. The function's own exception is the cause, if it could be
+    pickled.
     """
 
     def __init__(
@@ -52,13 +53,14 @@ class SolverError(RuntimeError):
 
 
 class PerInstance:
-    """A solver for layers from a function of one instance; made by ``aimle.per_instance``.
+    """A solver made from a function of one instance by ``aimle.per_instance``.
 
-    It may be copied, pickled and forked: workers are started by the first call of each copy, and
-    end with ``close()``, with the block ``with solver:``, with the object and with the process.
+    It can be copied, pickled and forked. The first call of each copy starts its workers; they end
+    with ``close()``, on leaving a ``with solver:`` block, when the object is deleted and when the
+    process exits.
     """
 
-    #: Rows do not know of each other.
+    #: Rows are independent of each other.
     rowwise = True
 
     def __init__(
@@ -78,7 +80,7 @@ class PerInstance:
         self.fn, self.workers, self.pool, self.timeout = fn, workers, pool, timeout
         self.on_error, self.instance, self.fractional = on_error, instance, fractional
         self.save_to = save_to
-        for name, value in known.items():  # an attribute that is not there is one not known
+        for name, value in known.items():  # an absent attribute means: not known
             if value is not None:
                 setattr(self, name, value)
         self._cache = cache
@@ -100,20 +102,20 @@ class PerInstance:
         self.close()
 
     def close(self) -> None:
-        """Ends the workers. Another call starts others."""
+        """Ends the workers. The next call starts new ones."""
         if self._started is not None and self._started[0] == os.getpid():
             self._started[1].close()
         self._started = None
 
     def stats(self) -> dict[str, int]:
-        """How many rows were solved, answered from the cache, and failed, since the beginning."""
+        """How many rows were solved, answered from the cache, and failed, since construction."""
         return dict(self._counts)
 
     @torch.compiler.disable
     def __call__(self, scores: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        """Solutions of scores [N, *instance], in the same shape, dtype and device.
+        """Solutions of scores [N, *instance], with the same shape, dtype and device.
 
-        Of extra arguments, tensors, arrays and lists have an entry for every row; the rest is the
+        Extra arguments that are tensors, arrays or lists have one entry per row; all others are the
         same for all rows.
         """
         check_tensor(_OWNER, "scores", scores)
@@ -121,8 +123,9 @@ class PerInstance:
             raise ValueError(f"[aimle.{_OWNER}] expected scores [N, *instance] but got a number")
         if self._cache is not None and (args or kwargs):
             raise ValueError(
-                f"[aimle.{_OWNER}] cache needs instances with the same solutions, so it takes no "
-                "extra arguments: give them to fn by functools.partial, or leave out cache"
+                f"[aimle.{_OWNER}] cache assumes the same feasible solutions for all instances, so "
+                "the call takes no extra arguments: bind them to fn with functools.partial, or "
+                "leave out cache"
             )
         half = scores.dtype in (torch.bfloat16, torch.float16)
         rows = (scores.float() if half else scores).detach().cpu().numpy()
@@ -141,7 +144,7 @@ class PerInstance:
         return len(rows), rows.shape[1:]
 
     def _recall(self, rows: NDArray, indices: NDArray, solutions: NDArray) -> None:
-        """Answers rows from the cache; solves those that it cannot answer."""
+        """Answers rows from the cache and solves the others."""
         assert self._cache is not None
         best, found = self._cache.best(rows[indices])
         solutions[indices[found]] = best[found]
@@ -175,7 +178,7 @@ class PerInstance:
                     self._cache.add(solution)
 
     def _entries(self, given: Any, count: int) -> Any:
-        """For every extra argument a function from the row to its entry."""
+        """For every extra argument, a function from the row to its entry."""
         if isinstance(given, dict):
             return {name: self._entry(repr(name), each, count) for name, each in given.items()}
         return [self._entry(f"number {i}", each, count) for i, each in enumerate(given)]
@@ -187,7 +190,7 @@ class PerInstance:
             raise ValueError(
                 f"[aimle.{_OWNER}] expected the extra argument {name} to have an entry for each of "
                 f"the {count} rows but got {len(given)}: layers made with repeat_arguments=True "
-                "repeat an entry per example for its samples; what all rows share goes into fn by "
+                "repeat one entry per example for its samples; bind what all rows share to fn with "
                 "functools.partial"
             )
         if isinstance(given, Tensor):
@@ -197,7 +200,7 @@ class PerInstance:
         return lambda row: given[row]
 
     def _checked(self, index: int, solution: NDArray, rows: NDArray) -> NDArray:
-        """A solution as the layer needs it; ValueError or TypeError naming its row."""
+        """A solution as the layer needs it; raises ValueError or TypeError naming its row."""
         owner, expected = f"{_OWNER}: row {index}", rows.shape[1:]
         if solution.dtype.kind not in "biuf":
             raise TypeError(
@@ -214,7 +217,7 @@ class PerInstance:
         return z[0].numpy()
 
     def _fallback(self, index: int, count: int, task: Task, outcome: Outcome) -> NDArray | float:
-        """What stands in for a solution, or the error."""
+        """The substitute for a missing solution; raises SolverError if there is none."""
         self._counts["failed"] += 1
         raises = self.on_error == "raise"
         path = self._save(index, task) if raises or self.save_to is not None else ""
@@ -232,14 +235,14 @@ class PerInstance:
             raise error from outcome.exception
         if self._counts["failed"] == 1:
             warnings.warn(
-                f"{message}; on_error={self.on_error!r} stands in, now and in later failures, "
-                "which solver.stats() counts",
+                f"{message}; on_error={self.on_error!r} applies to it and to later failures, which "
+                "solver.stats() counts",
                 stacklevel=4,
             )
         return np.nan if last is None or self.on_error == "nan" else last
 
     def _save(self, index: int, task: Task) -> str:
-        """Writes an instance, with those of its arguments that are numbers, to a file."""
+        """Saves an instance, with those of its arguments that are numbers, to a file."""
         folder = self.save_to
         if folder is None:
             folder = tempfile.mkdtemp(prefix="aimle_instance_")
@@ -278,7 +281,7 @@ class PerInstance:
 
 
 class _Tasks(Sequence[Task]):
-    """The tasks of a call, each made when it is asked for: copies of what is under way alone."""
+    """The tasks of a call, each created on request, so that only pending ones are copied."""
 
     def __init__(self, rows: NDArray, indices: NDArray, args: list, kwargs: dict) -> None:
         self._rows, self._indices = rows, indices
@@ -320,38 +323,38 @@ def per_instance(
     fixed_size: bool | None = None,
     save_to: str | os.PathLike[str] | None = None,
 ) -> PerInstance:
-    """A solver from a function of one instance: ``aimle.AIMLE(aimle.per_instance(fn), ...)``.
+    """Makes a solver from a function of one instance: ``aimle.AIMLE(aimle.per_instance(fn), ...)``.
 
-    fn is called with the scores of one instance, [*instance] without a batch, and returns its best
-    solution in the same shape: an array, a tensor or a list of 0 and 1, bools or floats. Order,
-    noise and results do not depend on the number of workers. A row with NaN among its scores is not
-    solved: its solution is NaN.
+    fn is called with the scores of one instance, [*instance] without a batch dimension, and returns
+    its best solution in the same shape: an array, a tensor or a list of 0 and 1, bools or floats.
+    Results do not depend on the number of workers. A row with NaN among its scores is not solved:
+    its solution is NaN.
 
     Args:
-        fn: the function. For workers it must be picklable, as one at the top level of a module is,
-            unless cloudpickle is installed. A worker has a copy of it, made when the worker starts.
+        fn: the function. With workers it must be picklable, for example a top-level function of a
+            module, unless cloudpickle is installed. Each worker gets a copy when it starts.
         workers: how many instances are solved at once. 0, the default: one after the other in this
             process. None: one for each core that this process may use.
-        pool: "processes"; "threads", for functions that release the GIL; "ray": actors of a Ray
-            cluster, the one that ``ray.init`` was called for, or a local one.
-        timeout: seconds that an instance may take; its worker is then killed and replaced. Not for
-            threads and workers=0, which nothing can stop.
-        on_error: what happens where fn raises, is late, or its worker dies, twice: an instance
-            whose worker died is tried once more. "raise": an ``aimle.SolverError`` that carries the
-            instance, of the first such row. "last": the row gets the solution of the last row
-            before it that was solved, in this call or, failing that, in an earlier one; an error if
-            there was none. "nan": a row of NaN, whose example gets a gradient of NaN. The last two
-            warn once and are counted in ``stats()``.
-        cache: the share of rows, from 0 to 1, that the best of the known solutions answers without
-            a solve; for linear objectives <scores, z> over solutions that are feasible for every
-            instance. It needs ``sense``. Which rows these are depends on the number of the call
-            alone.
-        cache_size: how many solutions are known at most.
-        instance: what fn is given, "numpy" arrays or "tensor": tensors on the CPU. Workers for
+        pool: "processes"; "threads", for functions that release the GIL; "ray": actors of the Ray
+            cluster that ``ray.init`` connected to, or of a local one.
+        timeout: seconds allowed per instance; after that its worker is killed and replaced. Not
+            available for threads and workers=0, which cannot be interrupted.
+        on_error: what to do if fn raises, times out, or its worker dies twice (an instance whose
+            worker died is retried once). "raise": raise an ``aimle.SolverError`` with the instance
+            of the first such row. "last": use the solution of the last row before it that was
+            solved, in this call or else in an earlier one; an error if there is none. "nan": a row
+            of NaN, whose example gets a gradient of NaN. The last two warn once and are counted in
+            ``stats()``.
+        cache: the share of rows, from 0 to 1, that are answered with the best known solution
+            instead of a solve. For linear objectives <scores, z> over solutions that are feasible
+            for every instance. It needs ``sense``. Which rows these are depends only on the number
+            of the call.
+        cache_size: the maximum number of known solutions.
+        instance: what fn receives: "numpy" arrays, or "tensor" for tensors on the CPU. Workers for
             arrays do not import torch.
         fractional: accept solutions that are not whole numbers.
         sense, instance_dims, fixed_size: as the attributes of callables, see ``PerturbedMap``.
-        save_to: the folder for instances that failed; None: a new temporary one for each error.
+        save_to: the folder for failed instances; None: a new temporary folder for each error.
     """
     if not callable(fn):
         raise TypeError(f"[aimle.{_OWNER}] expected fn to be callable but got {type(fn).__name__}")
@@ -396,6 +399,6 @@ def _cache(share: float, size: int, sense: str | None) -> SolutionPool | None:
     if sense is None:
         raise ValueError(
             f"[aimle.{_OWNER}] expected sense to be 'max' or 'min' with cache={share!r} but got "
-            "None: the best of the known solutions must be told from the worst"
+            "None, without which the best known solution is undefined"
         )
     return SolutionPool(float(share), size, sense)

@@ -1,9 +1,9 @@
-"""Chains: scores of labels and transitions as scores of edges, and labels from edges.
+"""Chains: converts label and transition scores to edge scores, and edges to labels.
 
 scores = aimle.chain_scores(emissions, transitions)         # [B, T - 1, C, C]
-mask = aimle.chain_mask(lengths, emissions.shape[-2])       # where chains differ in length
-z = layer(scores, mask=mask)                                # aimle.AIMLE(aimle.Chain()), say
-labels = aimle.chain_labels(z)                              # [B, S, T], -1 beyond the end
+mask = aimle.chain_mask(lengths, emissions.shape[-2])       # for chains of different lengths
+z = layer(scores, mask=mask)                                # for example aimle.AIMLE(aimle.Chain())
+labels = aimle.chain_labels(z)                              # [B, S, T], -1 past the end
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from aimle._settings import check_int, check_tensor
 
 
 def chain_scores(emissions: Tensor, transitions: Tensor) -> Tensor:
-    """The scores of edges that ``Chain`` takes: [*batch, T - 1, C, C]. Differentiable in both.
+    """The edge scores that ``Chain`` takes: [*batch, T - 1, C, C]. Differentiable in both inputs.
 
-    emissions: [*batch, T, C], what label c of position t adds.
-    transitions: [C, C], what going from label i to label j adds; or [T - 1, C, C], for every step;
-        batch dimensions in front broadcast with those of emissions.
+    emissions: [*batch, T, C], the score of label c at position t.
+    transitions: [C, C], the score of going from label i to label j; or [T - 1, C, C], one matrix
+        per step. Leading batch dimensions broadcast with those of emissions.
 
-    An edge (i, j) from position t to t + 1 has its transition and the emission of j; the first one
-    has the emission of i as well. A sequence then has the sum of its emissions and transitions. A
-    chain of one position has no edges, hence no scores: its label is ``Argmax`` of the emissions.
+    An edge (i, j) from position t to t + 1 gets its transition score and the emission of j; the
+    first edge also gets the emission of i. The score of a sequence is then the sum of its emissions
+    and transitions. A chain of one position has no edges and therefore no scores: use ``Argmax`` of
+    the emissions for its label.
     """
     owner = "chain_scores"
     check_tensor(owner, "emissions", emissions)
@@ -49,8 +50,8 @@ def chain_scores(emissions: Tensor, transitions: Tensor) -> Tensor:
 def chain_labels(z: Tensor) -> Tensor:
     """The labels of chains: z [*batch, T - 1, C, C] -> int64 [*batch, T].
 
-    -1 beyond the end of a chain that a mask made shorter; also for the only label of a chain of
-    length 1, which has no edge to tell it.
+    -1 past the end of a chain shortened by a mask, and for the only label of a chain of length 1,
+    which has no edges to read it from.
     """
     check_tensor("chain_labels", "z", z)
     if z.dim() < 3 or z.shape[-1] != z.shape[-2] or z.shape[-1] < 1:
@@ -66,11 +67,11 @@ def chain_labels(z: Tensor) -> Tensor:
 
 
 def chain_mask(lengths: Tensor, length: int) -> Tensor:
-    """The mask of chains of these lengths among scores for `length` positions.
+    """The mask for chains of these lengths, for scores of `length` positions.
 
     lengths: int64 [*batch], each from 1 to `length`. Returns bool [*batch, length - 1, 1, 1], which
-    broadcasts to scores: a step is within a chain if the position that it leads to is. Positions at
-    the end whose edges are all masked are what ``Chain`` takes as beyond the chain's end.
+    broadcasts to scores: a step is kept if the position it leads to is within the chain. ``Chain``
+    treats trailing positions whose edges are all masked as past the end.
     """
     check_tensor("chain_mask", "lengths", lengths)
     length = check_int("chain_mask", "length", length, 1)

@@ -1,22 +1,22 @@
-"""Which estimator suits a user's own scores, structure and loss?
+"""Compares the estimators on a user's own scores, structure and loss.
 
     found = aimle.diagnose(layer, theta, loss_fn)   # theta [*batch, *instance], a real batch
-    print(found)                                    # a table, and what is recommended
+    print(found)                                    # a table, and a recommendation
     found.save("out/diagnosis")                     # diagnosis.json and report.html
 
-Every estimator that applies gives its gradient `repeats` times, which are compared with the true
-one: cosine (per example, averaged), norm ratio, bias, variance, zeros, time and, of grid paths, the
-share of costs that noise and step took below zero. With tau the temperature of the layer, or the
-solver's own if only a solver is given, the truth is
+Every applicable estimator computes its gradient `repeats` times. The gradients are compared with
+the true one: cosine (per example, averaged), norm ratio, bias, variance, zeros, time and, for grid
+paths, the share of costs that noise and step pushed below zero. With tau the temperature of the
+layer, or the solver's default if only a solver is given, the true gradient is
 
     exact                     of p(z) ~ exp<theta/tau, z>, by listing all structures, or in closed
                               form for the losses of `aimle diagnose`
-    score function, long run  of the same, where it has a closed form but too many structures
+    score function, long run  of the same, if it has a closed form but too many structures
     perturbation model, long run   of E loss(MAP(theta + tau noise)), for any other solver or noise
 
-and a long run states its standard error. The first two are for Gumbel and Sum-of-Gamma noise. The
-other estimators are given the layer's noise and temperature: dividing theta by tau is the same, up
-to the length of the gradient, for those that have no noise of their own.
+A long run reports its standard error. The first two are used with Gumbel and Sum-of-Gamma noise.
+The other estimators get the layer's noise and temperature; those without a noise of their own get
+theta / tau, which is equivalent up to the length of the gradient.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from aimle.solvers import Solver, check_solver
 
 @dataclass
 class Diagnosis:
-    """What was found; ``rows`` are dicts with the keys of diagnosis.json."""
+    """The result of ``diagnose``; ``rows`` are dicts with the keys of diagnosis.json."""
 
     structure: str
     shape: list[int]
@@ -54,11 +54,11 @@ class Diagnosis:
 
     @property
     def recommendations(self) -> list[dict[str, Any]]:
-        """For each S the highest cosine, or what is as good within its error and much simpler."""
+        """For each S the highest cosine, or one that is equal within its error and much simpler."""
         return [recommend(group) for _, group in self._ranked()]
 
     def document(self) -> dict[str, Any]:
-        """What diagnosis.json holds."""
+        """The contents of diagnosis.json."""
         return {
             "version": _library.version,
             "structure": self.structure,
@@ -72,7 +72,7 @@ class Diagnosis:
         }
 
     def save(self, folder: str | Path) -> Path:
-        """Writes diagnosis.json and, with matplotlib, report.html; its path."""
+        """Writes diagnosis.json and, with matplotlib, report.html; returns the path."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "diagnosis.json").write_text(json.dumps(self.document(), indent=1) + "\n")
@@ -106,7 +106,7 @@ class Diagnosis:
         return "\n".join(lines)
 
     def _ranked(self) -> list[tuple[int, list[dict[str, Any]]]]:
-        """By S, each estimator at its best lambda, by falling cosine."""
+        """Rows grouped by S, each estimator at its best lambda, by decreasing cosine."""
         best: dict[tuple[int, str], dict[str, Any]] = {}
         for row in self.rows:
             key = (row["samples"], row["estimator"])
@@ -123,7 +123,7 @@ def _finite(value: Any) -> Any:
 
 
 def _clipped(row: dict[str, Any]) -> str:
-    """The share of costs that were below zero in backward; nothing where none is counted."""
+    """The share of costs that were below zero in backward; empty if not counted."""
     return "" if row["clipped"] is None else f" {row['clipped']:7.3f}"
 
 
@@ -142,19 +142,19 @@ def diagnose(
     """Measures the estimators on a batch; see the module.
 
     Args:
-        layer_or_solver: an estimator, which takes part as "your layer" from its state now and is
-            left as it is, or a solver. All others use the solver in the sense of that layer, with
+        layer_or_solver: an estimator or a solver. An estimator is measured as "your layer" from its
+            current state, and is not modified. All others use its solver in the layer's sense, with
             its noise and temperature.
         theta: [*batch, *instance].
-        loss_fn: z [*batch, S, *instance] -> losses [*batch, S], each of its own sample.
-        nb_samples: the numbers of samples S to look at, or one.
+        loss_fn: z [*batch, S, *instance] -> losses [*batch, S], one per sample.
+        nb_samples: the numbers of samples S to measure, or one number.
         lambdas: fixed steps to try, in units of theta. They refer to a loss summed over samples.
-        estimators: names of ``aimle.estimators()``, also with settings, as on the command line
-            (``sfe:baseline=leave_one_out``); all that apply if None.
-        repeats: estimates of each kind, at least 2.
-        warmup: backward passes by which adaptive estimators settle first, at the first number of
-            samples; a quarter of it at each further one.
-        truth_samples: of a long run, where nothing exact is at hand.
+        estimators: names from ``aimle.estimators()``, optionally with settings as on the command
+            line (``sfe:baseline=leave_one_out``); None means all that apply.
+        repeats: gradients per estimator, at least 2.
+        warmup: backward passes that let adaptive estimators settle, at the first number of samples;
+            a quarter of it at each further one.
+        truth_samples: samples of the long run, if no exact gradient is available.
     """
     check_tensor("diagnose", "theta", theta)
     check_int("diagnose", "repeats", repeats, 2)
@@ -182,9 +182,9 @@ def diagnose(
 
 @dataclass(frozen=True)
 class Problem:
-    """What is diagnosed: MAP(theta + noise of the model) under a loss.
+    """The problem to diagnose: MAP(theta + noise of the model) under a loss.
 
-    theta is in the sense of the solver, and sign is -1 where it is not that of `yours`.
+    theta is in the solver's sense, and sign is -1 if that differs from the sense of `yours`.
     """
 
     solver: Any
@@ -199,11 +199,11 @@ class Problem:
         return instance_dims_of(self.solver, self.theta)
 
     def scale(self, contestant: Contestant) -> float:
-        """The others see theta / tau, whose gradient is tau times theta's."""
+        """The factor on theta: the others get theta / tau, whose gradient is tau times theta's."""
         return self.sign if contestant.name == YOURS else 1.0 / self.model.temperature
 
 
-#: Sees the diagnosis so far, who was measured last, and how many there will be in all.
+#: Called with the diagnosis so far, the estimator measured last, and the total number.
 Watch = Callable[[Diagnosis, str, int], None]
 
 
@@ -218,7 +218,7 @@ def measure(
     truth_samples: int,
     watch: Watch = lambda *_: None,
 ) -> Diagnosis:
-    """The diagnosis of a problem: the truth, then everybody who takes part."""
+    """The diagnosis of a problem: first the true gradient, then every estimator."""
     solver, model, yours = problem.solver, problem.model, problem.yours
     everybody: list[Contestant] = []
     for samples in nb_samples:
@@ -247,7 +247,7 @@ def measure(
 
 
 def _truth_of(problem: Problem, repeats: int, samples: int) -> tuple[Tensor, Diagnosis]:
-    """The true gradient, and a diagnosis without rows; ValueError where the gradient is zero."""
+    """The true gradient and a diagnosis without rows; raises ValueError if it is zero."""
     solver, theta, loss_fn = problem.solver, problem.theta, problem.loss_fn
     losses = LossRange(checked_loss(getattr(loss_fn, "mean", loss_fn), theta, problem.dims))
     price = getattr(loss_fn, "price", None)
@@ -255,7 +255,7 @@ def _truth_of(problem: Problem, repeats: int, samples: int) -> tuple[Tensor, Dia
     rounding = 0.0 if price is None else 1e-12 * float(price.norm())
     if losses.is_a_point() or not truth.norm() > rounding:
         raise ValueError(
-            "[aimle.diagnose] the true gradient is zero: the loss ignores the choice"
+            "[aimle.diagnose] the true gradient is zero: the loss does not depend on the choice"
             + losses.description()
         )
     return truth, Diagnosis(
@@ -268,7 +268,7 @@ def _truth_of(problem: Problem, repeats: int, samples: int) -> tuple[Tensor, Dia
 
 
 class _Described:
-    """A callable solver that says what its layer was told of it."""
+    """A callable solver with the attributes that its layer was given."""
 
     def __init__(self, solver, sense: str, instance_dims: int, fractional: bool) -> None:
         self.solver, self.sense = solver, sense
@@ -281,7 +281,7 @@ class _Described:
 
 
 def _own_sense(solver, yours, theta: Tensor):
-    """The solver, and 1, or -1 where its own sense is not that in which the layer uses it."""
+    """The solver, and 1, or -1 if the layer uses it in the opposite of its own sense."""
     own = getattr(solver, "sense", None)
     sense = getattr(yours, "sense", None) or own or "max"
     sign = 1.0 if own in (None, sense) else -1.0

@@ -4,23 +4,30 @@
     z = aimle.exact.sample(aimle.TopK(5), scores, key, nb_samples=10)
     g = aimle.exact.exact_gradient(aimle.TopK(5), theta, lambda z: loss(z))
 
-``Argmax`` is the categorical distribution, ``TopK`` that of subsets of k entries, ``SpanningTree``
-that of trees, ``Arborescence`` that of directed ones, ``Chain`` that of label sequences,
-``LatticePath`` and ``LatticeMoves`` those of alignments, ``Knapsack`` that of sets that fit,
-``Bernoulli`` that of independent switches: closed forms, exact up to the rounding of float64
-whatever the dtype of the scores, in which the answer is given. ``GridPath`` (p proportional to
-exp -<costs, z>, paths through the same cells being one structure) goes through the list of all
-paths, up to 4 x 4 cells, and ``Assignment`` through that of all matchings, up to 10^6 of them.
-Lists (``expected``, ``probabilities``, ``exact_gradient``) are those of the whole lattice: a mask
-must leave its last corner.
+Closed forms, exact up to the rounding of float64 (results are returned in the dtype of the scores):
 
-Masked entries, scores of -inf and costs of +inf have probability 0; the other infinities count as
-NaN. Rows that are refused raise a ValueError as the solvers' do (NaN scores: a row of NaN).
+    Argmax                     the categorical distribution
+    TopK                       subsets of k entries
+    SpanningTree               trees
+    Arborescence               directed trees
+    Chain                      label sequences
+    LatticePath, LatticeMoves  alignments
+    Knapsack                   sets that fit
+    DagPath                    paths of an acyclic graph
+    Bernoulli                  independent switches
 
-All of it runs where the scores are, without waiting for a GPU.
+Without a closed form, all structures are listed: ``GridPath`` (p proportional to exp -<costs, z>;
+paths through the same cells are one structure) up to 4 x 4 cells, and ``Assignment`` up to 10^6
+matchings. Lists (``expected``, ``probabilities``, ``exact_gradient``) cover the whole lattice, so a
+mask must keep its last corner.
 
-``log_partition`` can be differentiated twice and ``marginals`` once: the gradient of the one is the
-other, whose own is ``covariance``.
+Masked entries, scores of -inf and costs of +inf have probability 0; infinities of the other sign
+count as NaN. Invalid rows raise a ValueError as in the solvers (NaN scores give a row of NaN).
+
+Everything runs on the device of the scores, without waiting for a GPU.
+
+``log_partition`` can be differentiated twice and ``marginals`` once: the gradient of
+``log_partition`` is ``marginals``, and the Jacobian of ``marginals`` is ``covariance``.
 """
 
 from collections.abc import Callable
@@ -131,11 +138,11 @@ def sample(
     k: Tensor | int | None = None,
     data: Tensor | None = None,
 ) -> Tensor:
-    """Independent draws of z: [*batch, nb_samples, *instance], without nb_samples like scores.
+    """Independent draws of z: [*batch, nb_samples, *instance], or like scores without nb_samples.
 
     key: int64 [2], on the device of scores or on the CPU, for example from ``aimle.draw_key``. A
-        draw depends on the key, the instance and the sample alone. Do not draw noise under the same
-        key: it is made of the same random numbers.
+        draw depends only on the key, the instance and the sample. Do not draw noise with the same
+        key: it would use the same random numbers.
     """
     check_tensor("exact.sample", "key", key)
     if nb_samples is not None:
@@ -158,9 +165,10 @@ def structures(
 ) -> Tensor:
     """Every structure for instances of the shape of scores: uint8 [N, *instance] of 0 and 1.
 
-    data: of solvers that take it, int64 [length], the same for all instances.
+    data: for solvers that take it, int64 [length], the same for all instances.
     At most 10^6 of them; trees and arborescences of up to 7 vertices, grids of up to 4 x 4 cells.
-    Chains that a mask shortens have others: list those of scores[..., : length - 1, :, :].
+    Chains that a mask shortens have other structures: list those of scores[..., : length - 1, :,
+        :].
     """
     if not isinstance(solver, Solver):
         raise TypeError(
@@ -200,8 +208,8 @@ def expected(
     """E f(z) for any f, by listing all structures. Differentiable in the scores and through f.
 
     f is called once, with z [N, *instance] in the dtype of scores, and returns a value for every
-    structure: [N, *value], the same function for all instances, giving [*batch, *value]; or, for
-    functions that differ by instance, [*batch, N], giving [*batch].
+    structure: [N, *value] if it is the same function for all instances, which gives
+    [*batch, *value]; or [*batch, N] if it differs by instance, which gives [*batch].
     """
     z = structures(solver, scores, k=k, data=data)
     p = _exponents(solver, scores, z, mask).softmax(-1)
@@ -258,7 +266,7 @@ def expected_square(
 
 
 def _exponents(solver: Solver, scores: Tensor, z: Tensor, mask: Tensor | None) -> Tensor:
-    """<scores, z> of every structure, float64 [*batch, N]; -inf for those that may not be."""
+    """<scores, z> of every structure, float64 [*batch, N]; -inf for infeasible ones."""
     z = z.double().flatten(1)
     dims = solver.instance_dims
     x = (scores if solver.sense == "max" else -scores).double()
@@ -276,7 +284,7 @@ def _exponents(solver: Solver, scores: Tensor, z: Tensor, mask: Tensor | None) -
 
 
 def _must_list(solver: object) -> bool:
-    """Whether there is no closed form, but a list of all structures."""
+    """Whether the solver has no closed form but a list of all structures."""
     return isinstance(solver, Solver) and solver.lists and not solver.has_exact
 
 
@@ -288,7 +296,7 @@ def _settings(
     k: Tensor | int | None,
     data: Tensor | None,
 ) -> tuple[str, Tensor | None, Tensor | None]:
-    """The arguments of an op of the closed forms after its tensors."""
+    """The arguments after the tensors for an op of the closed forms."""
     if not isinstance(solver, Solver) or not solver.has_exact:
         raise TypeError(
             f"[aimle.exact.{function}] expected a solver with an exact distribution, such as "

@@ -1,4 +1,4 @@
-"""The functions: solve, sample_noise, draw_key, symmetrise."""
+"""Functions: solve, sample_noise, draw_key, symmetrise."""
 
 import math
 import os
@@ -60,13 +60,13 @@ def solve(
     """Solve every instance of scores [*batch, *instance]; z has the same shape and dtype.
 
     mask: bool, broadcastable to scores; entries that are False are never chosen.
-    k: for TopK, an int or int64 broadcastable to *batch, in place of the solver's own.
+    k: for TopK, an int or int64 broadcastable to *batch; overrides the solver's own.
     data: for solvers that take it, int64 [length] or broadcastable to [*batch, length].
     return_status: also return a uint8 tensor [*batch] of ``aimle.Status``.
     check: which bad values raise a ValueError that names the first bad row.
-        True: all of them, NaN scores too; on a GPU this waits for the result.
-        False: none; a bad row is NaN and its status says why.
-        None: False if the status is asked for; else, on the CPU, all but NaN scores.
+        True: all of them, including NaN scores; on a GPU this waits for the result.
+        False: none; a bad row is filled with NaN and its status gives the reason.
+        None: False if return_status is set; otherwise, on the CPU, all except NaN scores.
     """
     if not isinstance(solver, Solver):
         raise TypeError(
@@ -90,14 +90,14 @@ def sample_noise(
     instance_dims: int = 1,
     temperature: float = 1.0,
 ) -> Tensor:
-    """Noise for scores of this shape: float32 on the device of key, times temperature.
+    """Noise for scores of the given shape: float32 on the device of key, times temperature.
 
-    shape: [*batch, *instance], the last ``instance_dims`` sizes being those of one instance.
+    shape: [*batch, *instance]; the last ``instance_dims`` sizes are those of one instance.
     key: int64 [2], for example from ``aimle.draw_key``; the same key gives the same noise.
-    nb_samples: None gives the shape itself, S gives [*batch, S, *instance].
+    nb_samples: None returns the given shape, S returns [*batch, S, *instance].
 
-    A value depends on the key, the instance, the sample and the element alone: a longer row, more
-    samples or more instances leave the others as they are.
+    A value depends only on the key, the instance, the sample and the element: a longer row, more
+    samples or more instances do not change the other values.
     """
     noise = as_noise(noise)
     check_tensor("sample_noise", "key", key)
@@ -127,36 +127,36 @@ def draw_key(
 ) -> Tensor:
     """A fresh key, int64 [2] on the device of like, from PyTorch's generator.
 
-    ``torch.manual_seed`` repeats it, in eager and in compiled code alike; only draws that do not
-    depend on one another may be swapped inside one function compiled by inductor.
+    ``torch.manual_seed`` makes it reproducible, in eager and in compiled code. Inductor may only
+    reorder independent draws within one compiled function.
 
-    Processes that share a seed get different keys: their rank (torch.distributed's, or the
-    environment variable RANK) is mixed in, rank 0 changing nothing.
+    Processes that share a seed get different keys: their rank (from torch.distributed, or the
+    environment variable RANK) is mixed in. Rank 0 leaves the key unchanged.
     """
     check_tensor("draw_key", "like", like)
     return _draw(_draw_key, like, generator, process_rank() if rank is None else rank)
 
 
 def _takes_host_key(theta: Tensor) -> bool:
-    """Whether a key on the CPU spares theta's device a kernel."""
+    """Whether drawing the key on the CPU saves a kernel launch on theta's device."""
     return theta.is_cuda and not is_compiling()
 
 
 def draw_layer_key(theta: Tensor, generator: Generator | None) -> Tensor:
-    """The numbers of draw_key, on the CPU where that spares a GPU the drawing."""
+    """The same numbers as draw_key, drawn on the CPU if that saves a kernel launch."""
     op = _draw_host_key if _takes_host_key(theta) else _draw_key
     return _draw(op, theta, generator, process_rank())
 
 
 def blank_key(theta: Tensor) -> Tensor:
-    """A key for a call without noise: zeros, on the CPU where that spares a GPU the filling."""
+    """A key for a call without noise: zeros, on the CPU if that saves a kernel launch."""
     device = "cpu" if _takes_host_key(theta) else theta.device
     return torch.zeros(2, dtype=torch.int64, device=device)
 
 
 def _draw(op: OpOverload, like: Tensor, generator: Generator | None, rank: int) -> Tensor:
     if generator is None and rank == 0:
-        return op(like)  # half the time: arguments by name are slow
+        return op(like)  # takes half the time: keyword arguments are slow
     if generator is not None and is_compiling():
         raise ValueError(
             "[aimle.draw_key] a generator cannot be used under torch.compile: draw the key outside "
@@ -166,14 +166,14 @@ def _draw(op: OpOverload, like: Tensor, generator: Generator | None, rank: int) 
 
 
 def process_rank() -> int:
-    """This process's number among those that train together, 0 if it is alone."""
+    """The rank of this process, 0 if it is alone."""
     if _CAN_BE_DISTRIBUTED and torch.distributed.is_initialized():
         return torch.distributed.get_rank()
     return _RANK
 
 
 def symmetrise(scores: Tensor, n: int) -> Tensor:
-    """Both directions of every edge replaced by their mean: [*batch, n(n-1)] directed scores.
+    """Replaces both directions of every edge by their mean: [*batch, n(n-1)] directed scores.
 
     Differentiable: the gradient is the symmetrised gradient.
     """

@@ -1,4 +1,4 @@
-"""Paths over graphs: ``GraphPath`` for any graph of costs, ``DagPath`` for those without cycles."""
+"""Paths in graphs: ``GraphPath`` for any graph with costs, ``DagPath`` for acyclic graphs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Path = TypeVar("_Path", bound="_PathOverGraph")
 
 @dataclass(frozen=True, eq=False)
 class _PathOverGraph(Solver):
-    """What both have in common: the graph, which becomes data."""
+    """Base class: the graph, which is stored as data."""
 
     edges: Any
     source: Any
@@ -26,7 +26,7 @@ class _PathOverGraph(Solver):
     num_vertices: int | None = None
 
     def _fill(self, directed: bool) -> None:
-        """Checks the graph, and makes the data of it."""
+        """Checks the graph and builds its data."""
         owner = type(self).__name__
         edges = _integers(owner, "edges", self.edges)
         if edges.numel() == 0:
@@ -49,7 +49,7 @@ class _PathOverGraph(Solver):
                 raise ValueError(
                     f"[aimle.{owner}] expected {name} to be vertices from 0 to {vertices - 1} but "
                     f"got {bad}"
-                    + ("" if bad < 0 else f": give num_vertices={bad + 1} if there are so many")
+                    + ("" if bad < 0 else f": set num_vertices={bad + 1} if there are that many")
                 )
         self._set("edges", edges)
         for name, end in ends.items():
@@ -97,7 +97,7 @@ class _PathOverGraph(Solver):
     def from_networkx(
         cls: type[_Path], graph: Any, source: Any, target: Any, **settings: Any
     ) -> _Path:
-        """Of a NetworkX graph: vertices and edges in the order of graph.nodes and graph.edges."""
+        """From a NetworkX graph: vertices and edges in the order of graph.nodes and graph.edges."""
         number = {node: i for i, node in enumerate(graph.nodes)}
         for name, node in (("source", source), ("target", target)):
             if node not in number:
@@ -124,20 +124,21 @@ class GraphPath(_PathOverGraph):
         solver = aimle.GraphPath([(0, 1), (1, 2), (0, 2)], source=0, target=2)
         solver(torch.tensor([1.0, 1.0, 3.0]))                   # tensor([1., 1., 0.])
 
-    costs and z are in the order of the edges; z marks those of the path. +inf and masked edges are
-    walls. Costs must not be below zero, and layers refuse sense="max": ``DagPath`` takes scores of
-    any sign, for graphs without cycles.
+    costs and z are in the order of the edges; z marks the edges of the path. +inf and masked edges
+    are walls. Costs must not be below zero, and layers do not accept sense="max"; for acyclic
+    graphs, ``DagPath`` takes scores of any sign.
 
     Args:
         edges: pairs (tail, head), [E, 2].
-        source, target: vertices, or int64 [*batch] for instances with ends of their own. Where they
-            are the same, z is zero.
-        num_vertices: vertices are 0 ... num_vertices - 1; the largest that is named by default.
-        directed: False lets paths take edges in both directions.
-        negative: "clip" takes costs below zero as zero, "error" refuses them.
+        source, target: vertices, or int64 [*batch] for different ends per instance. If they are the
+            same, z is zero.
+        num_vertices: vertices are 0 ... num_vertices - 1; by default up to the largest one named.
+        directed: False allows paths to use edges in both directions.
+        negative: "clip" treats costs below zero as zero, "error" raises an error.
 
-    Another graph of as many vertices for a call, or one for each instance: ``data=`` the ``data``
-    of another GraphPath. A NetworkX graph: ``GraphPath.from_networkx(graph, source, target)``.
+    To use another graph with the same number of vertices in one call, or one graph per instance,
+    pass the ``data`` of another GraphPath as ``data=``. ``GraphPath.from_networkx(graph, source,
+    target)`` converts a NetworkX graph.
     Ties: fewest edges, then the lower index.
     """
 
@@ -160,14 +161,14 @@ class GraphPath(_PathOverGraph):
 @with_known_names
 @dataclass(frozen=True, eq=False)
 class DagPath(_PathOverGraph):
-    """The best path over the edges of a graph without cycles: [*batch, E] -> [*batch, E].
+    """The best path over the edges of an acyclic graph: [*batch, E] -> [*batch, E].
 
         solver = aimle.DagPath([(0, 1), (1, 2), (0, 2)], source=0, target=2)
         solver(torch.tensor([1.0, -3.0, -1.0]))                 # tensor([0., 0., 1.])
         layer = aimle.AIMLE(solver, sense="min")                # theta are costs
 
-    Scores of any sign are maximised; layers take sense="min" for costs. -inf and masked edges are
-    walls. It has an exact distribution (``aimle.exact``), which graphs with cycles have not.
+    Scores of any sign are maximised; layers accept sense="min" for costs. -inf and masked edges are
+    walls. Unlike graphs with cycles, it has an exact distribution (``aimle.exact``).
 
     Args:
         edges: pairs (tail, head), [E, 2], in any order, without a cycle.
@@ -198,10 +199,10 @@ class DagPath(_PathOverGraph):
 
 
 def _topological_numbers(edges: Tensor, vertices: int) -> Tensor:
-    """Numbers [*batch, vertices] in which every edge ascends, in the order of the vertices' levels,
-    so that many vertices that follow one another do not depend on each other."""
+    """A topological numbering [*batch, vertices]: every edge goes from a lower to a higher number.
+    Vertices are ordered by level, so that long runs of vertices do not depend on each other."""
     tails, heads = edges[..., 0], edges[..., 1]
-    level = edges.new_zeros(*edges.shape[:-2], vertices)  # edges of the longest way to a vertex
+    level = edges.new_zeros(*edges.shape[:-2], vertices)  # edges of the longest path to a vertex
     for _ in range(vertices):
         step = level.gather(-1, tails) + 1
         late = step > level.gather(-1, heads)
@@ -210,19 +211,19 @@ def _topological_numbers(edges: Tensor, vertices: int) -> Tensor:
         level = level.scatter_reduce(-1, heads, step, "amax")
     tail, head = edges[late][0].tolist()
     raise ValueError(
-        f"[aimle.DagPath] expected a graph without cycles but the edge ({tail}, {head}) lies on or "
-        "behind one: aimle.GraphPath takes such graphs, with costs not below zero"
+        f"[aimle.DagPath] expected a graph without cycles but the edge ({tail}, {head}) is on or "
+        "downstream of a cycle: use aimle.GraphPath, with costs >= 0"
     )
 
 
 def _integers(owner: str, name: str, value: Any) -> Tensor:
-    """int64 of value; TypeError for what are no integers."""
+    """value as int64; raises TypeError unless it holds integers."""
     given = torch.as_tensor(value)
     if given.numel() == 0 and given.is_floating_point():
-        given = given.long()  # of an empty list
+        given = given.long()  # an empty list
     if given.is_floating_point() or given.is_complex() or given.dtype == torch.bool:
         raise TypeError(
-            f"[aimle.{owner}] expected {name} to be numbers of vertices, integers, but got "
+            f"[aimle.{owner}] expected {name} to be vertex numbers, integers, but got "
             f"{str(given.dtype).removeprefix('torch.')}"
         )
     return given.long()

@@ -6,7 +6,7 @@
     STE       straight through
     Identity  straight through, no noise, after a projection
 
-What they take and return is said in ``aimle.perturbed_map``.
+``aimle.perturbed_map`` documents their inputs and outputs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from aimle.targets import AdaptiveTarget, FixedTarget, Target
 
 
 def check_target(owner: str, target: object) -> None:
-    """TypeError unless target is one of those that have a step."""
+    """Raises TypeError unless target is one of those that have a step."""
     if not isinstance(target, AdaptiveTarget | FixedTarget):
         raise TypeError(
             f"[aimle.{owner}] expected target to be an aimle.AdaptiveTarget or aimle.FixedTarget "
@@ -42,7 +42,7 @@ def check_target(owner: str, target: object) -> None:
 
 
 def split_target(owner: str, settings: AdaptiveSettings) -> tuple[Target, StepSettings]:
-    """The target given, or an AdaptiveTarget of its settings; and the other settings."""
+    """The given target, or an AdaptiveTarget from its settings; and the remaining settings."""
     others: dict[str, Any] = dict(settings)
     own = {name: others.pop(name) for name in TargetSettings.__annotations__}
     target = own.pop("target")
@@ -59,48 +59,50 @@ def split_target(owner: str, settings: AdaptiveSettings) -> tuple[Target, StepSe
 
 
 def difference_of(solver: object, symmetric: bool | None) -> Literal["central", "forward"]:
-    """The difference asked for, or the solver's own."""
+    """The requested difference, or the solver's default."""
     if symmetric is None:
         symmetric = getattr(solver, "symmetric_perturbation", True)
     return "central" if symmetric else "forward"
 
 
 class AIMLE(PerturbedMap):
-    """Adaptive IMLE: a difference of solutions with a step size that tunes itself.
+    """Adaptive IMLE: a difference of solutions with an adaptive step size.
 
     Minervini, Franceschi, Niepert, "Adaptive Perturbation-Based Gradient Estimation for Discrete
     Latent Variable Models", AAAI 2023.
 
     Args:
         solver: a native solver such as ``aimle.TopK(k=10)``, or a callable (see PerturbedMap).
-        noise: an ``aimle`` noise, its name, None for no noise, or "auto": Gumbel, but Normal over
-            costs (``GridPath``) and Logistic over ``Bernoulli``.
+        noise: an ``aimle`` noise, its name, None for no noise, or "auto": Gumbel, except Normal for
+            costs (``GridPath``) and Logistic for ``Bernoulli``.
         nb_samples: S, the number of noise samples per example.
-        symmetric_perturbation: True for the central difference (three solves per sample in all),
-            False for the forward difference (two). None means central, but forward for GridPath,
-            where a step to the other side would push costs below zero, at which they are clipped.
-        temperature: scale of the noise in forward; None means 1, or 0.3 over costs, which
-            suits those of order one. ``theta_noise_temperature`` is another name of it.
-        target_noise_temperature: in backward; None means the same.
+        symmetric_perturbation: True for the central difference (three solves per sample in total),
+            False for the forward difference (two). None means central, except forward for GridPath,
+            where a step in the other direction would push costs below zero, where they are clipped.
+        temperature: scale of the noise in forward; None means 1, or 0.3 for costs, which suits
+            costs of order one. ``theta_noise_temperature`` is an alias.
+        target_noise_temperature: scale of the noise in backward; None means the same as in forward.
         target: an AdaptiveTarget, or instead its settings one by one, as in
             ``AIMLE(solver, target_norm=3.0)``: initial_alpha, step, target_norm, decay, scope,
-            scale, rule, factor, alpha_range, momentum, initial_gbar; None is AdaptiveTarget's own.
-        sense: "max" or "min" (theta is a cost); None is the solver's own.
+            scale, rule, factor, alpha_range, momentum, initial_gbar; None means AdaptiveTarget's
+            default.
+        sense: "max" or "min" (theta is a cost); None means the solver's own.
         output: "samples", "flat" or "mean".
         noise_in_eval: keep the noise and S in eval mode.
-        generator: draws the keys instead of PyTorch's default one.
-        process_group: the processes that update the adaptive state together, by the counts of all
-            of them (docs/distributed.md). "auto": those of DDP or FSDP if the layer is in such a
-            model, else this process alone. None: this process alone. Or a
+        generator: draws the keys instead of PyTorch's default generator.
+        process_group: the processes that update the adaptive state together, from the counts of all
+            of them (docs/guide/distributed.md). "auto": those of DDP or FSDP if the layer is in
+            such a model, otherwise this process alone. None: this process alone. Or a
             ``torch.distributed.ProcessGroup``.
-        instance_dims: with a callable, how many trailing dimensions of theta an instance has; None
-            is its attribute of this name, or all but the first.
-        fractional: with a callable, whether solutions may be other than whole numbers; None is its
-            attribute ``fractional``, or False. Otherwise such a solution is an error, and on a GPU
-            or in compiled code a row of NaN.
-        repeat_arguments: with a callable, whether tensors, arrays and lists among the extra
-            arguments have an entry per example, [*batch, ...], which the layer repeats for its
-            samples and, like the rows of scores, leaves out in backward where it can.
+        instance_dims: for a callable, the number of trailing dimensions of theta per instance; None
+            means its attribute of this name, or all but the first.
+        fractional: for a callable, whether solutions need not be whole numbers; None means its
+            attribute ``fractional``, or False. If False, such a solution raises an error; on a GPU
+            or in compiled code it becomes a row of NaN.
+        repeat_arguments: for a callable, whether tensors, arrays and lists among the extra
+            arguments have one entry per example, [*batch, ...]. The layer then repeats the entries
+            for its samples and, as with the rows of scores, leaves some out in backward if
+            possible.
     """
 
     def __init__(
@@ -119,16 +121,16 @@ class IMLE(PerturbedMap):
     """Implicit MLE: a difference of solutions with a fixed step size.
 
     Niepert, Minervini, Franceschi, "Implicit MLE: Backpropagating Through Discrete Exponential
-    Family Distributions", NeurIPS 2021. The forward difference is that paper's, hence the default
-    here. The gradient is always divided by lambda.
+    Family Distributions", NeurIPS 2021. The forward difference is the default, as in that paper.
+    The gradient is always divided by lambda.
 
-    lambda is in units of the gradient that arrives, so it depends on the scale of the loss: a mean
-    instead of a sum, or ``torch.amp.GradScaler``, changes the step and with it the gradient. With
-    ``target=AdaptiveTarget.constant(alpha)`` the step does not depend on that scale.
+    lambda is in units of the incoming gradient, so it depends on the scale of the loss: taking a
+    mean instead of a sum, or using ``torch.amp.GradScaler``, changes the step and with it the
+    gradient. With ``target=AdaptiveTarget.constant(alpha)`` the step does not depend on that scale.
 
     Args:
-        lambda_: the step size (see FixedTarget); 1 if neither it nor a target is given.
-        target: ``FixedTarget(lambda_)``, which is the same, or another target.
+        lambda_: the step size (see FixedTarget); 1 if neither lambda_ nor target is given.
+        target: ``FixedTarget(lambda_)``, which is equivalent to lambda_, or another target.
     The other arguments are those of ``AIMLE``.
     """
 
@@ -143,7 +145,7 @@ class IMLE(PerturbedMap):
     ) -> None:
         owner = type(self).__name__
         if lambda_ is not None and target is not None:
-            raise TypeError(f"[aimle.{owner}] takes lambda_ or target but got both")
+            raise TypeError(f"[aimle.{owner}] expected lambda_ or target but got both")
         if target is None:
             target = FixedTarget(1.0 if lambda_ is None else lambda_)
         check_target(owner, target)
@@ -157,10 +159,10 @@ class DBB(PerturbedMap):
     Vlastelica, Paulus, Musil, Martius, Rolinek, "Differentiation of Blackbox Combinatorial
     Solvers", ICLR 2020.
 
-    lambda is in units of the gradient that arrives, so it depends on the scale of the loss: a mean
-    instead of a sum, or ``torch.amp.GradScaler``, changes the step and with it the gradient.
-    ``IMLE(solver, target=AdaptiveTarget.constant(alpha), noise=None)`` is this layer with a step
-    that does not depend on that scale.
+    lambda is in units of the incoming gradient, so it depends on the scale of the loss: taking a
+    mean instead of a sum, or using ``torch.amp.GradScaler``, changes the step and with it the
+    gradient. ``IMLE(solver, target=AdaptiveTarget.constant(alpha), noise=None)`` is the same layer
+    with a step that does not depend on that scale.
     """
 
     def __init__(
@@ -188,10 +190,10 @@ class DBB(PerturbedMap):
 
 
 class STE(PerturbedMap):
-    """Perturbed straight-through: the gradient of z is passed on to theta as it is.
+    """Perturbed straight-through: the gradient of z is passed to theta unchanged.
 
-    Bengio, Leonard, Courville, 2013. Under sense="min" with its sign changed. The arguments are
-    those of ``AIMLE``.
+    Bengio, Leonard, Courville, 2013. With sense="min" the sign is flipped. The arguments are those
+    of ``AIMLE``.
     """
 
     def __init__(self, solver: AnySolver, **settings: Unpack[NoiseSettings]) -> None:
@@ -200,12 +202,12 @@ class STE(PerturbedMap):
 
 
 class Identity(PerturbedMap):
-    """The identity as the solver's Jacobian, after a projection that removes what cannot matter.
+    """The identity as the solver's Jacobian, after a projection of theta.
 
     Sahoo, Paulus, Vlastelica, Musil, Kuleshov, Martius, "Backpropagation through Combinatorial
-    Algorithms: Identity with Projection Works", ICLR 2023. theta is projected before the solver:
-    "mean" subtracts its mean, "norm" divides by its norm, "std" does both, None neither; each over
-    the unmasked entries of an instance.
+    Algorithms: Identity with Projection Works", ICLR 2023. theta is projected before the solver,
+    over the unmasked entries of each instance: "mean" subtracts the mean, "norm" divides by the
+    norm, "std" does both, and None does neither.
     """
 
     _defaults = DEFAULTS | {"noise": None, "output": "mean"}
@@ -223,7 +225,7 @@ class Identity(PerturbedMap):
         self.projection = projection
 
     def forward(self, theta: Tensor, *args, mask: Tensor | None = None, **kwargs) -> Tensor:
-        """As for the other layers."""
+        """See ``PerturbedMap.forward``."""
         check_theta(type(self).__name__, theta)
         if mask is not None:
             check_mask(type(self).__name__, mask, theta)

@@ -1,11 +1,11 @@
-"""What a running layer sees, in a log: one line in the training loop.
+"""Logs the statistics of layers: one line in the training loop.
 
     from torch.utils.tensorboard import SummaryWriter
     writer = SummaryWriter()
     ...
     aimle.log_stats(layer, writer.add_scalar, step)
 
-Any callable ``write(name, value, step)`` will do.
+Any callable ``write(name, value, step)`` works.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from torch import nn
 def log_stats(
     module: nn.Module, write: Callable[[str, float, int], object], step: int, prefix: str = "aimle"
 ) -> dict[str, float]:
-    """Hands every number of ``stats()`` of the module's layers to write(name, value, step).
+    """Passes every value of ``stats()`` of the module's layers to write(name, value, step).
 
-    module: a layer, or a model that holds some; names are `prefix/alpha`, or with the path of the
-    layer inside the model, `prefix/encoder.choose/alpha`. What is not yet known (NaN before the
-    first backward pass) is left out. One transfer from the device; what was written is returned.
-    In distributed training alpha, gbar and updates are those of all processes, the other numbers
-    those of this one.
+    module: a layer, or a model that contains some. Names are `prefix/alpha`, or include the path of
+    the layer inside the model: `prefix/encoder.choose/alpha`. Values that are not yet known (NaN
+    before the first backward pass) are left out. Uses one transfer from the device, and returns the
+    values written. In distributed training, alpha, gbar and updates cover all processes, the other
+    values only this process.
     """
     found: list[tuple[str, torch.Tensor]] = []
     for path, layer in module.named_modules():

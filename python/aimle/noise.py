@@ -1,7 +1,7 @@
-"""The noise distributions: settings objects, sampled by ``aimle.sample_noise`` and the layers.
+"""Noise distributions: settings objects, sampled by ``aimle.sample_noise`` and the layers.
 
-A draw is a pure function of (key, instance, sample, element), always a float32 value, the same bits
-for any batch, thread count and device.
+A draw is a pure function of (key, instance, sample, element). It is always a float32 value, with
+the same bits for any batch, thread count and device.
 """
 
 import math
@@ -26,7 +26,7 @@ _LOGISTIC_STDDEV = math.pi / math.sqrt(3.0)
 
 
 class Noise(ABC):
-    """What every distribution is: frozen settings that can be sampled."""
+    """Base class of the distributions: frozen settings that can be sampled."""
 
     #: The name of the distribution in the ops.
     name: ClassVar[str]
@@ -45,13 +45,13 @@ class Noise(ABC):
     def sample(
         self, key: Tensor, batch: Sequence[int], samples: int, instance: Sequence[int]
     ) -> Tensor:
-        """float32 [*batch, samples, *instance] on the device of key; samples = -1 leaves it out."""
+        """float32 [*batch, samples, *instance] on the device of key; samples = -1 omits it."""
 
 
 @with_known_names
 @dataclass(frozen=True)
 class Gumbel(Noise):
-    """Gumbel(0, 1): mean 0.5772, standard deviation 1.2825. Argmax under it samples a softmax."""
+    """Gumbel(0, 1): mean 0.5772, standard deviation 1.2825. With Argmax it samples a softmax."""
 
     name: ClassVar[str] = "gumbel"
 
@@ -108,10 +108,10 @@ class Logistic(Noise):
 class SumOfGamma(Noise):
     """Sum-of-Gamma (Niepert, Minervini, Franceschi, NeurIPS 2021).
 
-    (1/k) (sum_{i=1..s} Gamma(1/k, scale k/i) - ln s) with s = nb_iterations: the sum of k draws
-    tends to Gumbel(0, 1) as s grows. So k is the number of ones in a solution: k for k of n, n - 1
-    for a spanning tree of n vertices. (The authors, and ``aimle train nri``, take n for trees: 5 %
-    less noise for ten vertices.)
+    (1/k) (sum_{i=1..s} Gamma(1/k, scale k/i) - ln s) with s = nb_iterations. The sum of k draws
+    tends to Gumbel(0, 1) as s grows, so k should be the number of ones in a solution: k for k of n,
+    n - 1 for a spanning tree of n vertices. (The authors, and ``aimle train nri``, use n for trees:
+    5 % less noise for ten vertices.)
     """
 
     name: ClassVar[str] = "sum_of_gamma"
@@ -125,7 +125,7 @@ class SumOfGamma(Noise):
             value = check_int("SumOfGamma", name, getattr(self, name), 1, high)
             object.__setattr__(self, name, value)
         variance = sum(1.0 / i**2 for i in range(1, self.nb_iterations + 1)) / self.k
-        object.__setattr__(self, "_stddev", math.sqrt(variance))  # every call of a layer asks
+        object.__setattr__(self, "_stddev", math.sqrt(variance))  # read at every call of a layer
 
     def table(self, device: torch.device | str | None = None) -> Tensor:
         """The quantile table that sampling reads, float32."""
@@ -164,7 +164,7 @@ def as_noise(noise: Noise | str | None) -> Noise | None: ...
 
 
 def as_noise(noise: Noise | str | None) -> Noise | None:
-    """A distribution from itself, its name, or None (no noise)."""
+    """Converts a distribution, its name, or None (no noise) to a distribution or None."""
     if noise is None or isinstance(noise, Noise):
         return noise
     if isinstance(noise, str) and noise in _BY_NAME:

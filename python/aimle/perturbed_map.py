@@ -1,9 +1,9 @@
-"""What all layers share: a solver inside a network, with a gradient.
+"""The base class of all layers: a solver inside a network, with a gradient.
 
     theta -> noise -> perturb -> solver -> z -> [your loss] -> theta +- lambda d -> solver again
                                                                     -> difference -> gradient
 
-``layer(theta)`` takes theta [*batch, *instance], every instance being one example, and returns z:
+``layer(theta)`` takes theta [*batch, *instance], one instance per example, and returns z:
 
     output="samples"   [*batch, S, *instance]   the gradient is the sum over samples, so that
                                                 ``loss.mean()`` gives the paper's mean
@@ -11,7 +11,7 @@
     output="mean"      [*batch, *instance]      the mean of the samples
 
 In training mode z is sampled with noise. In eval mode it is the noise-free solution (S = 1), unless
-``noise_in_eval``, and the adaptive state rests.
+``noise_in_eval`` is set, and the adaptive state is frozen.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _apply_counts = torch.ops.aimle.apply_counts.default
 _STATS = ("lambda_mean", "lambda_min", "lambda_max", "count", "zero_share", "changed_share")
 _THRESHOLD_STATS = ("capped_share", "capped_mass")
 _WATCH = ("idle_updates", "updates_at_bound")
-# As they lie in memory (stats.h).
+# In memory order (stats.h).
 _ALL_STATS = (*_STATS, *_THRESHOLD_STATS, "clipped_share", *_WATCH, "warned")
 _STATE = ("alpha", "gbar", "updates", "reach", "velocity", "layer_stats")
 
@@ -53,7 +53,7 @@ def _check_temperature(owner: str, name: str, value: object) -> None:
 
 
 def one_temperature(owner: str, settings: NoiseSettings, *, positive: bool = False) -> float | None:
-    """The scale of the noise, given by either of its two names; None if by none."""
+    """The scale of the noise, given under either of its two names; None if neither was given."""
     name, value = "temperature", settings["temperature"]
     other = settings["theta_noise_temperature"]
     if value is not None and other is not None:
@@ -74,44 +74,47 @@ def _listed(args: tuple, kwargs: dict) -> str:
 
 
 def _refuse_transforms(owner: str, solver: object) -> None:
-    """RuntimeError inside torch.func's grad, vjp, jacrev and jvp; native solvers let vmap pass."""
+    """Raises RuntimeError inside torch.func transforms; native solvers support only vmap."""
     transform = torch._C._functorch
     if transform.peek_interpreter_stack().key() != transform.TransformType.Vmap:
         raise RuntimeError(
-            f"[aimle.{owner}] torch.func cannot differentiate it: expected backward() or "
+            f"[aimle.{owner}] torch.func cannot differentiate this layer: use backward() or "
             "torch.autograd.grad instead of torch.func's grad, vjp, jacrev or jvp"
         )
     if not isinstance(solver, Solver):
         raise RuntimeError(
-            f"[aimle.{owner}] torch.func.vmap cannot map a callable solver: give all rows as one "
+            f"[aimle.{owner}] torch.func.vmap cannot map a callable solver: pass all rows as one "
             "batch instead"
         )
 
 
 class PerturbedMap(SamplingModule, SharedState):
-    """Perturb-and-MAP with an estimated gradient: the part that all layers share.
+    """Perturb-and-MAP with an estimated gradient: the base class of all layers.
 
     Args:
-        solver: a native solver, or any callable from scores [B S, *instance] (example-major) to
-            solutions of the same shape and device; float32 where theta is bfloat16 or
-            float16. NumPy's arrays, bools and other precisions are converted. Solutions must be
-            whole numbers unless an attribute ``fractional``, or the layer's argument, says that
-            they need not be. Backward may call it with some of the rows, those whose solutions can
-            differ.
-            One that keeps data of its own for each row must say so by an attribute ``rowwise =
-            False`` or get them as extra arguments of the call, which are forwarded to it, in
-            backward too: then all rows are solved, or none (see repeat_arguments). It maximises,
-            unless it has an attribute ``sense`` or, failing that, the layer's sense says otherwise.
-            All dimensions of theta but the first are the instance's, unless it has an attribute
-            ``instance_dims`` or the layer is given one. It sees masked scores as -inf (+inf if it
-            minimises). An attribute ``fixed_size`` says whether all its solutions have the same
-            number of ones: with True norms leave out the mean, with False, as for paths, the noise
-            is centred.
+        solver: a native solver, or any callable that maps scores [B S, *instance] (example-major)
+            to solutions of the same shape and on the same device (see below).
         difference: "central", "forward" or "straight_through"; "thresholds" for that target.
     The other arguments are those of ``AIMLE``.
+
+    A callable solver receives float32 scores if theta is bfloat16 or float16. It may return NumPy
+    arrays, bools or other precisions, which are converted. Masked scores are -inf (+inf if it
+    minimises). By default it maximises, every dimension of theta except the first belongs to the
+    instance, and its solutions must be whole numbers. These attributes of the callable change that:
+
+        sense          "max" or "min"; takes precedence over the layer's ``sense``
+        instance_dims  number of trailing dimensions of theta per instance (also a layer argument)
+        fractional     True: solutions need not be whole numbers (also a layer argument)
+        fixed_size     whether all solutions have the same number of ones. True: norms leave out the
+                       mean. False, as for paths: the noise is centred.
+        rowwise        False: the callable keeps data per row, so backward always solves all rows
+
+    Backward may call it with only those rows whose solutions can differ. Extra arguments of the
+    call are forwarded to it, in backward too; then either all rows are solved or none (but see
+    ``repeat_arguments``).
     """
 
-    # None unless the target is adaptive: Any spares the users of adaptive ones the question.
+    # None unless the target is adaptive. Any saves users of adaptive targets a None check.
     _kept: tuple[bool, str | None, str, Sharing | None]
     alpha: Tensor | Any
     gbar: Tensor | Any
@@ -155,13 +158,13 @@ class PerturbedMap(SamplingModule, SharedState):
 
     @property
     def noise(self) -> Noise | None:
-        """The distribution that perturbs theta; a layer keeps the one it was made with."""
+        """The distribution that perturbs theta; it cannot be changed after construction."""
         return self._noise
 
     @property
     def target(self) -> Target | ThresholdTarget:
-        """How far backward steps. Another one of its kind may take its place at any time, as in
-        ``layer.target = aimle.FixedTarget(lambda_)``; the adaptive state stays."""
+        """The step of the backward pass. It may be replaced at any time by a target of the same
+        kind, as in ``layer.target = aimle.FixedTarget(lambda_)``; the adaptive state is kept."""
         return self._target
 
     @target.setter
@@ -200,7 +203,7 @@ class PerturbedMap(SamplingModule, SharedState):
 
     @property
     def target_noise_temperature(self) -> float:
-        """Scale of the noise in backward: that of forward, unless one was given."""
+        """Scale of the noise in backward; the forward scale unless one was given."""
         own = self._target_noise_temperature
         return self.theta_noise_temperature if own is None else float(own)
 
@@ -218,17 +221,17 @@ class PerturbedMap(SamplingModule, SharedState):
         key: Tensor | None = None,
         **kwargs,
     ) -> Tensor:
-        """Solve theta [*batch, *instance] under noise; see the module for the shape of the result.
+        """Solve theta [*batch, *instance] under noise; the module documents the output shapes.
 
         Args:
-            mask: bool, broadcastable to theta; entries that are False are never chosen, take no
-                part in norms and counts, and get no gradient.
-            k: with TopK, an int or int64 broadcastable to *batch, in place of the solver's k.
-            data: with solvers that take it, int64 [length] or broadcastable to [*batch, length],
-                in place of the solver's own.
+            mask: bool, broadcastable to theta. Entries that are False are never chosen, are left
+                out of norms and counts, and get no gradient.
+            k: for TopK, an int or int64 broadcastable to *batch; overrides the solver's k.
+            data: for solvers that take it, int64 [length] or broadcastable to [*batch, length];
+                overrides the solver's own data.
             key: int64 [2], on theta's device or on the CPU; the same key gives the same noise.
-                Drawn from PyTorch's generator if not given. One on the CPU is read at the call: a
-                captured graph repeats it in every replay.
+                Drawn from PyTorch's generator if not given. A key on the CPU is read at the call,
+                so every replay of a captured graph repeats it.
         """
         compiling = is_compiling()
         check_theta(type(self).__name__, theta)
@@ -246,15 +249,15 @@ class PerturbedMap(SamplingModule, SharedState):
         else:
             check_tensor(type(self).__name__, "key", key)
             if key.is_cpu and compiling:
-                key = key.to(theta.device)  # graphs of torch.compile want all on one device
+                key = key.to(theta.device)  # torch.compile's graphs need all tensors on one device
         if solver is None:
             if k is not None:
                 raise TypeError(
-                    f"[aimle.{type(self).__name__}] k is for aimle.TopK: give a callable solver "
-                    "its own arguments by another name"
+                    f"[aimle.{type(self).__name__}] k is reserved for aimle.TopK: give a callable "
+                    "solver its own arguments under another name"
                 )
             if data is not None:
-                kwargs["data"] = data  # an argument of the callable's own
+                kwargs["data"] = data  # an argument of the callable
             dims = instance_dims_of(self.solver, theta, self.instance_dims)
             minimises = getattr(self.solver, "sense", self.sense) == "min"
             fixed_size = getattr(self.solver, "fixed_size", False)
@@ -280,20 +283,23 @@ class PerturbedMap(SamplingModule, SharedState):
         )
 
     def stats(self) -> dict[str, Tensor]:
-        """What the last backward pass with a gradient saw, as tensors, without a host sync.
+        """Statistics of the last backward pass with a gradient, as tensors, without a host sync.
 
-        alpha, gbar, updates: the adaptive state now (adaptive targets only).
+        alpha, gbar, updates: the current adaptive state (adaptive targets only).
         lambda_mean, lambda_min, lambda_max: the step sizes over the examples that had a gradient.
         count: mean number of entries in which the two solutions differ.
         zero_share: share of zeros in the gradient of theta.
         changed_share: share of samples whose solution changed.
-        clipped_share: of GridPath, share of the costs that were below zero, and taken as zero, in
-            the solves of backward: noise and step included.
-        idle_updates: updates in a row in which every step size was zero; 100 are too many.
-        updates_at_bound: updates in a row after which alpha was at a bound; 1,000 are too many.
-        NaN before the first such pass. A straight-through layer has none of these. Where several
-        processes share the state, alpha, gbar, updates and the last two are those of all of them,
-        the others those of this process.
+        clipped_share: for GridPath, share of the costs that were below zero in the solves of
+            backward (noise and step included) and were clipped to zero.
+        idle_updates: consecutive updates in which every step size was zero; 100 or more indicate a
+            problem.
+        updates_at_bound: consecutive updates after which alpha was at a bound; 1,000 or more
+            indicate a problem.
+
+        All are NaN before the first such pass. A straight-through layer has none of them. Where
+        several processes share the state, alpha, gbar, updates, idle_updates and updates_at_bound
+        cover all processes, and the other values cover this process only.
         """
         state = {name: getattr(self, name) for name in ("alpha", "gbar", "updates")}
         result = {name: value.clone() for name, value in state.items() if value is not None}
@@ -337,8 +343,8 @@ class PerturbedMap(SamplingModule, SharedState):
         return buffers
 
     def _state(self, deferred: bool = False) -> list[Tensor | None]:
-        """As the layer ops take it; `deferred`: backward leaves its counts to a reduction."""
-        buffers = self._buffers  # a third of the time of attributes
+        """The state as the layer ops take it; `deferred`: counts are reduced after backward."""
+        buffers = self._buffers  # takes a third of the time of attribute access
         return [
             buffers["alpha"],
             buffers["gbar"],
@@ -348,15 +354,15 @@ class PerturbedMap(SamplingModule, SharedState):
         ]
 
     def _apply_counts(self, counts: Tensor) -> None:
-        """The update that the counts of all processes ask for."""
-        solver = "callable:sense=max,dims=1,fixed_size=0"  # no part of the update
+        """Updates the state from the counts of all processes."""
+        solver = "callable:sense=max,dims=1,fixed_size=0"  # not used by the update
         settings = f"solver={solver} {self._settings(True)}"
         _apply_counts(counts, *self._state(True), settings, *self._temperatures())
 
     def _setting_changed(self, name: str) -> None:
         """Prepares the text of the settings, which is the same for all calls until the next change.
 
-        Temperatures are no part of it: they may change at every step, and in compiled code.
+        Temperatures are not part of it: they may change at every step, and in compiled code.
         """
         if name.endswith("temperature"):
             return
@@ -369,7 +375,7 @@ class PerturbedMap(SamplingModule, SharedState):
         return self.theta_noise_temperature, self.target_noise_temperature
 
     def _settings(self, noisy: bool) -> str:
-        """The settings of the layer ops but solver and temperatures (layer_settings.h)."""
+        """The settings of the layer ops, without solver and temperatures (layer_settings.h)."""
         noise = self.noise.name if noisy and self.noise is not None else "none"
         stddev = 0.0 if self.noise is None else self.noise.stddev
         return (
@@ -394,17 +400,17 @@ class PerturbedMap(SamplingModule, SharedState):
     def _load_from_state_dict(
         self, state_dict, prefix, metadata, strict, missing_keys, unexpected_keys, error_msgs
     ):
-        """As ``usable_state`` says."""
+        """See ``usable_state``."""
         state_dict = usable_state(self, state_dict, prefix, strict, error_msgs)
         if self._sharing.stats is not None:
-            self._waiting().zero_()  # they were counted for another state
+            self._waiting().zero_()  # these counts belong to another state
         super()._load_from_state_dict(
             state_dict, prefix, metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
 
     def _apply(self, fn, recurse=True):
-        """Moves the state with the module, but keeps it in float64 and int64; leaving the meta
-        device (``to_empty``), the layer begins anew."""
+        """Moves the state with the module but keeps it in float64 and int64. When leaving the meta
+        device (``to_empty``), the state is reinitialised."""
         before = {name: self._buffers[name] for name in (*_STATE, "table")}
         super()._apply(fn, recurse)
         for name, value in before.items():

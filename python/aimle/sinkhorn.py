@@ -1,4 +1,4 @@
-"""The relaxation of assignments: doubly stochastic matrices by Sinkhorn's iteration."""
+"""A relaxation of assignments: doubly stochastic matrices by Sinkhorn's iteration."""
 
 import torch
 from torch import Tensor
@@ -16,16 +16,16 @@ def sinkhorn(
     """A soft assignment of theta [*batch, n, m], differentiable, of the same shape and dtype.
 
         z = aimle.Assignment()(theta)               # [*batch, n, m], zeros and ones
-        soft = aimle.sinkhorn(theta, 0.1)           # the same, soft; gradients by autograd
+        soft = aimle.sinkhorn(theta, 0.1)           # a soft version, differentiable by autograd
 
-    The maximiser of <theta, p> + temperature * H(p), H the entropy, over matrices whose rows (if
-    n <= m) sum to 1 and whose columns sum to at most 1, or the other way round: rows and columns of
-    exp(theta / temperature) are normalised in turn, in the log domain, `iterations` times. The
-    shorter side comes last, so that its sums are right. As temperature goes to 0 it approaches
-    ``aimle.Assignment()``, but the lower the temperature the more iterations that takes.
+    Approximates the maximiser of <theta, p> + temperature * H(p), H the entropy, over matrices
+    whose rows (if n <= m) sum to 1 and whose columns sum to at most 1, or vice versa if n > m. Rows
+    and columns of exp(theta / temperature) are normalised in turn, in the log domain, `iterations`
+    times. The shorter side comes last, so its sums are exact. As temperature goes to 0 the result
+    approaches ``aimle.Assignment()``; lower temperatures need more iterations.
 
-    mask: bool, broadcastable to theta; entries that are False are 0, and rows and columns without
-        any entry that is True are zeros.
+    mask: bool, broadcastable to theta; entries that are False are 0, and rows and columns that are
+        fully masked are zero.
     """
     check_tensor("sinkhorn", "theta", theta)
     check_positive("sinkhorn", "temperature", temperature)
@@ -41,7 +41,7 @@ def sinkhorn(
     n, m = theta.shape[-2:]
     wide = n <= m
     log_p = log_p if wide else log_p.transpose(-2, -1)
-    # What the longer side has more is taken up by one more row.
+    # An extra row takes up the surplus of the longer side.
     spare = abs(m - n)
     rest = log_p.new_zeros(*log_p.shape[:-2], 1, log_p.shape[-1]) if spare else None
     for _ in range(iterations):
@@ -57,7 +57,7 @@ def sinkhorn(
 
 
 def _log_sum(x: Tensor, dim: int) -> Tensor:
-    """logsumexp, but 0, with a gradient of 0, where all entries are -inf."""
+    """logsumexp, but 0 with a gradient of 0 where all entries are -inf."""
     top = x.detach().amax(dim, keepdim=True)
     top = torch.where(top == -torch.inf, 0.0, top)
     total = (x - top).exp().sum(dim, keepdim=True)

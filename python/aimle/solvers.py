@@ -1,9 +1,9 @@
-"""What every native solver is, and how solvers are found by name.
+"""The base class of native solvers, and lookup of solvers by name.
 
 A solver is called with scores ``[*batch, *instance]`` and returns z of the same shape and dtype,
-entries exactly 0 or 1, a maximiser of <scores, z> (those of costs: a minimiser). z is piecewise
-constant in the scores and carries no gradient: that is what the layers add. The structures
-themselves are in structures.py and graph_paths.py.
+whose entries are exactly 0 or 1. z maximises <scores, z> (for solvers of costs: minimises it). z is
+piecewise constant in the scores and carries no gradient; the layers add one. The structures are
+in structures.py and graph_paths.py.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from aimle._settings import check_choice, check_int, check_tensor
 
 _ops = torch.ops.aimle
 
-# The `check` argument of the solver ops: which bad values raise. See aimle.solve.
+# The `check` argument of the solver ops: which bad values raise an error. See aimle.solve.
 CHECK_NOTHING, CHECK_DEFAULT, CHECK_ALL = 0, 1, 2
 
 
 class Solver:
-    """What every native solver is: frozen settings, a sense, and the size of an instance.
+    """Base class of native solvers: frozen settings, a sense, and the size of an instance.
 
-    The class attributes are what the library declares of it (aimle/registry/register_solver.h).
+    The class attributes come from the solver's C++ declaration (aimle/registry/register_solver.h).
     """
 
-    #: Its name in the registry, in texts and on the command line.
+    #: Its name in the registry, in the text form and on the command line.
     name: ClassVar[str]
     #: "max" if <scores, z> is maximised, "min" if scores are costs.
     sense: ClassVar[Literal["max", "min"]]
@@ -44,9 +44,9 @@ class Solver:
     fixed_size: ClassVar[bool]
     #: Whether scores are costs, which must not be below zero.
     has_costs: ClassVar[bool]
-    #: Whether a k per row may be given.
+    #: Whether k can be given per row.
     takes_k: ClassVar[bool]
-    #: Whether instances bring numbers beside their scores, such as weights or a graph.
+    #: Whether instances have data besides their scores, such as weights or a graph.
     takes_data: ClassVar[bool]
     #: Whether its structures can be listed (aimle.exact.structures).
     lists: ClassVar[bool]
@@ -54,15 +54,15 @@ class Solver:
     has_thresholds: ClassVar[bool]
     #: Whether it has an exact distribution in closed form (aimle.exact).
     has_exact: ClassVar[bool]
-    #: The noise of layers that are given none, by its name, and its temperature.
+    #: The default noise of layers, by name, and its temperature.
     default_noise: ClassVar[str]
     default_temperature: ClassVar[float]
-    #: The difference that AIMLE takes by default: central or forward.
+    #: Whether AIMLE's default is the central difference (otherwise forward).
     symmetric_perturbation: ClassVar[bool]
 
-    #: The solver as ops take it, for example "topk:k=5".
+    #: The text form that ops take, for example "topk:k=5".
     text: str
-    #: What instances bring beside their scores, int64 [length], where the solver takes data.
+    #: The data besides the scores, int64 [length], for solvers that take data.
     data: Tensor | None = None
 
     def __post_init__(self) -> None:
@@ -79,8 +79,8 @@ class Solver:
         )
 
     def __hash__(self) -> int:
-        # The settings are left out: torch 2.11 hashes a solver made inside a compiled function
-        # before it has any.
+        # The settings are left out: torch 2.11 hashes a solver created inside a compiled function
+        # before its settings are assigned.
         return hash(type(self))
 
     def _text(self) -> str:
@@ -92,9 +92,9 @@ class Solver:
         return f"{self.name}:{','.join(settings)}" if settings else self.name
 
     def text_for(self, owner: str, k: Tensor | int | None) -> str:
-        """The text for a call with this k, which takes the place of the solver's if it is an int.
+        """The text form for a call with this k, which overrides the solver's own if it is an int.
 
-        TypeError for a k that the solver does not take.
+        Raises TypeError if the solver does not take k.
         """
         if k is None:
             return self.text
@@ -113,7 +113,7 @@ class Solver:
         return dataclasses.replace(self, k=check_int(owner, "k", int(k), 0)).text
 
     def data_on(self, device: torch.device) -> Tensor:
-        """The solver's own data there, copied once."""
+        """The solver's own data on that device, copied once."""
         assert self.data is not None
         if device == self.data.device:
             return self.data
@@ -130,16 +130,16 @@ class Solver:
     def row_arguments(
         self, owner: str, scores: Tensor, k: Tensor | int | None, data: Tensor | None
     ) -> tuple[str, Tensor | None]:
-        """The text for a call, and the tensor that its instances bring: k or data.
+        """The text form for a call, and the tensor with the data of its instances: k or data.
 
-        TypeError for what the solver does not take, or takes and was not given.
+        Raises TypeError for an argument that the solver does not take, or that is missing.
         """
         if self.takes_data:
             given = self.data if data is None else data
             if given is None:
                 raise TypeError(
                     f"[aimle.{owner}] {type(self).__name__} needs data, int64 [length] or "
-                    "[*batch, length]: give the solver its own, or pass data=..."
+                    "[*batch, length]: pass data=... to the solver or to the call"
                 )
             check_tensor(owner, "data", given)
             if data is None:
@@ -177,10 +177,10 @@ class Solver:
 
         scores: [*batch, *instance], float32, float64, bfloat16 or float16.
         mask: bool, broadcastable to scores; entries that are False are never chosen.
-        k: only for solvers that take it (TopK); an int, or int64 broadcastable to *batch, in place
-            of the solver's k.
-        data: only for solvers that take it; int64 [length] or broadcastable to [*batch, length],
-            in place of the solver's own.
+        k: only for solvers that take it (TopK); an int, or int64 broadcastable to *batch; overrides
+            the solver's k.
+        data: only for solvers that take it; int64 [length] or broadcastable to [*batch, length];
+            overrides the solver's own data.
         """
         return self.solve_rows(scores, mask, k, data=data)[0]
 
@@ -192,7 +192,7 @@ def _setting_text(value: object) -> str:
 
 
 def declarations() -> dict[str, dict[str, Any]]:
-    """What the library knows of every solver, by name: its summary, settings and abilities."""
+    """The declarations of all solvers by name: summary, settings and capabilities."""
     return {one["name"]: one for one in json.loads(_ops.solvers.default())}
 
 
@@ -201,7 +201,7 @@ _AnySolver = TypeVar("_AnySolver", bound=type[Solver])
 
 
 def declared(cls: _AnySolver) -> _AnySolver:
-    """Fills in the class attributes, and makes the class known to ``aimle.solver``."""
+    """Fills in the class attributes and registers the class with ``aimle.solver``."""
     _CLASSES[cls.name] = cls
     return _described(cls)
 
@@ -224,10 +224,10 @@ def _described(cls: _AnySolver) -> _AnySolver:
 
 
 def solver(name: str, **settings: Any) -> Solver:
-    """Any solver of the library, or of libraries that were loaded, by its name and settings.
+    """Creates a solver by name, from the library or from a loaded library.
 
         aimle.solver("topk", k=3)                               # aimle.TopK(k=3)
-        aimle.solver("viterbi", length=12, labels=5)            # of your own: aimle.load_library
+        aimle.solver("viterbi", length=12, labels=5)            # a custom one: aimle.load_library
 
     A cell of a grid is a pair (row, column). ``aimle.solver_names()`` lists the names.
     """
@@ -236,16 +236,17 @@ def solver(name: str, **settings: Any) -> Solver:
     if not isinstance(name, str):
         raise TypeError(f"[aimle.solver] expected a name but got {type(name).__name__}")
     if name not in solver_names():
-        _ops.solver_text.default(name)  # a ValueError that names those that there are
+        _ops.solver_text.default(name)  # raises a ValueError that lists the known names
     return _class_of(name)(**settings)
 
 
 def solver_of_text(text: str, data: Tensor | None = None) -> Solver:
-    """The solver of a text such as "topk:k=5", with its data, int64 [length], where it takes some.
+    """The solver for a text such as "topk:k=5", with its data, int64 [length], if it takes some.
 
-    One with data is not of the class that would make it, from a graph for example.
+    With data, the result is not an instance of the class that builds data, for example from a
+    graph.
     """
-    text = _ops.solver_text.default(text)  # checked, all settings named
+    text = _ops.solver_text.default(text)  # checked, with all settings named
     name, _, rest = text.partition(":")
     cls = _class_of(name) if data is not None or name not in _CLASSES else _CLASSES[name]
     made = cls.__new__(cls)
@@ -267,15 +268,16 @@ def _setting_value(text: str) -> Any:
 
 
 def solver_names() -> list[str]:
-    """The names of all solvers, those of the library first."""
+    """The names of all solvers, built-in ones first."""
     return list(declarations())
 
 
 def load_library(path: str | os.PathLike[str]) -> list[str]:
-    """Loads a library of solvers of your own, and returns the names of those that it added.
+    """Loads a library of custom solvers and returns the names of the solvers it added.
 
-    See examples/custom_solver. Loading a library again changes nothing. OSError if it cannot be
-    loaded, ValueError if one of its solvers was refused, as one whose name is taken.
+    See examples/custom_solver. Loading a library twice has no effect. Raises OSError if it cannot
+    be loaded, and ValueError if one of its solvers is rejected, for example because its name is
+    already taken.
     """
     path = os.fspath(path)
     if not os.path.isfile(path):
@@ -288,7 +290,7 @@ def load_library(path: str | os.PathLike[str]) -> list[str]:
 
 @cache
 def _class_of(name: str) -> type[Solver]:
-    """A class for a solver that has none here, made from its declaration."""
+    """A class for a solver without a Python class, made from its declaration."""
     known = declarations()[name]
     fields: list[Any] = []
     for setting in known["settings"]:
@@ -303,12 +305,12 @@ def _class_of(name: str) -> type[Solver]:
             elif kind is tuple:
                 value = tuple(map(int, default.split(":")))
             fields.append((setting["name"], kind, dataclasses.field(default=value)))
-    fields.sort(key=len)  # those that must be given first
+    fields.sort(key=len)  # required ones first
 
     def check(self: Solver) -> None:
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
-            plain = value.tolist() if hasattr(value, "tolist") else value  # NumPy's numbers
+            plain = value.tolist() if hasattr(value, "tolist") else value  # NumPy scalars
             if isinstance(plain, bool) or not isinstance(plain, int | str | tuple | list):
                 raise TypeError(
                     f"[aimle.{name}] expected {field.name} to be an int, a pair of ints or a word "
@@ -336,7 +338,7 @@ def _class_of(name: str) -> type[Solver]:
 
 
 def check_solver(owner: str, solver: object) -> None:
-    """TypeError unless solver is a native one or a callable, and not the class of one."""
+    """Raises TypeError unless solver is a native solver or a callable; a class is neither."""
     if isinstance(solver, type) and issubclass(solver, Solver):
         raise TypeError(
             f"[aimle.{owner}] expected a solver such as aimle.TopK(k=3) but got the class "
@@ -356,7 +358,7 @@ def checked_dims(
     fractional: bool | None,
     repeat_arguments: bool = False,
 ) -> int | None:
-    """instance_dims as given; TypeError for settings of callables that a native solver has not."""
+    """instance_dims, checked; raises TypeError for settings that only callables take."""
     if instance_dims is not None:
         instance_dims = check_int(owner, "instance_dims", instance_dims, 1)
     if isinstance(solver, Solver):
@@ -366,8 +368,8 @@ def checked_dims(
             unwanted.append(f"instance_dims={instance_dims}")
         if unwanted:
             raise TypeError(
-                f"[aimle.{owner}] {type(solver).__name__} knows its instances; only a callable "
-                f"solver takes {', '.join(unwanted)}"
+                f"[aimle.{owner}] {type(solver).__name__} defines its own instances; only a "
+                f"callable solver takes {', '.join(unwanted)}"
             )
     return instance_dims
 
@@ -375,9 +377,9 @@ def checked_dims(
 def resolve_sense(
     owner: str, solver: object, sense: Literal["max", "min"] | None
 ) -> Literal["max", "min"]:
-    """The sense in which a layer uses its solver: the one given, or the solver's own.
+    """The sense in which a layer uses its solver: the given one, or the solver's own.
 
-    ValueError for one that the solver cannot have.
+    Raises ValueError for a sense that the solver does not support.
     """
     check_choice(owner, "sense", sense, (None, "max", "min"))
     if isinstance(solver, Solver) and solver.has_costs and sense == "max":

@@ -1,18 +1,18 @@
-"""The layers' path for solvers that are not ours: the same stages, one by one.
+"""The layers' implementation for callable solvers: the same stages, one by one.
 
-Noise, steps and differences are the ops that the fused path is made of, so that a native solver
-called as a plain callable gives the same bits.
+Noise, steps and differences use the same ops as the fused implementation, so a native solver
+called as a plain callable gives bit-identical results.
 
-Backward solves only the rows whose two score vectors differ: where lambda or the gradient is zero
+Backward solves only the rows whose two score vectors differ: where lambda or the gradient is zero,
 both solutions are the same, and a row of NaN gets a gradient of NaN whatever its solution. If no
-row is left the solver is not called. All rows are solved
+row is left, the solver is not called. All rows are solved
 
-    with extra arguments of the call, which may have an entry per row that cannot be told from
-    others (unless no row differs, or the layer repeats them: then it knows), or if the solver
-    says so by an attribute ``rowwise = False``;
+    if the call has extra arguments, which may have an entry per row that the layer cannot identify
+    (unless no row differs, or the layer repeats the arguments itself: ``repeat_arguments``), or if
+    the solver has an attribute ``rowwise = False``;
     on a GPU, where counting the rows would wait for the device;
     in compiled code, whose shapes cannot depend on values;
-    by the functions of ``aimle.compat``, as the authors do.
+    by the functions of ``aimle.compat``, as in the authors' code.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ops = torch.ops.aimle
 
 
 class CallableSolver(NamedTuple):
-    """What is known of a solver that is not ours."""
+    """Properties of a callable solver."""
 
     minimises: bool
     instance_dims: int
@@ -42,18 +42,18 @@ class CallableSolver(NamedTuple):
 
     @property
     def text(self) -> str:
-        """As the layer ops take it (aimle/torch/layer/layer_settings.h)."""
+        """The text form that the layer ops take (aimle/torch/layer/layer_settings.h)."""
         sense = "min" if self.minimises else "max"
         return f"callable:sense={sense},dims={self.instance_dims},fixed_size={int(self.fixed_size)}"
 
 
 def setting_of(settings: str, name: str) -> str:
-    """The value of one of the settings of the layer ops."""
+    """The value of one setting in the settings text of the layer ops."""
     return next(f.partition("=")[2] for f in settings.split(" ") if f.startswith(f"{name}="))
 
 
 def with_setting(settings: str, name: str, value: object) -> str:
-    """The settings of the layer ops with another value for one of them."""
+    """The settings text of the layer ops with one value replaced."""
     fields = settings.split(" ")
     return " ".join(f"{name}={value}" if f.startswith(f"{name}=") else f for f in fields)
 
@@ -69,7 +69,7 @@ def staged_map(
     args: tuple,
     kwargs: dict,
 ) -> Tensor:
-    """z for a callable solver, shaped as the layer's output says."""
+    """z for a callable solver, in the layer's output shape."""
     check_batch(type(layer).__name__, theta, solver.instance_dims)
     call = StagedCall(layer, theta, key, mask, solver, settings, args, kwargs)
     call.state = layer._state(deferred)
@@ -77,20 +77,21 @@ def staged_map(
 
 
 def _without_autocast(device: str) -> AbstractContextManager:
-    """Backward runs outside the user's autocast: solved in another precision than in forward, the
-    same scores could give another solution."""
+    """Disables autocast in backward, which runs outside the user's autocast: the same scores solved
+    in a different precision than in forward could give a different solution."""
     if device in ("cpu", "cuda") and torch.is_autocast_enabled(device):
         return torch.autocast(device, enabled=False)
     return nullcontext()
 
 
 class StagedCall:
-    """One call of a callable solver: its stages, and what forward and backward share apart from
-    the tensors of the graph."""
+    """One call of a callable solver: its stages, and the data shared by forward and backward that
+    is not a tensor of the graph."""
 
     #: Whether backward may leave out rows.
     solves_some_rows = True
-    #: The state when the layer was called; torch.func.functional_call takes it back afterwards.
+    #: The state at the time of the call; torch.func.functional_call restores the old one
+    #: afterwards.
     state: list[Tensor | None]
 
     def __init__(self, layer, theta, key, mask, solver, settings, args, kwargs) -> None:
@@ -107,7 +108,7 @@ class StagedCall:
         if layer.repeat_arguments:
             owner = type(layer).__name__
             self.arguments = self.arguments.repeated(owner, self.batch, self.samples)
-        # Where nothing but the step makes a difference, the forward difference takes z as it is.
+        # If only the step makes a difference, the forward difference reuses z.
         equal = layer.theta_noise_temperature == layer.target_noise_temperature
         self.keeps_solution = layer.difference == "forward" and equal
 
@@ -119,7 +120,7 @@ class StagedCall:
         return _ops.perturb.default(*self.inputs(theta), self.settings, *self.temperatures)
 
     def step(self, theta: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-        """x_left, x_right [B S, *instance], and what `difference` asks for: lambda and counted."""
+        """x_left, x_right [B S, *instance], and the inputs of `difference`: lambda and counted."""
         alpha, _, updates = self.state[:3]
         state = (alpha, updates)
         left, right, *weights = _ops.step.default(
@@ -135,7 +136,7 @@ class StagedCall:
         z_right: Tensor,
         weights: tuple[Tensor, ...],
     ) -> Tensor:
-        """The gradient of theta; the state moves."""
+        """The gradient of theta; updates the state."""
         state = self.state
         solutions = (z_left, z_right, *weights)
         return _ops.difference.default(
@@ -153,7 +154,7 @@ class StagedCall:
         return self.call_solver(self.hide_masked(x))
 
     def solve_both(self, left: Tensor, right: Tensor, z: Tensor | None) -> tuple[Tensor, Tensor]:
-        """z_left and z_right; z is the left one where it is known already."""
+        """z_left and z_right; z is used as the left one where it is already known."""
         left, right = self.hide_masked(left), self.hide_masked(right)
         rows = self.rows_to_solve(left, right)
         if rows is None:
@@ -167,10 +168,10 @@ class StagedCall:
         return z_left, z_right
 
     def rows_to_solve(self, left: Tensor, right: Tensor) -> Tensor | None:
-        """The rows whose solutions can differ, or None: all, see the module."""
+        """The rows whose solutions can differ, or None for all of them; see the module."""
         if not self.solves_some_rows or torch.compiler.is_compiling():
             return None
-        if not left.is_cpu or type(left) is not Tensor:  # a fake one has no values
+        if not left.is_cpu or type(left) is not Tensor:  # a fake tensor has no values
             return None
         differ = (left != right).flatten(1).any(1) & ~right.isnan().flatten(1).any(1)
         rows = differ.nonzero().squeeze(1)
@@ -180,7 +181,7 @@ class StagedCall:
         return rows if rows.numel() == 0 or by_row else None
 
     def hide_masked(self, x: Tensor) -> Tensor:
-        """x [B S, *instance] with the scores of masked entries infinitely bad."""
+        """x [B S, *instance] with the scores of masked entries set to the worst infinity."""
         if self.mask is None:
             return x
         rows = self.mask.expand(*self.batch, *self.instance).reshape(-1, 1, *self.instance)
@@ -188,25 +189,26 @@ class StagedCall:
         return x.masked_fill(~rows, torch.inf if self.minimises else -torch.inf)
 
     def call_solver(self, x: Tensor, rows: Tensor | None = None) -> Tensor:
-        """The callable's solution of x [N, *instance], these of all rows if given, checked."""
+        """The callable's checked solution of x [N, *instance]: all rows, or the given ones."""
         given = self.arguments if rows is None else self.arguments.of_rows(rows)
         with _without_autocast(x.device.type):
             z = self.layer.solver(x, *given.args, **given.kwargs)
         return self.checked(z, x)
 
     def checked(self, z: object, x: Tensor) -> Tensor:
-        """The answer z to x as a tensor like x."""
+        """The callable's return value z as a tensor like x."""
         fractional = may_be_fractional(self.layer.solver, self.layer.fractional)
         return as_answer(type(self.layer).__name__, z, x, fractional=fractional)
 
     def shape_output(self, z: Tensor, dtype: torch.dtype) -> Tensor:
-        """A copy of z in theta's dtype, shaped as the layer's output says."""
+        """A copy of z in theta's dtype, in the layer's output shape."""
         output = self.layer.output
         if output == "flat":
             return z.to(dtype, copy=True)
         z = z.reshape(*self.batch, self.samples, *self.instance)
         if output == "mean":
-            # By a tensor: PyTorch multiplies by 1/S where it divides by a number on a GPU.
+            # Divide by a tensor: on a GPU, PyTorch turns division by a number into multiplication
+            # by its reciprocal.
             count = torch.full((), self.samples, dtype=torch.float64, device=z.device)
             return (z.double().sum(len(self.batch)) / count).to(z.dtype).to(dtype)
         return z.to(dtype, copy=True)
@@ -233,7 +235,7 @@ class StagedMap(torch.autograd.Function):
 
 
 def _gradient(call: StagedCall, theta: Tensor, z: Tensor | None, dy: Tensor) -> Tensor:
-    """The gradient of theta; z is the forward pass's solution where it serves as the left one."""
+    """The gradient of theta; z is the forward solution if it can serve as the left one."""
     if call.layer.difference == "straight_through":
         return call.straight_through(theta, dy)
     left, right, weights = call.step(theta, dy)
@@ -242,7 +244,7 @@ def _gradient(call: StagedCall, theta: Tensor, z: Tensor | None, dy: Tensor) -> 
 
 
 class _OnlyOnce(torch.autograd.Function):
-    """Passes a gradient on and refuses to be differentiated."""
+    """Passes a gradient through and refuses double backward."""
 
     @staticmethod
     def forward(ctx, dtheta: Tensor, theta: Tensor) -> Tensor:
@@ -252,5 +254,5 @@ class _OnlyOnce(torch.autograd.Function):
     def backward(ctx, *grads: Tensor):
         raise RuntimeError(
             "[aimle::perturbed_map] expected one backward pass but got a second derivative: a "
-            "gradient estimate has no gradient of its own (drop create_graph=True)"
+            "gradient estimate cannot be differentiated (drop create_graph=True)"
         )

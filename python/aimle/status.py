@@ -1,4 +1,4 @@
-"""What became of each row."""
+"""The status of each row."""
 
 from enum import IntEnum
 
@@ -19,7 +19,7 @@ class Status(IntEnum):
     TOO_LARGE = 7
 
     def describe(self) -> str:
-        """A sentence for people: ``Status(1).describe() == "a score is NaN"``."""
+        """A human-readable sentence: ``Status(1).describe() == "a score is NaN"``."""
         return _SENTENCES[self]
 
 
@@ -31,7 +31,7 @@ _SENTENCES = {
     Status.DISCONNECTED: "mask or infinite costs leave no connected solution",
     Status.NEGATIVE_COST: "a cost is negative",
     Status.BAD_DATA: (
-        "the instance's data mean nothing: a weight or a capacity is negative, or a graph has a "
+        "the instance's data are invalid: a weight or a capacity is negative, or a graph has a "
         "vertex or an edge that it should not have"
     ),
     Status.TOO_LARGE: "the instance is too large for an exact answer: scale its weights down",

@@ -1,5 +1,5 @@
-"""The structures of the library: solvers as frozen settings. Ties go to the lower index unless a
-class says otherwise."""
+"""The built-in structures: solvers as frozen settings. Ties go to the lower index unless a class
+says otherwise."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Argmax(Solver):
 class TopK(Solver):
     """The indicator of the k largest scores: [*batch, n] -> [*batch, n], exactly k ones a row.
 
-    -inf counts as masked. k may also be given per row, in the call.
+    -inf counts as masked. k can also be given per row, in the call.
     """
 
     name: ClassVar[str] = "topk"
@@ -50,10 +50,11 @@ class TopK(Solver):
 class SpanningTree(Solver):
     """The maximum spanning tree of the complete graph on n vertices.
 
-    The last dimension of scores tells the layout: n(n-1)/2 undirected entries in the order (0,1),
-    (0,2), ..., (1,2), ..., or n(n-1) directed ones, receiver-major, where the weight of {i, j} is
-    the sum of both directions and z is written to both. Layers draw one noise for both directions,
-    so that directed scores are the model of their sums (docs/deviations.md has the exception).
+    The last dimension of scores determines the layout: n(n-1)/2 undirected entries in the order
+    (0,1), (0,2), ..., (1,2), ..., or n(n-1) directed ones, receiver-major. In the directed layout
+    the weight of {i, j} is the sum of both directions, and z is written to both. Layers draw one
+    noise value for both directions, so directed scores define the model of their sums
+    (docs/guide/deviations.md has the exception).
     """
 
     name: ClassVar[str] = "spanning_tree"
@@ -71,10 +72,10 @@ class SpanningTree(Solver):
 class GridPath(Solver):
     """The cheapest path over grids of cell costs: [*batch, H, W] -> [*batch, H, W]. Sense: min.
 
-    Both ends count; a step enters one of 8 or 4 neighbours and costs the cell entered. source and
-    target are (row, column), negative ones counted from the end. +inf and masked cells are walls.
-    Layers refuse sense="max": negated scores would be costs below zero.
-    negative: "clip" takes costs below zero as zero, "error" refuses them.
+    Both end cells count. A step goes to one of 8 or 4 neighbours and costs the cell it enters.
+    source and target are (row, column); negative indices count from the end. +inf and masked cells
+    are walls. Layers do not accept sense="max": negated scores would be costs below zero.
+    negative: "clip" treats costs below zero as zero, "error" raises an error.
     Ties: fewest cells, then raster order.
     """
 
@@ -109,17 +110,18 @@ class GridPath(Solver):
 class Chain(Solver):
     """The best label sequence of a chain (Viterbi): [*batch, T - 1, C, C] -> the same shape.
 
-    scores[t, i, j] is the score of label i at position t and label j at position t + 1 (those of
-    torch-struct transposed); z has one edge (i, j) for every step, and consecutive edges agree.
+    scores[t, i, j] is the score of label i at position t and label j at position t + 1
+    (torch-struct uses the transpose). z has one edge (i, j) for every step, and consecutive edges
+    agree.
 
         scores = aimle.chain_scores(emissions, transitions)     # [B, T, C] and [C, C]
         labels = aimle.chain_labels(aimle.Chain()(scores))      # [B, T]
 
-    length (T) and labels (C) follow from the shape of the scores, and must agree with it if they
-    are given. -inf counts as masked. Positions at the end whose edges are all masked are beyond the
-    chain's end, and z is zero there: ``chain_mask`` makes such a mask from lengths. A chain of
+    length (T) and labels (C) are inferred from the shape of the scores; if given, they must agree
+    with it. -inf counts as masked. Trailing positions whose edges are all masked are past the end
+    of the chain, and z is zero there: ``chain_mask`` makes such a mask from lengths. A chain of
     length 1 has no edges, and its z is zero or empty.
-    Ties: the lower last label, then, walking back, the lower label before.
+    Ties: the lower last label, then, going backwards, the lower previous label.
     """
 
     name: ClassVar[str] = "chain"
@@ -137,13 +139,13 @@ class Chain(Solver):
 @with_known_names
 @dataclass(frozen=True, eq=False)
 class Bernoulli(Solver):
-    """Every entry on or off by itself: [*batch, n] -> [*batch, n], 1 where a score is above zero.
+    """Each entry on or off independently: [*batch, n] -> [*batch, n], 1 where the score is > 0.
 
         mask = aimle.AIMLE(aimle.Bernoulli())(logits)           # a hard mask, with a gradient
 
-    Layers add logistic noise unless they are told otherwise: entry j is then on with probability
-    sigmoid(logits[j]), which is also the exact distribution. Solutions vary in size. Masked entries
-    and -inf are off. Ties: a score of zero is off.
+    Layers use logistic noise by default: entry j is then on with probability sigmoid(logits[j]),
+    which is also the exact distribution. Solutions vary in size. Masked entries and -inf are off.
+    Ties: a score of zero is off.
     """
 
     name: ClassVar[str] = "bernoulli"
@@ -160,15 +162,16 @@ class Knapsack(Solver):
         aimle.Knapsack([0.75, 1.5], capacity=2.0, scale=100)    # two decimals
 
     Args:
-        weights: integers >= 0, [n], or with one more number for every item of a batch [*batch, n].
+        weights: integers >= 0, [n], or [*batch, n] for different weights per instance.
         capacity: an integer >= 0, or int64 [*batch].
         scale: weights and capacity are multiplied by it and must then be integers (to 1e-6).
-        max_capacity: the largest capacity that may come, over the common divisor of the weights;
-            a GPU provides room for it. The solver's own capacity by default, so give it if calls
-            bring larger ones.
+        max_capacity: the largest capacity that may be used, divided by the common divisor of the
+            weights; a GPU allocates scratch memory for it. It defaults to the solver's own
+            capacity, so set it if calls pass larger ones.
 
-    Another knapsack for a call, or one for each instance: ``data=aimle.Knapsack.pack(weights,
-    capacity)``. Items with scores of zero and below are never taken. O(n capacity) time.
+    To use different weights and capacity in one call, or one knapsack per instance, pass
+    ``data=aimle.Knapsack.pack(weights, capacity)``. Items with scores of zero or below are never
+    taken. O(n capacity) time.
     """
 
     name: ClassVar[str] = "knapsack"
@@ -216,7 +219,7 @@ class Knapsack(Solver):
 
 
 def _integers(name: str, value: Any, scale: int) -> Tensor:
-    """int64 of value times scale; ValueError for what is no integer >= 0."""
+    """value times scale as int64; raises ValueError unless they are integers >= 0."""
     given = torch.as_tensor(value)
     if given.is_floating_point():
         scaled = given.double() * scale
@@ -225,7 +228,7 @@ def _integers(name: str, value: Any, scale: int) -> Tensor:
         if not fits:
             raise ValueError(
                 f"[aimle.Knapsack] expected {name} to be integers after scale={scale} but got "
-                f"{float(scaled[(scaled - result).abs() > 1e-6].flatten()[0]):g}: give "
+                f"{float(scaled[(scaled - result).abs() > 1e-6].flatten()[0]):g}: set "
                 f"scale={10 * scale}, or round them"
             )
     elif given.dtype == torch.bool or given.is_complex():
@@ -243,23 +246,25 @@ def _integers(name: str, value: Any, scale: int) -> Tensor:
 class LatticePath(Solver):
     """The best monotone path through a lattice of cells: [*batch, T, U] -> [*batch, T, U].
 
-    It aligns two sequences of T and U items: z marks the cells of the path from (0, 0) to
-    (T - 1, U - 1), both ends included, that maximises the sum of their scores.
+    It aligns two sequences of T and U items. z marks the cells of the path from (0, 0) to
+    (T - 1, U - 1), both ends included, with the largest sum of scores.
 
         scores = -torch.cdist(frames, tokens)                    # [B, T, U]
         z = aimle.LatticePath()(scores)                          # dynamic time warping
         layer = aimle.AIMLE(aimle.LatticePath(moves="diagonal"))
 
-    moves: "all", a path goes diagonally, down (the next t) or right (the next u); "straight", down
-        or right; "diagonal", diagonally or down, so that every t has exactly one u, as in monotonic
-        alignment search. The last has no path where T < U.
-    A mask that leaves the first t rows and u columns makes a t x u lattice, for ragged batches:
+    moves: "all": the path moves diagonally, down (next t) or right (next u). "straight": down or
+        right. "diagonal": diagonally or down, so that every t has exactly one u, as in monotonic
+        alignment search; there is no path if T < U.
+
+    For ragged batches, a mask that keeps the first t rows and u columns makes a t x u lattice:
 
         mask = (torch.arange(T) < t[:, None])[:, :, None] & (torch.arange(U) < u[:, None])[:, None]
 
-    The path ends in the corner of the smallest rectangle that has all unmasked cells. Masked cells
-    within it and scores of -inf are walls. Scores may have any sign, and layers take sense="min".
-    Ties: walking back from the end, diagonal before down before right.
+    The path ends in the last corner of the smallest rectangle that contains all unmasked cells.
+    Masked cells within it and scores of -inf are walls. Scores may have any sign, and layers accept
+    sense="min".
+    Ties: going backwards from the end, diagonal before down before right.
     """
 
     name: ClassVar[str] = "lattice_path"
@@ -277,15 +282,15 @@ class LatticePath(Solver):
 class LatticeMoves(Solver):
     """The best monotone path through a lattice of moves: [*batch, T, U, 3] -> [*batch, T, U, 3].
 
-    As ``LatticePath``, with a score for every move: scores[t, u, m] is that of entering (t, u)
-    diagonally (m = 0), from above (1) or from the left (2), and z marks the moves of the path, one
-    for every cell that it enters. Nothing enters (0, 0).
+    Like ``LatticePath``, but with a score for every move: scores[t, u, m] is the score of entering
+    (t, u) diagonally (m = 0), from above (1) or from the left (2), and z marks the moves of the
+    path, one for every cell that it enters. No move enters (0, 0).
 
         scores = torch.stack([match, delete, insert], dim=-1)    # [B, T, U, 3]: an edit distance
         z = aimle.LatticeMoves()(scores)
 
-    moves, masks and ties as for LatticePath; a cell counts as unmasked if one of its moves is, and
-    ``mask[..., None]`` masks cells.
+    moves, masks and ties are as for LatticePath. A cell counts as unmasked if any of its moves is;
+    ``mask[..., None]`` masks whole cells.
     """
 
     name: ClassVar[str] = "lattice_moves"
@@ -307,15 +312,15 @@ class Assignment(Solver):
         aimle.Assignment()(theta).argmax(-1)               # tensor([1, 0, 2])
         layer = aimle.AIMLE(aimle.Assignment())
 
-    z has min(n, m) ones, no two of them in a row or a column. Masked entries and -inf are never
-    chosen; where they leave no such z the status is TOO_FEW_ENTRIES. As many scores of +inf are
-    chosen as possible. Scores are rounded once, to 2^-46 of the largest for 16 x 16 (2^-b, b = 50 -
-    ceil(log2(min(n, m)))), and all sums of them are exact. Ties: row 0 has the lowest column that
-    it has in any best matching, then row 1, and so on. Matrices of fewer rows, in a batch, n <= m:
-    give a row that is not there scores of 0, and leave it out of z.
+    z has min(n, m) ones, at most one per row and column. Masked entries and -inf are never chosen;
+    if that leaves no such z, the status is TOO_FEW_ENTRIES. As many scores of +inf as possible are
+    chosen. Scores are rounded once, to 2^-46 of the largest for 16 x 16 (2^-b, b = 50 -
+    ceil(log2(min(n, m)))), and all sums of them are exact. Ties: row 0 gets the lowest column that
+    it has in any best matching, then row 1, and so on. To batch matrices with fewer rows (n <= m),
+    give missing rows scores of 0 and drop them from z.
 
-    There is no exact distribution: its normaliser is a permanent. ``aimle.exact.structures`` lists
-    small instances, and ``aimle.sinkhorn`` is the usual relaxation.
+    There is no exact distribution, because its normaliser is a permanent. For small instances
+    ``aimle.exact.structures`` lists all matchings, and ``aimle.sinkhorn`` is the usual relaxation.
     """
 
     name: ClassVar[str] = "assignment"
@@ -331,14 +336,14 @@ class Arborescence(Solver):
         aimle.Arborescence(3, single_root=True)(theta)     # 1 -> 0, 1 -> 2; the root is 1
         layer = aimle.AIMLE(aimle.Arborescence())
 
-    scores[h, d] is the score of head h for dependent d, the diagonal that of a root. z has one 1 in
-    every column: the head of the vertex, or the diagonal where it is a root; heads lead from every
-    vertex to a root. single_root: exactly one vertex is a root. n may be left out: theta tells.
-    Graphs of fewer vertices, in a batch: let the others hang on vertex 0, by a mask whose column is
-    True there alone.
+    scores[h, d] is the score of head h for dependent d; the diagonal holds the scores of roots. z
+    has one 1 in every column: the head of the vertex, or the diagonal if the vertex is a root.
+    Following heads leads from every vertex to a root. single_root: exactly one vertex is a root. n
+    is optional and inferred from theta. To batch graphs with fewer vertices, attach the missing
+    vertices to vertex 0, with a mask whose columns for them are True only there.
 
-    Masked entries and -inf are never chosen; where they leave no arborescence the status is
-    DISCONNECTED. As many scores of +inf are chosen as possible. Scores are rounded once, to 2^-45
+    Masked entries and -inf are never chosen; if that leaves no arborescence, the status is
+    DISCONNECTED. As many scores of +inf as possible are chosen. Scores are rounded once, to 2^-45
     of the largest for 20 vertices (2^-b, b = 50 - ceil(log2(n))), and all sums of them are exact.
     Ties: the best z that is largest in row-major order.
     """

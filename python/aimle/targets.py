@@ -1,6 +1,6 @@
 """Targets: how far the backward pass steps along the incoming gradient.
 
-Settings only, frozen; what changes during training (alpha, gbar, updates) lives in the layer.
+Targets are frozen settings; what changes during training (alpha, gbar, updates) is in the layer.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def _require(owner: object, condition: bool, name: str, value: object, allowed: 
 @with_known_names
 @dataclass(frozen=True)
 class FixedTarget:
-    """A constant step `lambda_` in units of the gradient that arrives (IMLE, DBB).
+    """A constant step `lambda_` in units of the incoming gradient (IMLE, DBB).
 
-    The step is theta -+ lambda_ d, and d is the gradient of the loss with respect to z. So lambda_
-    depends on the scale of the loss: a mean over samples or over a batch makes d and the step
-    smaller, ``torch.amp.GradScaler`` multiplies both by its scale, 65536 at first, and the
-    gradient changes with them. ``AdaptiveTarget.constant(alpha)`` is a step that does not depend on
-    that scale: its length is the share alpha of the length of theta.
+    The step is theta -+ lambda_ d, where d is the gradient of the loss with respect to z. The right
+    lambda_ therefore depends on the scale of the loss: taking a mean over samples or over a batch
+    makes d and the step smaller, and ``torch.amp.GradScaler`` multiplies both by its scale (65536
+    initially). The gradient estimate changes with the step. ``AdaptiveTarget.constant(alpha)`` is
+    a step that does not depend on that scale: its length is alpha times the length of theta.
     """
 
     lambda_: float = 1.0
@@ -53,27 +53,28 @@ class FixedTarget:
 @with_known_names
 @dataclass(frozen=True, repr=False)
 class AdaptiveTarget:
-    """A step size that tunes itself by the number of entries of a solution that it changes.
+    """A step size that adapts to the number of entries of a solution that it changes.
 
         lambda_s = alpha * ||theta|| / ||d_s||
 
-    alpha starts at its upper bound and moves by a factor until, on average, c entries change: half
-    of what the largest step changes, divided by sqrt(nb_samples). ||theta|| is at least the norm of
-    the noise, and norms leave out what no solution can see. Nothing needs to be set. ``paper()`` is
-    Algorithm 1 of the AIMLE paper, ``reference()`` the authors' code, ``constant()`` keeps alpha.
+    alpha starts at its upper bound and is multiplied or divided by a factor until, on average, c
+    entries change: half of what the largest step changes, divided by sqrt(nb_samples). ||theta|| is
+    at least the norm of the noise, and norms ignore directions that cannot change a solution. The
+    defaults need no tuning. ``paper()`` is Algorithm 1 of the AIMLE paper, ``reference()`` the
+    authors' code, and ``constant()`` keeps alpha fixed.
 
     Args:
         initial_alpha: where alpha starts; None means the upper bound of alpha_range (its lower
             bound if there is no upper one).
         step: the additive rule's increment of alpha; giving it selects that rule.
-        target_norm: c, the number of changed entries aimed for; None means that it is measured.
-        decay: of the moving average of the number of changed entries.
-        scope: whose norms make the ratio: of every "sample", "example" (the paper) or the "batch"
-            (in distributed training: this process's part of it).
+        target_norm: c, the target number of changed entries; None means that it is measured.
+        decay: decay of the moving average of the number of changed entries.
+        scope: what the norms in the ratio are taken over: every "sample", every "example" (the
+            paper) or the "batch" (in distributed training: this process's part of it).
         scale: what alpha is a fraction of: "auto" as above; "theta", the plain norm of theta (the
             paper); "noise", sigma * sqrt(n).
         rule: "multiplicative" (alpha * factor, / factor) or "additive" (the paper: alpha +- step).
-        factor: of the multiplicative rule.
+        factor: the factor of the multiplicative rule.
         alpha_range: bounds of alpha; the upper one may be ``math.inf`` if target_norm is given.
     """
 
@@ -157,7 +158,7 @@ class AdaptiveTarget:
         )
 
     def __repr__(self) -> str:
-        """The settings that are not those of the classmethod it is closest to."""
+        """The settings that differ from those of the closest classmethod."""
         name, base = "AdaptiveTarget", _DEFAULT
         if self._reference:
             name, base = "AdaptiveTarget.reference", type(self).reference()
@@ -172,7 +173,7 @@ class AdaptiveTarget:
 
     @property
     def _is_published(self) -> bool:
-        """Whether it is the paper's rule or its authors' (aimle/estimate/published.h)."""
+        """Whether this is the paper's rule or the authors' (aimle/estimate/published.h)."""
         return self._reference or (self.scale == "theta" and self.rule == "additive")
 
     @property
@@ -187,7 +188,7 @@ class AdaptiveTarget:
     def paper(cls, initial_alpha: float | None = None, **settings) -> AdaptiveTarget:
         """Algorithm 1 of the paper: alpha starts at 0 and moves by 1e-3, and c = 1.
 
-        The step is zero where theta is, and takes hundreds of updates to grow.
+        The step is zero where theta is zero, and takes hundreds of updates to grow.
         """
         defaults: dict[str, Any] = {
             "scope": "example",
@@ -202,9 +203,9 @@ class AdaptiveTarget:
     def reference(cls, initial_alpha: float | None = None, **settings) -> AdaptiveTarget:
         """The authors' public code, where it differs from the paper.
 
-        One lambda for the whole batch, a gradient too large by sqrt(nb_samples), alpha raised only
-        while gbar < target_norm, and samples without a gradient counted as unchanged (so that alpha
-        grows while the gradient is zero).
+        One lambda for the whole batch, a gradient too large by a factor of sqrt(nb_samples), alpha
+        raised only while gbar < target_norm, and samples without a gradient counted as unchanged
+        (so that alpha grows while the gradient is zero).
         """
         return cls.paper(initial_alpha, **{"scope": "batch", "_reference": True, **settings})
 
@@ -212,7 +213,8 @@ class AdaptiveTarget:
     def constant(cls, alpha: float = 1.0, **settings) -> AdaptiveTarget:
         """A constant alpha: a fixed step that does not depend on the scale of the loss.
 
-        Unlike ``FixedTarget`` it is the same under a gradient scaler, or a mean in place of a sum.
+        Unlike ``FixedTarget``, the step is unaffected by a gradient scaler or by taking a mean
+        instead of a sum.
         """
         return cls(alpha_range=(alpha, alpha), target_norm=1.0, **settings)
 
@@ -222,7 +224,7 @@ _DEFAULT = AdaptiveTarget()
 
 @dataclass(frozen=True)
 class ThresholdTarget:
-    """No step: weights by the noise's density at the thresholds (aimle.Thresholds)."""
+    """No step: weights from the noise's density at the thresholds (aimle.Thresholds)."""
 
     density: str
     order: Literal["first", "trapezoid"] = "trapezoid"
@@ -244,7 +246,7 @@ Target = FixedTarget | AdaptiveTarget
 
 
 def target_text(target: Target | ThresholdTarget) -> str:
-    """A target in the settings of the layer ops (aimle/torch/layer/layer_settings.h)."""
+    """A target as text in the settings of the layer ops (aimle/torch/layer/layer_settings.h)."""
     if isinstance(target, ThresholdTarget):
         return (
             f"target=thresholds density={target.density} order={target.order} "
@@ -253,7 +255,7 @@ def target_text(target: Target | ThresholdTarget) -> str:
     if isinstance(target, FixedTarget):
         return f"target=fixed lambda={float(target.lambda_)!r}"
     low, high = target.alpha_range
-    assert target.rule is not None  # set with the other settings
+    assert target.rule is not None  # set together with the other settings
     assert target.step is not None
     numbers = {
         "step": target.step,

@@ -1,4 +1,4 @@
-"""The calls from a layer to its solver are those that docs/architecture.md lists, at most ten."""
+"""The calls from a layer to its solver are those listed in docs/contributing/architecture.md."""
 
 import os
 import subprocess
@@ -56,7 +56,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
 
 
 def documented(column: int) -> str:
-    text = (ROOT / "docs/architecture.md").read_text()
+    text = (ROOT / "docs/contributing/architecture.md").read_text()
     table = text.split("## From a layer to its solver")[1].split("##")[0]
     return " ".join(row.split("|")[column] for row in table.splitlines() if row.startswith("| "))
 

@@ -29,7 +29,7 @@ def test_the_tree_obeys():
         ("map/a.h", '"aimle/noise/noise.h"', "map may not include noise"),
         ("base/a.h", '"aimle/torch/ops.h"', "base may not include torch"),
         ("map/a.h", '"topk.h"', "start with aimle/"),
-        ("attic/a.h", "<vector>", "the room 'attic' is not listed"),
+        ("attic/a.h", "<vector>", "the folder 'attic' is not listed"),
     ],
 )
 def test_an_offence_is_named(tmp_path: Path, file: str, include: str, message: str):

@@ -1,5 +1,5 @@
-// One function per estimator; the table of names in switchboard.cpp calls them. Those that are a
-// formula for samples alone are built by build_sampled (sampled.h).
+// One function per estimator, called by the table of names in switchboard.cpp. Estimators that are
+// only a formula for samples are built by build_sampled (sampled.h).
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace aimle {
 using Builder = std::unique_ptr<Estimator>(const EstimatorInfo& info, SolverSpec solver,
                                            const EstimatorOptions& options);
 
-// perturbed_map.cpp: the layer by its names.
+// perturbed_map.cpp: the named layers.
 Builder build_aimle, build_aimle_forward, build_aimle_noise, build_imle, build_imle_central,
     build_ste, build_dbb, build_identity, build_thresholds;
 

@@ -14,7 +14,7 @@ at::Tensor convert(const char* op, const at::Tensor& tensor, int64_t vertices) {
       .call(tensor, vertices);
 }
 
-/// How many vertices the graph has whose directed entries x has; 0 if it has none.
+/// The number of vertices of the graph whose directed entries x has; 0 if x is not directed.
 int64_t vertices_of(const at::Tensor& x, const SolverSpec& solver) {
   const auto* tree = solver.get_if<SpanningTree>();
   if (tree == nullptr || x.dim() == 0 || tree->vertices < 2) return 0;

@@ -1,8 +1,8 @@
-// The formulas of the composed estimators that take solutions, whichever solver found them. They
-// are the kernels of ops (ops.cpp), and what the C++ classes call; those that draw samples
-// themselves are in sampled.h. Sizes may be symbolic: PyTorch traces through them.
+// The formulas of the composed estimators that take solutions, from any solver. They are the
+// kernels of ops (ops.cpp), and are called by the C++ classes; those that draw samples themselves
+// are in sampled.h. Sizes may be symbolic: PyTorch traces through them.
 //
-// tau is the temperature of the noise, negative where theta are costs.
+// tau is the temperature of the noise, negative if theta are costs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,12 +16,12 @@ using MaybeTensor = std::optional<at::Tensor>;
 
 // ---- score.cpp: losses, one for every sample of z, with a gradient for theta ----
 
-/// The score function's; mask, k and solver as in the call that gave z.
+/// The score function; mask, k and solver as in the call that returned z.
 at::Tensor sfe_surrogate(const at::Tensor& theta, const at::Tensor& z, const at::Tensor& losses,
                          const MaybeTensor& mask, const MaybeTensor& row_data,
                          const std::string& solver, bool leave_one_out);
 
-/// share * Cov(f, z) / tau. Nothing for one sample.
+/// share * Cov(f, z) / tau. Zero for one sample.
 at::Tensor covariance_surrogate(const at::Tensor& theta, const at::Tensor& z,
                                 const at::Tensor& losses, double share, double tau,
                                 int64_t instance_dims);
@@ -39,8 +39,8 @@ at::Tensor perturbed_mean(const at::Tensor& theta, const at::Tensor& eps, const 
                           const MaybeTensor& mask, const std::string& noise, double tau,
                           int64_t instance_dims, bool leave_one_out);
 
-/// The perturbed Fenchel-Young loss of every example, [*batch]. clips: whether the solver takes
-/// costs below zero as zero.
+/// The perturbed Fenchel-Young loss of every example, [*batch]. clips: whether the solver clips
+/// costs below zero to zero.
 at::Tensor fenchel_young(const at::Tensor& theta, const at::Tensor& target, const at::Tensor& eps,
                          const at::Tensor& z, const MaybeTensor& mask, double tau,
                          int64_t instance_dims, bool clips);

@@ -1,5 +1,5 @@
 // The composed estimators as ops. Their kernels are composed of ops with gradients
-// (CompositeImplicitAutograd), so that autograd, torch.compile and torch.export see through them.
+// (CompositeImplicitAutograd), so that autograd, torch.compile and torch.export trace through them.
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 
@@ -51,8 +51,8 @@ void define(torch::Library& library, const std::string& name, const std::string&
 }
 
 TORCH_LIBRARY_FRAGMENT(aimle, library) {
-  // theta [*batch, n] -> samples, of the shape that output names. mask, row_data and key as in the layer
-  // ops, but without a key there is no noise and one sample. Relaxations need a temperature.
+  // theta [*batch, n] -> samples, in the shape given by output. mask, row_data and key as in the
+  // layer ops, but without a key there is no noise and one sample. Relaxations need a temperature.
   const std::string samples =
       "(Tensor theta, Tensor? mask, Tensor? row_data, Tensor? key, str solver,"
       " int nb_samples, str output, Tensor? temperature=None, bool hard=False) -> Tensor";

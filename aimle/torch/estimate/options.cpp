@@ -1,4 +1,4 @@
-// Options by their names: the table that `set_option` and the checks of settings read.
+// Options by name: the table used by `set_option` and the checks of settings.
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -97,7 +97,7 @@ const std::vector<Setting>& table() {
   constexpr const char* kFlag = "true or false";
   const AdaptiveTarget target;
   static const std::vector<Setting> settings = {
-      setting<&O::nb_samples>("nb_samples", "an integer >= 1", "samples of every example, S",
+      setting<&O::nb_samples>("nb_samples", "an integer >= 1", "samples per example, S",
                               "1 (aimle_covariance: 2, dpo: 10)"),
       setting<&O::noise>(
           "noise", "none, gumbel, normal, logistic or sum_of_gamma:K[:ITERATIONS]",
@@ -107,7 +107,7 @@ const std::vector<Setting>& table() {
           "temperature", kNumber, "scale of the noise in forward; relaxations: of their softmax",
           "1 (noise on paths of costs: " + spell_number(kCostTemperature) + ")"),
       setting<&O::theta_noise_temperature>(
-          "theta_noise_temperature", kNumber, "another name of the noise's temperature",
+          "theta_noise_temperature", kNumber, "alias for the temperature of the noise",
           "1 (paths of costs: " + spell_number(kCostTemperature) + ")"),
       setting<&O::target_noise_temperature>("target_noise_temperature", kNumber,
                                             "scale of the noise in backward", "(that of forward)"),
@@ -117,40 +117,40 @@ const std::vector<Setting>& table() {
                                           "(true for aimle, but false on paths; false for imle)"),
       setting<&O::initial_alpha>("initial_alpha", kNumber, "where alpha starts",
                                  "(the upper end of alpha_range, or the lower one if that is inf)"),
-      setting<&O::step>("step", kNumber, "the additive rule's change of alpha",
+      setting<&O::step>("step", kNumber, "increment of alpha in the additive rule",
                         spell_number(target.step)),
-      setting<&O::target_norm>("target_norm", kNumber, "changed entries aimed for, c",
+      setting<&O::target_norm>("target_norm", kNumber, "target number of changed entries, c",
                                "(measured)"),
-      setting<&O::decay>("decay", "a number in [0, 1)", "of the moving average of changed entries",
+      setting<&O::decay>("decay", "a number in [0, 1)", "decay of the average of changed entries",
                          spell_number(target.decay)),
-      setting<&O::scope>("scope", "example, sample or batch", "whose norms make the step",
+      setting<&O::scope>("scope", "example, sample or batch", "what the norms are taken over",
                          "sample (with reference: batch)"),
-      setting<&O::scale>("scale", "auto, theta or noise", "what the step is measured by",
+      setting<&O::scale>("scale", "auto, theta or noise", "what the step is relative to",
                          "auto (aimle_noise: noise, with reference: theta)"),
       setting<&O::rule>("rule", "additive or multiplicative", "how alpha changes",
                         "multiplicative (with step or reference: additive)"),
-      setting<&O::factor>("factor", "a number > 1", "of the multiplicative rule",
+      setting<&O::factor>("factor", "a number > 1", "factor of the multiplicative rule",
                           spell_number(target.factor)),
       setting<&O::alpha_range>("alpha_range", "LOW:HIGH, HIGH may be inf", "bounds of alpha",
                                spell_number(target.alpha_min) + ":" +
                                    spell_number(target.alpha_max) +
                                    " (aimle_noise: 1:1, with reference: 0:inf)"),
-      setting<&O::momentum>("momentum", "a number in [0, 1)", "of alpha's changes",
+      setting<&O::momentum>("momentum", "a number in [0, 1)", "momentum of alpha",
                             spell_number(target.momentum)),
       setting<&O::initial_gbar>("initial_gbar", kNumber, "where the moving average starts",
                                 spell_number(LayerOptions{.solver = argmax()}.initial_gbar)),
-      setting<&O::reference>("reference", kFlag, "what the authors' code does, not the paper",
+      setting<&O::reference>("reference", kFlag, "follow the authors' code, not the paper",
                              "false"),
-      setting<&O::share>("share", "a number in [0, 1]", "of the covariance in the gradient", "0.5"),
-      setting<&O::order>("order", "trapezoid or first", "of the expansion of the loss",
+      setting<&O::share>("share", "a number in [0, 1]", "weight of the covariance", "0.5"),
+      setting<&O::order>("order", "trapezoid or first", "order of the expansion of the loss",
                          "trapezoid"),
-      setting<&O::max_weight>("max_weight", "a number > 0", "larger weights are cut to it",
+      setting<&O::max_weight>("max_weight", "a number > 0", "larger weights are capped at it",
                               spell_number(ThresholdTarget{}.max_weight)),
-      setting<&O::projection>("projection", "std, mean, norm or none", "of theta, before solving",
+      setting<&O::projection>("projection", "std, mean, norm or none", "projection of theta",
                               "std"),
       setting<&O::baseline>("baseline", "none or leave_one_out", "subtracted from the losses",
                             "none"),
-      setting<&O::hard>("hard", kFlag, "show the discrete sample, keep the soft one's gradient",
+      setting<&O::hard>("hard", kFlag, "return the discrete sample with the soft one's gradient",
                         "false"),
       setting<&O::variance_reduction>("variance_reduction", "leave_one_out or none",
                                       "subtract the mean of the other samples", "leave_one_out"),

@@ -6,12 +6,12 @@
 //
 //   y(theta) = E MAP(theta + tau eps),    dy/dtheta = E[ z nu'(eps)' ] / tau
 //
-//   dpo   (1/S) sum_s z_s forward, and backward
+//   dpo   forward (1/S) sum_s z_s, and backward
 //
 //           g = (1/S) sum_s <d, z_s - b_s> nu'(eps_s) / tau
 //
-//         with b_s = 0 or the mean of the other samples (leave-one-out), which keeps it unbiased
-//         for the Jacobian of y and cuts its variance. Any solver; no second solve. Normal: nu' =
+//         with b_s = 0 or the mean of the other samples (leave-one-out), which is still unbiased
+//         for the Jacobian of y and has lower variance. Any solver; no second solve. Normal: nu' =
 //         eps; Gumbel: 1 - e^-eps; Logistic: tanh(eps / 2).
 #include <ATen/ops/rsub.h>
 #include <ATen/ops/where.h>
@@ -74,7 +74,7 @@ at::Tensor fenchel_young(const at::Tensor& theta, const at::Tensor& target, cons
   at::Tensor perturbed = scores.add(eps.mul(std::abs(tau)));
   at::Tensor of_target = scores;
   if (clips) {
-    const at::Tensor seen = perturbed.clamp_max(0);  // minus the costs that the solver saw
+    const at::Tensor seen = perturbed.clamp_max(0);  // minus the costs that the solver used
     of_target = scores.add(seen.sub(perturbed).mean(0));
     perturbed = seen;
   }
@@ -83,7 +83,7 @@ at::Tensor fenchel_young(const at::Tensor& theta, const at::Tensor& target, cons
 
 namespace {
 
-/// Solutions of x [..., *instance], costs where sense is kMin.
+/// Solutions of x [..., *instance]; x are costs if sense is kMin.
 at::Tensor solve_in(Sense sense, const SolverSpec& solver, const at::Tensor& x,
                     const LayerCall& call) {
   return solve(solver, solver.sense() == sense ? x : x.neg(),
@@ -116,13 +116,13 @@ Perturbed perturb(const at::Tensor& theta, const SolverSpec& solver,
   return {.eps = eps, .z = solve_in(options.sense.value_or(solver.sense()), solver, x, call)};
 }
 
-/// The call for a theta without directions.
+/// The call for an undirected theta.
 LayerCall undirected(LayerCall call, const SolverSpec& solver) {
   if (call.mask) call.mask = undirected(*call.mask, solver);
   return call;
 }
 
-/// Whether the solver takes costs below zero as zero.
+/// Whether the solver clips costs below zero to zero.
 bool clips(const SolverSpec& solver) {
   const auto* grid = solver.get_if<GridPath>();
   return grid != nullptr && grid->negative == GridPath::Negative::kClip;
@@ -212,7 +212,7 @@ at::Tensor perturbed_fenchel_young_loss(const at::Tensor& given, const at::Tenso
   const LayerCall call = undirected(given_call, solver);
   at::Tensor target = given_target;
   if (theta.sym_size(-1) != given.sym_size(-1)) {
-    // A structure has the same in both directions, and their mean is it.
+    // A structure has the same value in both directions, which is also their mean.
     target = undirected(given_target.to(given.scalar_type()), solver).div(2);
   }
   const auto [eps, z] = perturb(theta, solver, options, call, std::nullopt);

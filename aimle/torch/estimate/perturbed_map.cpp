@@ -1,4 +1,4 @@
-// Estimators that are a perturb-and-MAP layer (layer.h) and nothing else:
+// Estimators that are just a perturb-and-MAP layer (layer.h):
 //
 //   aimle, aimle_forward, aimle_noise   Minervini, Franceschi, Niepert, AAAI 2023
 //   imle, imle_central                  Niepert, Minervini, Franceschi, NeurIPS 2021
@@ -41,7 +41,7 @@ class Identity final : public LayerEstimator {
   int64_t instance_dims_;
 };
 
-/// What all layers may be given, over what the named one starts from.
+/// Applies the options common to all layers to the defaults of the named one.
 LayerOptions with_common(LayerOptions layer, const EstimatorOptions& options) {
   if (options.noise) layer.noise = *options.noise;
   layer.nb_samples = options.nb_samples.value_or(layer.nb_samples);
@@ -58,7 +58,7 @@ LayerOptions with_common(LayerOptions layer, const EstimatorOptions& options) {
   return layer;
 }
 
-/// The library's target with what was given; a step without a rule asks for the additive one.
+/// The library's target with the given settings; a step without a rule selects the additive one.
 AdaptiveTarget adaptive_target(const EstimatorOptions& options) {
   const bool reference = options.reference.value_or(false);
   AdaptiveTarget target = reference ? AdaptiveTarget::paper() : AdaptiveTarget{};

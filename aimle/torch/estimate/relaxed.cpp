@@ -1,13 +1,13 @@
-// Relaxations: a soft sample takes the place of the discrete one, and autograd differentiates it.
+// Relaxations: a soft sample replaces the discrete one, and autograd differentiates it.
 //
 //   gumbel_softmax   softmax((theta + G) / t): Jang, Gu, Poole, ICLR 2017; Maddison, Mnih, Teh,
 //                    "The Concrete Distribution", ICLR 2017. One of n.
-//   softsub          k rounds of softmax, each pushing down what was taken before: Xie & Ermon,
+//   softsub          k rounds of softmax, each suppressing the entries already taken: Xie & Ermon,
 //                    "Reparameterizable Subset Sampling via Continuous Relaxations", IJCAI 2019.
-//   l2x              the largest of k independent concrete draws, entry by entry: Chen, Song,
+//   l2x              the entry-wise maximum of k independent concrete draws: Chen, Song,
 //                    Wainwright, Jordan, "Learning to Explain", ICML 2018. At most k of n.
 //
-// A k per row may be smaller than the solver's, which is the number of rounds or draws: so no value
+// The solver's k is the number of rounds or draws, and a k per row may be smaller, so that no value
 // is read on the host. Larger ones are an error on the CPU and a row of NaN on a GPU or in compiled
 // code.
 #include <ATen/ops/arange.h>
@@ -29,13 +29,13 @@
 namespace aimle {
 namespace {
 
-/// Whether the values of a tensor are at hand: without waiting for a device, and not while PyTorch
-/// traces.
+/// Whether the values of a tensor are available: without waiting for a device, and not while
+/// PyTorch traces.
 bool can_be_read(const at::Tensor& tensor) {
   return tensor.is_cpu() && !tensor.unsafeGetTensorImpl()->is_python_dispatch();
 }
 
-/// Where that can be told, the solver says what is wrong with k or a mask.
+/// If values are available, the solver reports errors of k or a mask.
 void refuse_bad_rows(const SampleRequest& request) {
   if (!can_be_read(request.scores)) return;
   solve(request.solver, request.scores.detach(), {.row_data = request.row_data});
@@ -44,7 +44,7 @@ void refuse_bad_rows(const SampleRequest& request) {
 /// The number of rounds of softsub, or draws of l2x.
 int64_t rounds_of(const SampleRequest& request) { return request.solver.get_if<TopK>()->k; }
 
-/// Which rows have a k that the rounds cannot serve. A ValueError where that can be told.
+/// Which rows have a k that exceeds the rounds. Throws ValueError if values are available.
 at::Tensor bad_k(const char* name, const SampleRequest& request) {
   const at::Tensor& k = *request.row_data;
   at::Tensor bad = k.lt(0).logical_or(k.gt(rounds_of(request)));
@@ -61,8 +61,8 @@ struct Softened {
   at::Tensor soft;  // and their soft sample
 };
 
-/// One of the relaxations below, in rounds_of(request) >= 1 rounds, of which k rows [*batch, 1],
-/// where given, make use.
+/// One of the relaxations below, in rounds_of(request) >= 1 rounds, of which each row uses k
+/// [*batch, 1], if given.
 using Soften = Softened(const SampleRequest& request, const std::optional<at::Tensor>& k);
 
 at::Tensor samples_in_rounds(const char* name, const SampleRequest& request, Soften* soften) {
@@ -80,8 +80,8 @@ at::Tensor samples_in_rounds(const char* name, const SampleRequest& request, Sof
   return shown(request, x, soft);
 }
 
-/// Round i takes a_i = softmax(w_i / t) and leaves w_{i+1} = w_i + log(1 - a_i), so that what was
-/// taken in any earlier round stays down. Entries in (0, 1) that sum to k.
+/// Round i takes a_i = softmax(w_i / t) and sets w_{i+1} = w_i + log(1 - a_i), which suppresses the
+/// entries taken in all earlier rounds. Entries in (0, 1) that sum to k.
 Softened soften_by_subtraction(const SampleRequest& request, const std::optional<at::Tensor>& k) {
   const at::Tensor x = perturbed(request);
   const double tiny = ops::smallest_normal(x);
@@ -94,7 +94,7 @@ Softened soften_by_subtraction(const SampleRequest& request, const std::optional
   return {x, soft};
 }
 
-/// The largest of as many draws as there are rounds, entry by entry.
+/// The entry-wise maximum of as many draws as there are rounds.
 Softened soften_by_maximum(const SampleRequest& request, const std::optional<at::Tensor>& k) {
   const int64_t draws = rounds_of(request);
   const at::Tensor rows = request.scores.unsqueeze(-2);

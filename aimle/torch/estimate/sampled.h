@@ -1,8 +1,7 @@
-// The estimators that draw samples for theta [*batch, *instance], n standing for *instance below.
-// Each is one function, composed of ops
-// with gradients; `torch.ops.aimle` (ops.cpp) and `estimator` (the class Sampled) call it, so that
-// Python and LibTorch programs run the same formula. Sizes may be symbolic: PyTorch traces through
-// the ops.
+// The estimators that draw samples for theta [*batch, *instance]; below, n stands for *instance.
+// Each is one function, composed of ops with gradients. `torch.ops.aimle` (ops.cpp) and `estimator`
+// (the class Sampled) call it, so that Python and LibTorch programs run the same formula. Sizes may
+// be symbolic: PyTorch traces through the ops.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,16 +14,16 @@
 
 namespace aimle {
 
-/// What one call of such an estimator is given.
+/// The input of one call of such an estimator.
 struct SampleRequest {
   SolverSpec solver;
-  at::Tensor scores;                                  // [*batch, n], theta with masked entries -inf
-  std::optional<at::Tensor> mask = std::nullopt;      // as given: it may say more (map/chain.h)
+  at::Tensor scores;                              // [*batch, n], theta with masked entries -inf
+  std::optional<at::Tensor> mask = std::nullopt;  // as given; has more information (map/chain.h)
   std::optional<at::Tensor> row_data = std::nullopt;  // see RowLimits
   std::optional<at::Tensor> key = std::nullopt;       // none: no noise, and one sample
   int64_t nb_samples = 1;                             // S
-  at::Tensor temperature = {};                        // relaxations: of their softmax
-  bool hard = false;                                  // relaxations: straight-through
+  at::Tensor temperature = {};                        // for relaxations: of their softmax
+  bool hard = false;                                  // for relaxations: straight-through
 };
 
 /// z [*batch, S, n], S = 1 without a key.
@@ -35,22 +34,22 @@ SampleFormula gumbel_softmax_samples, softsub_samples, l2x_samples;  // relaxed.
 SampleFormula sst_samples, exact_marginal_samples;                   // marginal.cpp
 SampleFormula sfe_samples;                                           // score.cpp
 
-// ---- What the formulas share ----
+// ---- Helpers of the formulas ----
 
-/// Noise [*batch, S, n], or [*batch, S, draws, n], of the type of scores; zeros without key. It is
-/// Gumbel, but logistic for solvers that declare it: their solutions then have the exact
-/// distribution, or come close to it.
+/// Noise [*batch, S, n], or [*batch, S, draws, n], in the type of scores; zeros without a key. It
+/// is Gumbel, or logistic for solvers that declare it: their solutions then have the exact
+/// distribution, or are close to it.
 at::Tensor own_noise(const SampleRequest& request, std::optional<int64_t> draws = std::nullopt);
 /// x [*batch, S, n]: the scores with that noise.
 at::Tensor perturbed(const SampleRequest& request);
 /// The hard solution of x [*batch, S, n].
 at::Tensor solved(const SampleRequest& request, const at::Tensor& x);
-/// Relaxations: soft, or the hard solution of x [*batch, S, n] with its gradient, if `hard` or
+/// For relaxations: soft, or the hard solution of x [*batch, S, n] with its gradient, if `hard` or
 /// without a key.
 at::Tensor shown(const SampleRequest& request, const at::Tensor& x, const at::Tensor& soft);
 /// Independent draws from the exact distribution; without a key the hard solution.
 at::Tensor exact_or_solved(const SampleRequest& request);
-/// The place of the samples before the dimensions of an instance: -2, -3, ...
+/// The dimension of the samples, before the dimensions of an instance: -2, -3, ...
 int64_t sample_dim(const SampleRequest& request);
 /// The limits of the batch's rows, and those of every sample.
 RowLimits per_row(const SampleRequest& request);
@@ -60,7 +59,7 @@ RowLimits per_sample(const SampleRequest& request);
 at::Tensor hide(const at::Tensor& theta, const std::optional<at::Tensor>& mask);
 /// The value of hard with the gradient of soft.
 at::Tensor straight_through(const at::Tensor& hard, const at::Tensor& soft);
-/// z [*batch, S, n] in the shape that `output` names: "samples", "flat" or "mean".
+/// z [*batch, S, n] in the shape given by `output`: "samples", "flat" or "mean".
 at::Tensor shaped(const at::Tensor& z, const std::string& output, int64_t instance_dims);
 
 // ---- The estimators as objects ----
@@ -94,12 +93,12 @@ std::unique_ptr<Estimator> build_sampled(const EstimatorInfo& info, SolverSpec s
   return std::make_unique<Sampled>(info, std::move(solver), options, formula);
 }
 
-/// ValueErrors that name the estimator.
+/// These throw ValueErrors that name the estimator.
 void check_samples(const std::string& name, int64_t nb_samples, int64_t least);
 void check_word(const std::string& name, const std::string& setting, const std::string& value,
                 const std::vector<std::string>& allowed);
 void check_temperature(const std::string& name, double temperature);
-/// TypeError unless theta has a floating-point type.
+/// Throws TypeError unless theta has a floating-point type.
 void check_theta(const std::string& name, const at::Tensor& theta);
 
 }  // namespace aimle

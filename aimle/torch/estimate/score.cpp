@@ -1,4 +1,4 @@
-// Estimators that see the losses of the samples, not only their gradients.
+// Estimators that use the losses of the samples, not only their gradients.
 //
 //   sfe               score function (Williams, "Simple statistical gradient-following algorithms",
 //                     1992): mean_s (f_s - b_s) (z_s - mu), z_s exact samples of
@@ -27,10 +27,10 @@ at::Tensor inner_product(const at::Tensor& theta, const at::Tensor& z) {
   return at::where(theta.isfinite(), theta, 0.0).unsqueeze(-2).mul(z).sum(-1);
 }
 
-/// z of any output but the mean as [*batch, S, n], for theta [*batch, n].
+/// z of any output except the mean as [*batch, S, n], for theta [*batch, n].
 at::Tensor by_example(const at::Tensor& theta, const at::Tensor& z, int64_t instance_dims) {
   std::vector<c10::SymInt> sizes = theta.sym_sizes().vec();
-  // S cannot be told by the number of entries where there are none.
+  // S cannot be inferred from the number of entries if there are none.
   const bool has_samples = z.dim() == theta.dim() + instance_dims;
   sizes.insert(sizes.end() - 1, has_samples ? z.sym_size(-1 - instance_dims) : c10::SymInt(-1));
   return z.detach().reshape_symint(sizes);

@@ -52,7 +52,7 @@ const std::vector<Entry>& table() {
 
   static const std::vector<Entry> entries = {
       {{.name = "aimle",
-        .summary = "central difference of solutions, with a step that adapts itself",
+        .summary = "central difference of solutions, with an adaptive step",
         .paper = of_aimle,
         .applies = any_solver,
         .settings = together({adaptive, central})},
@@ -89,7 +89,7 @@ const std::vector<Entry>& table() {
         .settings = together({stepped, fixed})},
        build_imle_central},
       {{.name = "ste",
-        .summary = "straight-through: the gradient of z is passed on as it is",
+        .summary = "straight-through: the gradient of z is passed on unchanged",
         .paper = "Bengio, Leonard, Courville, 2013",
         .applies = any_solver,
         .settings = perturbed},
@@ -107,7 +107,8 @@ const std::vector<Entry>& table() {
         .settings = together({perturbed, {"projection"}})},
        build_identity},
       {{.name = "thresholds",
-        .summary = "every entry against its partner, by the noise's density; one solve, no step",
+        .summary =
+            "solutions with and without each entry, by the noise's density; one solve, no step",
         .paper = "aimle/estimate/thresholds.h",
         .applies = has_swaps,
         .settings = together({perturbed, {"order", "max_weight"}})},
@@ -127,7 +128,7 @@ const std::vector<Entry>& table() {
         .soft = true},
        build_sampled<&gumbel_softmax_samples>},
       {{.name = "softsub",
-        .summary = "k rounds of softmax, each pushing down what was taken before",
+        .summary = "k rounds of softmax, each suppressing the entries already taken",
         .paper = "Xie, Ermon, IJCAI 2019",
         .applies = k_of_n,
         .settings = relaxed,
@@ -161,7 +162,7 @@ const std::vector<Entry>& table() {
         .settings = samples},
        build_sampled<&exact_marginal_samples>},
       {{.name = "reinmax",
-        .summary = "straight-through to second order, one of n",
+        .summary = "second-order straight-through, one of n",
         .paper = "Liu, Dong, Liu, Yu, Gao, NeurIPS 2023",
         .applies = one_of_n,
         .settings = samples},
@@ -180,7 +181,7 @@ const Entry& find(const std::string& name) {
                     shown_value(name), "\"", did_you_mean(name, names));
 }
 
-/// A noise's temperature under the name that the layers read.
+/// A noise's temperature under the name used by the layers.
 EstimatorOptions with_one_temperature(const EstimatorInfo& info, EstimatorOptions options) {
   if (!info.takes("temperature") || !info.takes("theta_noise_temperature")) return options;
   TORCH_CHECK_VALUE(!options.temperature || !options.theta_noise_temperature,

@@ -1,9 +1,9 @@
-// Schemas of exact distributions, and their gradients: each op's is the next one's value.
+// Schemas of exact distributions, and their gradients: the gradient of each op is the next op.
 //
 //   d log_partition = <marginals, dx>        d marginals = covariance(dx)
 //
-// so log_partition can be differentiated twice and marginals once. Saved between forward and
-// backward: the inputs, nothing else.
+// so log_partition can be differentiated twice and marginals once. Only the inputs are saved
+// between forward and backward.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -20,7 +20,7 @@ using torch::autograd::Function;
 using torch::autograd::variable_list;
 using MaybeTensor = std::optional<at::Tensor>;
 
-/// What all four take beside their tensors.
+/// The arguments of all four besides their tensors.
 struct Settings {
   std::string solver;
   MaybeTensor mask;
@@ -64,7 +64,7 @@ MaybeTensor or_none(const Tensor& tensor) {
   return tensor.defined() ? MaybeTensor(tensor) : std::nullopt;
 }
 
-/// The scores and the settings that `save` kept.
+/// The scores and the settings kept by `save`.
 std::pair<Tensor, Settings> saved(AutogradContext* context) {
   const variable_list tensors = context->get_saved_variables();
   return {tensors[0], Settings{.solver = context->saved_data["solver"].toStringRef(),

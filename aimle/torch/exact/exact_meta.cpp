@@ -1,4 +1,4 @@
-// Shapes of exact distributions alone, for torch.compile and meta tensors.
+// Shapes of the ops of exact distributions, for torch.compile and meta tensors.
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 

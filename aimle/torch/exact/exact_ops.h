@@ -1,13 +1,13 @@
-// The ops of exact distributions: what every device checks and returns.
+// The ops of exact distributions: checks and results shared by all devices.
 //
 //   log_partition  [*batch]                 its gradient: the marginals
 //   marginals      [*batch, *instance]      their gradient: covariance, with v = dy
 //   covariance     [*batch, *instance]      Cov(z) v; differentiable in v, not in the scores
 //   exact_sample   [*batch, samples, *instance]   no gradient
 //
-// scores, solver, mask, row_data and check are those of `solve`.
-// exact_autograd.cpp differentiates; devices compute, each a struct in a file of its own
-// (exact_cpu.cpp, exact_cuda.cpp; shapes alone: exact_meta.cpp) with
+// scores, solver, mask, row_data and check are those of `solve`. exact_autograd.cpp differentiates;
+// the devices compute, each a struct in its own file (exact_cpu.cpp, exact_cuda.cpp; exact_meta.cpp
+// only has shapes) with
 //
 //   static void evaluate(const ExactInput&, const SolverTensors&, const ExactOutputs&,
 //                        const at::Tensor& status);
@@ -49,7 +49,7 @@ std::vector<c10::SymInt> sample_sizes(const ExactInput& input, const c10::SymInt
 
 // ---- What devices compute -----------------------------------------------------------------------
 
-/// The outputs that are wanted are defined, and v where the covariance is.
+/// The requested outputs are defined, and v if the covariance is.
 struct ExactOutputs {
   at::Tensor log_partition;
   at::Tensor marginals;
@@ -63,7 +63,7 @@ struct SampleOutputs {
   at::Tensor z;
 };
 
-/// The rows of a call, as the core and the kernels read them.
+/// The rows of a call for the core and the kernels.
 template <class T>
 DistributionRows<T> distribution_rows(const SolverTensors& tensors, const ExactOutputs& outputs,
                                       const at::Tensor& status) {

@@ -7,7 +7,7 @@
 namespace aimle::ops {
 namespace {
 
-/// The distance of neighbours where dimensions [first, last) are counted as one.
+/// The distance between neighbours if dimensions [first, last) are treated as one.
 std::optional<int64_t> joint_stride(const at::Tensor& tensor, int64_t first, int64_t last) {
   int64_t count = 1, stride = 0;
   for (int64_t d = last - 1; d >= first; --d) {

@@ -1,8 +1,8 @@
 // dy, the gradient of a layer's result, as the rows that the core reads.
 //
-// Autograd hands over what the loss made of z: expanded at stride 0 by a sum or a mean, transposed,
-// in half precision. Rows that are contiguous inside are read where they lie; others from a copy
-// that leaves out what is only repeated.
+// Autograd passes on what the loss made of z: expanded with stride 0 by a sum or a mean,
+// transposed, in half precision. Rows that are contiguous are read in place, others from a copy
+// that omits repetitions.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,10 +14,10 @@ namespace aimle::ops {
 
 class GradientLayout {
  public:
-  /// dy as check_gradient has found it.
+  /// dy after check_gradient.
   GradientLayout(const at::Tensor& dy, const LayerSettings& settings);
 
-  /// T is the type that the layer computes in. Valid as long as this object is.
+  /// T is the type in which the layer computes. Valid as long as this object exists.
   template <class T>
   GradientRows<T> rows() const;
 

@@ -25,8 +25,8 @@ void check_same_device(const char* name, const at::Tensor& tensor, const at::Ten
 
 Solver make_solver(const LayerInput& input, const LayerSettings& settings) {
   TORCH_CHECK_VALUE(settings.solver != nullptr,
-                    "[aimle::perturbed_map] a callable is no native solver: its layer calls the "
-                    "ops perturb, step and difference");
+                    "[aimle::perturbed_map] a callable is not a native solver: its layer must call "
+                    "the ops perturb, step and difference");
   return fit(*settings.solver, input.theta, input.row_data);
 }
 

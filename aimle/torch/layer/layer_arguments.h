@@ -7,7 +7,7 @@
 //   table      of Sum-of-Gamma noise
 //   alpha, gbar, updates, memory, stats
 //              the controller's state, buffers of the layer. Only backward reads and writes them,
-//              and apply_counts, where several processes move the state together.
+//              and apply_counts, if several processes update the state together.
 //   settings   see layer_settings.h
 //   result     z [*batch, S, *instance] ("samples"), [B S, *instance] ("flat") or
 //              [*batch, *instance] ("mean")
@@ -24,15 +24,15 @@
 
 namespace aimle::ops {
 
-/// The state a backward pass updates, each undefined where the layer has none.
+/// The state that a backward pass updates; undefined members do not exist in the layer.
 struct LayerState {
   at::Tensor alpha;    // float64 []
   at::Tensor gbar;     // float64 []
   at::Tensor updates;  // int64 []
   at::Tensor memory;   // float64 []: the reach or the velocity, see ControllerState
-  at::Tensor stats;    // float64 [kLayerStats], or with the kWaitingCounts behind them
+  at::Tensor stats;    // float64 [kLayerStats], or followed by the kWaitingCounts
 
-  /// The counts to which backward adds instead of moving the state; null where it moves it.
+  /// The counts to which backward adds instead of updating the state; null if it updates the state.
   double* waiting() const {
     if (!stats.defined() || stats.numel() == kLayerStats) return nullptr;
     return stats.mutable_data_ptr<double>() + kLayerStats;
@@ -47,33 +47,33 @@ struct LayerInput {
   std::optional<at::Tensor> table;
 };
 
-/// The solver for instances of theta's shape, and for what they bring beside it.
+/// The solver for instances of theta's shape and for their data.
 Solver make_solver(const LayerInput& input, const LayerSettings& settings);
 
-/// The call as the checks of the solvers know it.
+/// The call in the form that the checks of the solvers take.
 SolverInput solver_input(const LayerInput& input, const LayerSettings& settings);
 
-/// Shapes, types and devices of everything but dy.
+/// Checks shapes, types and devices of everything except dy.
 void check_layer(const LayerInput& input, const LayerSettings& settings);
-/// dy against the result's shape and type.
+/// Checks dy against the result's shape and type.
 void check_gradient(const at::Tensor& dy, const LayerInput& input, const LayerSettings& settings);
-/// What an adaptive target needs, and the types of what there is.
+/// Checks that the state of an adaptive target exists, and the types of all state.
 void check_state(const LayerState& state, const LayerInput& input, const LayerSettings& settings);
-/// counts [kWaitingCounts] for `apply_counts`, and the state that it moves.
+/// Checks counts [kWaitingCounts] for `apply_counts`, and the state that it updates.
 void check_counts(const at::Tensor& counts, const LayerState& state, const LayerSettings& settings);
-/// A tensor that one layer op hands to another.
+/// Checks a tensor that one layer op passes to another.
 void check_handed(const char* name, const at::Tensor& tensor, at::ScalarType type,
                   c10::SymIntArrayRef sizes, const LayerInput& input);
 
-/// How many examples there are, and how many rows of dy each has.
+/// The number of examples, and the number of rows of dy per example.
 c10::SymInt example_count(const LayerInput& input, const LayerSettings& settings);
 int64_t gradient_rows(const LayerSettings& settings);
 
-/// The shape of z, and of `bits` (uint8; empty where nothing is kept): the solutions, packed, and for
-/// thresholds room for the KeptRivals of all rows behind them. Sizes may be symbolic.
+/// The shape of z, and of `bits` (uint8; empty if nothing is kept): the packed solutions, followed
+/// for thresholds by space for the KeptRivals of all rows. Sizes may be symbolic.
 std::vector<c10::SymInt> result_sizes(const LayerInput& input, const LayerSettings& settings);
 std::vector<c10::SymInt> bits_sizes(const LayerInput& input, const LayerSettings& settings);
-/// The shape of the scores that a callable solver sees: [B S, *instance].
+/// The shape of the scores that a callable solver gets: [B S, *instance].
 std::vector<c10::SymInt> score_sizes(const LayerInput& input, const LayerSettings& settings);
 
 }  // namespace aimle::ops

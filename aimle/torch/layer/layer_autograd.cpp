@@ -1,12 +1,12 @@
-// The one autograd layer: forward and its gradient on one page.
+// The autograd layer: forward and its gradient.
 //
-// Saved between them: theta, key, mask, k, table (inputs, as they are) and, for the forward
-// difference, one bit per entry of z. The controller's state is held without a version check: it is
+// Saved in between: theta, key, mask, k, table (the inputs, unchanged) and, for the forward
+// difference, one bit per entry of z. The controller's state is kept without a version check: it is
 // read at backward time, so two calls in one graph, retain_graph and gradient accumulation work.
 //
-// Trees over directed theta are solved here as trees over theta_ij + theta_ji (vertices_to_fold),
-// unless the target is the paper's or its authors'; perturbed_map_forward and _backward take theta
-// as it is.
+// Trees over directed theta are solved as trees over theta_ij + theta_ji (vertices_to_fold), unless
+// the target is the paper's or its authors'; perturbed_map_forward and _backward do not convert
+// theta.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
@@ -28,7 +28,7 @@ c10::OperatorHandle find(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
 }
 
-/// Arguments as they came from the caller.
+/// The caller's arguments, unchanged.
 using Values = at::ArrayRef<c10::IValue>;
 
 void push_all(torch::jit::Stack& stack, Values values) {
@@ -88,8 +88,8 @@ struct PerturbedMapFunction : torch::autograd::Function<PerturbedMapFunction> {
   }
 };
 
-/// The number of vertices if theta has two entries per edge of a graph, which share its noise: the
-/// model is then that of the undirected theta_ij + theta_ji. Else 0.
+/// The number of vertices if theta has two entries per edge of a graph, which share their noise:
+/// the model is then that of the undirected theta_ij + theta_ji. Otherwise 0.
 int64_t vertices_to_fold(Values input, Values settings) {
   const auto parsed = parse_layer_settings(settings[0].toStringRef());
   const auto* tree = parsed->solver ? parsed->solver->get_if<SpanningTree>() : nullptr;
@@ -98,7 +98,7 @@ int64_t vertices_to_fold(Values input, Values settings) {
   if (theta.sym_size(-1) != 2 * tree->edges()) return 0;
   if (is_published(parsed->estimator.target)) return 0;
   ArgumentReader reader(input);
-  check_layer(reader.input(), *parsed);  // so that messages are about what was given
+  check_layer(reader.input(), *parsed);  // so that messages refer to the caller's arguments
   return tree->vertices;
 }
 
@@ -108,8 +108,8 @@ at::Tensor convert(const char* op, const at::Tensor& tensor, int64_t vertices) {
   return stack[0].toTensor();
 }
 
-/// z for directed theta: that of the undirected one, written to both directions. All of it by ops
-/// with gradients, so that dy is folded and dtheta spread.
+/// z for directed theta: the undirected solution, written to both directions. Uses only ops with
+/// gradients, so that dy is folded and dtheta spread.
 template <class Solve>
 at::Tensor solve_folded(Values input, int64_t vertices, Solve solve) {
   std::vector<c10::IValue> folded = input.vec();

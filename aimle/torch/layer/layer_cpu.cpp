@@ -36,8 +36,8 @@ void write_controller(const ControllerState& controller, const LayerState& state
   if (state.memory.defined()) *state.memory.mutable_data_ptr<double>() = controller.memory;
 }
 
-/// Guards the state of every layer: threads may run backward through one layer at once. It is held
-/// for some nanoseconds, and never while a warning is given, which may wait for Python.
+/// Guards the state of every layer: several threads may run backward through one layer. It is held
+/// for some nanoseconds, and never while a warning is issued, which may wait for Python.
 std::mutex& state_mutex() {
   static std::mutex mutex;
   return mutex;
@@ -45,7 +45,7 @@ std::mutex& state_mutex() {
 
 enum class Stuck { kNo, kIdle, kAtBound };
 
-/// Whether the step size of a layer cannot work, said once.
+/// Warns once if the step size of a layer cannot work.
 Stuck newly_stuck(double* stats) {
   if (stats[kWarned] > 0.0) return Stuck::kNo;
   const Stuck stuck = stats[kIdleUpdates] >= kIdleLimit       ? Stuck::kIdle
@@ -58,8 +58,8 @@ Stuck newly_stuck(double* stats) {
 void warn(Stuck stuck, const AdaptiveTarget& target, double alpha) {
   if (stuck == Stuck::kIdle) {
     TORCH_WARN("[aimle] the step size lambda of a layer was 0 in ", kIdleLimit,
-               " backward passes in a row, so that theta gets no gradient: theta is zero, or alpha "
-               "is. AdaptiveTarget() with its defaults takes a step there too.");
+               " consecutive backward passes, so theta gets no gradient: theta or alpha is zero. "
+               "AdaptiveTarget() with its defaults also takes a step there.");
   } else if (stuck == Stuck::kAtBound) {
     TORCH_WARN("[aimle] alpha of a layer was at its ",
                alpha == target.alpha_min ? "lower" : "upper", " bound ", alpha, " for ",
@@ -69,7 +69,7 @@ void warn(Stuck stuck, const AdaptiveTarget& target, double alpha) {
   }
 }
 
-/// Moves the controller after a pass, and writes the stats.
+/// Updates the controller after a pass, and writes the stats.
 void update_state(const LayerSettings& settings, const BackwardReport& report,
                   const LayerState& state) {
   std::unique_lock lock(state_mutex());
@@ -88,7 +88,7 @@ void update_state(const LayerSettings& settings, const BackwardReport& report,
   warn(stuck, *target, controller.alpha);
 }
 
-/// Moves the controller by the counts of all processes, and takes back those that waited here.
+/// Updates the controller from the counts of all processes, and clears this process's own.
 void apply_counts(const LayerSettings& settings, const double* counts, const LayerState& state) {
   std::unique_lock lock(state_mutex());
   const auto& target = std::get<AdaptiveTarget>(settings.estimator.target);
@@ -116,7 +116,7 @@ void narrow(const float* z, int64_t first, int64_t count, void* stored) {
   for (int64_t j = 0; j < count; ++j) out[j] = static_cast<Narrow>(z[j]);
 }
 
-/// Where forward writes: z itself, or its entries narrowed one block after the other.
+/// Where forward writes: z itself, or its entries converted one block after the other.
 template <class T>
 ForwardPass<T> forward_pass(const at::Tensor& z, uint8_t* bits) {
   ForwardPass<T> pass{.bits = bits};
@@ -129,7 +129,7 @@ ForwardPass<T> forward_pass(const at::Tensor& z, uint8_t* bits) {
   return pass;
 }
 
-/// Where the rivals are kept: behind the packed solutions. Null if none are.
+/// Where the rivals are kept: after the packed solutions. Null if none are.
 template <class Byte, class T>
 Byte* rivals_behind(auto* bits, const DeviceCall& call, const Examples<T>& examples) {
   if (call.estimator().difference != Difference::kThresholds) return nullptr;

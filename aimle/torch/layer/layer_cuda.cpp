@@ -31,13 +31,13 @@ cuda::DeviceState state_of(const LayerState& state, bool adapt) {
           .adapt = adapt};
 }
 
-/// Room for a status per row where the caller wants to wait for it; undefined otherwise.
+/// Memory for a status per row if the caller waits for it; undefined otherwise.
 at::Tensor status_of(const DeviceCall& call, int64_t sides) {
   if (call.settings().check != Check::kAll) return {};
   return call.empty({sides, call.count() * call.estimator().samples}, at::kByte).zero_();
 }
 
-/// Waits, and raises for the first row whose status is bad; `only` narrows that to one status.
+/// Waits, and throws for the first row whose status is bad; `only` restricts this to one status.
 void raise_for_rows(const at::Tensor& status, const DeviceCall& call, Status only = Status::kOk) {
   if (!status.defined()) return;
   const at::Tensor host = status.cpu();

@@ -1,8 +1,8 @@
 // The layer ops, written once for all devices. A device is a struct of static functions on typed
-// pointers, which computes and, where `check` says so, raises:
+// pointers, which compute and, depending on `check`, throw:
 //
 //   result_type(call)                  of the tensor that forward writes
-//   forward<T>(call, solver, z, bits)  z and dy are tensors, all else pointers
+//   forward<T>(call, solver, z, bits)  z and dy are tensors, everything else pointers
 //   backward<T>(call, solver, dy, bits, state, dtheta)
 //   perturb<T>(call, x)
 //   step<T>(call, dy, state, x_left, x_right, lambda, counted)
@@ -29,8 +29,8 @@ namespace aimle::ops {
 using Two = std::tuple<at::Tensor, at::Tensor>;
 using Four = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
-/// One call, checked, its tensors as kernels read them: contiguous, float32 or float64, at full
-/// shape.
+/// One call, checked, with its tensors as kernels read them: contiguous, float32 or float64,
+/// expanded to full shape.
 class DeviceCall {
  public:
   DeviceCall(const LayerInput& input, const LayerSettings& settings)
@@ -65,12 +65,12 @@ class DeviceCall {
   InstanceData data() const { return tensors_.instance_data(); }
   const at::Tensor& key() const { return key_; }
 
-  /// What is known of a callable solver.
+  /// The properties of a callable solver.
   CallableSolver callable() const { return settings_.callable; }
 
   at::ScalarType type() const { return tensors_.scores.scalar_type(); }
   at::Tensor empty(at::IntArrayRef sizes) const { return empty(sizes, type()); }
-  /// On theta's device, as at::empty, without its trip through the dispatcher.
+  /// On theta's device, like at::empty but without the dispatcher.
   at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type) const {
     const c10::Device device = input_.theta.device();
     const c10::DeviceGuard guard(device);
@@ -92,10 +92,10 @@ class DeviceCall {
   int64_t count_ = 1;
 };
 
-/// ValueError for a row that the call's `check` does not allow.
+/// Throws ValueError for a row that the call's `check` does not allow.
 void raise_for_failure(const Failure& failure, const DeviceCall& call);
 
-/// Calls body with a value of the type the layer computes in.
+/// Calls body with a value of the type in which the layer computes.
 template <class Body>
 decltype(auto) with_type(at::ScalarType type, Body body) {
   return with_value_errors(

@@ -1,4 +1,4 @@
-// Shapes of the layer ops alone, for torch.compile and meta tensors.
+// Shapes of the layer ops, for torch.compile and meta tensors.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>

@@ -1,21 +1,22 @@
 // The layer ops as C++ functions. Each reads its arguments from the stack in the order of its
-// schema (layer_autograd.cpp) and is registered boxed, so that a setting is named in one place only.
+// schema (layer_autograd.cpp) and is registered boxed, so that a setting is named in only one
+// place.
 //
 //   perturbed_map           inputs, state (read), settings               -> z, differentiable
 //   perturbed_map_forward   inputs, settings                             -> z, bits
 //   perturbed_map_backward  dy, bits, inputs, state (written), settings  -> dtheta
 //
-// and for solvers that are not ours, the same in stages:
+// For callable solvers, the same in stages:
 //
 //   perturb                 inputs, settings                             -> x
-//   step                    dy, inputs, alpha, updates, settings         -> x_left, x_right, lambda,
-//                                                                           counted
+//   step                    dy, inputs, alpha, updates, settings         -> x_left, x_right,
+//                                                                           lambda, counted
 //   difference              z_left, z_right, lambda, counted, inputs, state (written), settings
 //                                                                        -> dtheta
 //   straight_through        dy, inputs, settings                         -> dtheta
 //
-// and where several processes move the state together (LayerState::waiting), the update by the sum
-// of their counts:
+// If several processes update the state together (LayerState::waiting), the update from the sum of
+// their counts:
 //
 //   apply_counts            counts, state (written), settings
 #pragma once
@@ -32,7 +33,7 @@
 
 namespace aimle::ops {
 
-/// Takes values off the front of a list of arguments, in order.
+/// Takes values from the front of a list of arguments, in order.
 class ArgumentReader {
  public:
   explicit ArgumentReader(at::ArrayRef<c10::IValue> arguments) : arguments_(arguments) {}
@@ -65,19 +66,19 @@ class ArgumentReader {
     return result;
   }
 
-  /// The next values as they are.
+  /// The next values, unchanged.
   at::ArrayRef<c10::IValue> take(size_t count) {
     next_ += count;
     return arguments_.slice(next_ - count, count);
   }
 
-  /// Lives as long as the reader.
+  /// Valid as long as the reader.
   const LayerSettings& settings() {
     settings_ = layer_settings(raw_settings());
     return settings_;
   }
 
-  /// To be handed on to another op; always the last arguments.
+  /// To be passed on to another op; always the last arguments.
   at::ArrayRef<c10::IValue> raw_settings() {
     return arguments_.slice(arguments_.size() - kLayerSettingsCount);
   }

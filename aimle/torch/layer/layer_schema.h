@@ -6,8 +6,8 @@
 
 namespace aimle::ops {
 
-/// One text (layer_settings.h), because every argument of an op costs time at every call; beside it
-/// what may change from call to call.
+/// One text (layer_settings.h), because every argument of an op costs time at every call, and what
+/// may change between calls.
 inline const std::string kLayerSettings =
     "str settings, float theta_temperature, float target_temperature";
 inline constexpr size_t kLayerSettingsCount = 3;

@@ -1,5 +1,5 @@
-// The words that settings are written with in op schemas, options and on the command line, each
-// table in one place: word to value and back.
+// The words for settings in op schemas, options and on the command line: one table for each, from
+// word to value and back.
 #pragma once
 
 #include <c10/util/Exception.h>
@@ -45,7 +45,7 @@ inline constexpr Words<AdaptiveTarget::Rule, 2> kRules = {
      {"multiplicative", AdaptiveTarget::Rule::kMultiplicative}}};
 inline constexpr Words<bool, 2> kVariants = {{{"paper", false}, {"reference", true}}};
 
-/// The value of a word, or a ValueError that names the owner and lists what is allowed.
+/// The value of a word; throws ValueError with the owner and the allowed words.
 template <class Value, size_t count>
 Value parse_word(std::string_view owner, std::string_view argument, std::string_view word,
                  const Words<Value, count>& allowed) {

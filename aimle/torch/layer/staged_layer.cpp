@@ -18,7 +18,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using torch::jit::Stack;
 
-/// Calls the op on all of these values, one list after the other.
+/// Calls the op with all of these values, one list after the other.
 Stack run(const char* op, std::initializer_list<const Stack*> lists) {
   Stack stack;
   for (const Stack* list : lists) stack.insert(stack.end(), list->begin(), list->end());
@@ -50,7 +50,7 @@ class Stages {
         hide_masked(run("aimle::perturb", {&call_.inputs, &call_.settings})[0].toTensor()));
   }
 
-  /// z [B S, *instance] as the layer's output says, in theta's type.
+  /// z [B S, *instance] in the layer's output shape and theta's type.
   at::Tensor shape_output(const at::Tensor& z) const {
     const at::Tensor& theta = call_.inputs[0].toTensor();
     if (settings_.flat) return z.to(theta.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
@@ -61,7 +61,7 @@ class Stages {
     if (!settings_.mean()) {
       return samples.to(theta.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
     }
-    // By a tensor: PyTorch multiplies by 1/S where it divides by a number on a GPU.
+    // Divide by a tensor: on a GPU, PyTorch turns division by a number into multiplication by 1/S.
     const at::Tensor count = at::full({}, settings_.samples(), z.options().dtype(at::kDouble));
     return samples.to(at::kDouble)
         .sum(batch_dims)
@@ -70,7 +70,7 @@ class Stages {
         .to(theta.scalar_type());
   }
 
-  /// z: the forward pass's solution where it serves as the left one.
+  /// z: the forward solution if it can serve as the left one.
   at::Tensor gradient(const at::Tensor& dy, const at::Tensor& z) const {
     const Stack gradient = {dy};
     if (settings_.estimator.difference == Difference::kStraightThrough) {
@@ -114,7 +114,7 @@ class Stages {
     return {z.defined() ? z : solved(left), solved(right)};
   }
 
-  /// The scores of masked entries become infinitely bad.
+  /// Sets the scores of masked entries to the worst infinity.
   at::Tensor hide_masked(const at::Tensor& x) const {
     if (call_.inputs[2].isNone()) return x;
     const at::Tensor& theta = call_.inputs[0].toTensor();
@@ -133,12 +133,13 @@ class Stages {
   at::Tensor solved(const at::Tensor& x) const {
     const at::Tensor z = call_.function(x).detach();
     TORCH_CHECK_VALUE(z.sizes() == x.sizes(), "[aimle::Layer] the solver must keep the shape ",
-                      x.sizes(), " of its input but gave ", z.sizes());
+                      x.sizes(), " of its input but returned ", z.sizes());
     TORCH_CHECK_TYPE(z.scalar_type() == x.scalar_type(),
                      "[aimle::Layer] the solver must keep the type ", dtype_name(x),
-                     " of its input but gave ", dtype_name(z), " (return z.to(x.scalar_type()))");
+                     " of its input but returned ", dtype_name(z),
+                     " (return z.to(x.scalar_type()))");
     TORCH_CHECK_VALUE(z.device() == x.device(), "[aimle::Layer] the solver must keep the device ",
-                      x.device(), " of its input but gave ", z.device());
+                      x.device(), " of its input but returned ", z.device());
     return z;
   }
 

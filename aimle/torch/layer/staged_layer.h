@@ -1,5 +1,5 @@
-// The layer of C++ programs for solvers that are functions: the ops of the stages (layer_ops.h), one
-// after the other, with the function between them. The same steps as python/aimle/staged.py.
+// The layer of C++ programs for solvers that are functions: the staged ops (layer_ops.h), one after
+// the other, with calls of the function in between. The same steps as python/aimle/staged.py.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,10 +1,10 @@
 // draw_key: an int64 [2] key on the device of `like`, from PyTorch's generator.
-// draw_host_key: the same numbers, on the CPU if `like` is on a GPU, which spares it an allocation
-// and a kernel; on the GPU while a graph is captured, since replays must draw anew.
+// draw_host_key: the same numbers, on the CPU if `like` is on a GPU, which saves an allocation and
+// a kernel; on the GPU while a graph is captured, since replays must draw new ones.
 //
-// The draw happens inside an op that says it is random, so that eager and compiled code take the
-// same key under one seed, graphs capture it and activation checkpointing replays it. `rank` sets
-// processes apart that share a seed; rank 0 leaves the key as drawn.
+// The draw happens inside an op marked as random, so that eager and compiled code get the same key
+// for a seed, graphs capture it and activation checkpointing replays it. `rank` distinguishes
+// processes that share a seed; rank 0 leaves the key unchanged.
 #include <ATen/Context.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
@@ -44,11 +44,11 @@ at::Tensor draw_key(const at::Tensor& like, std::optional<at::Generator> generat
   return rank == 0 ? key : key.bitwise_xor_(mix(rank));
 }
 
-/// What random_ would write on the generator's device, which is a GPU; moves it on as random_ does.
+/// What random_ would write on the generator's device, a GPU; advances it as random_ does.
 Key draw_from(c10::GeneratorImpl& generator) {
   const std::lock_guard<std::mutex> lock(generator.mutex_);
   const uint64_t offset = generator.get_offset();
-  // By a second handle on the same state: set_offset also makes cuDNN start its dropout anew in
+  // Uses a second handle on the same state: set_offset also makes cuDNN restart its dropout in
   // every recurrent network, but only for the handle it is called on.
   generator.graphsafe_get_state()->set_offset(offset + kOffsetOfKey);
   return drawn_key(generator.current_seed(), offset);

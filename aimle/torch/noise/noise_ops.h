@@ -3,9 +3,9 @@
 //   static at::Tensor fill(NoiseKind kind, const at::Tensor& key, const NoiseShape& shape,
 //                          const std::optional<at::Tensor>& table);
 //
-//   key       int64 [2] on the device wanted: seed and stream
+//   key       int64 [2] on the requested device: seed and stream
 //   batch     sizes of the batch dimensions; instance b is numbered in row-major order
-//   samples   S >= 1 draws of every instance, or -1 for one draw without a dimension of its own
+//   samples   S >= 1 draws of every instance, or -1 for one draw without a sample dimension
 //   instance  sizes of the dimensions of one instance; element j is numbered in row-major order
 //   table     float32 quantile table, for Sum-of-Gamma
 //   result    float32 [*batch, S, *instance], a pure function of (key, b, s, j)
@@ -27,11 +27,11 @@ struct NoiseShape {
 
   /// [*batch, samples, *instance], uninitialised, on the device of `like`.
   at::Tensor empty(const at::Tensor& like) const;
-  /// Only where the sizes are known: all rows of the shape.
+  /// All rows of the shape; the sizes must be known.
   NoiseRows rows() const;
 };
 
-/// TypeError or ValueError that names the op, the argument, its value and what is allowed.
+/// Throws TypeError or ValueError naming the op, the argument, its value and what is allowed.
 void check_noise(NoiseKind kind, const at::Tensor& key, const NoiseShape& shape,
                  const std::optional<at::Tensor>& table);
 

@@ -1,5 +1,5 @@
-// fold_directions and spread_directions: the two layouts of a graph's edges, one into the other
-// (aimle/map/directions.h). Each is the other's gradient. Masks (bool) are folded, too.
+// fold_directions and spread_directions convert between the two layouts of a graph's edges
+// (aimle/map/directions.h). Each is the other's gradient. Masks (bool) can also be folded.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/custom_function.h>

@@ -4,7 +4,7 @@
 //   solver  its text, for example "topk:k=5" (registry/registry.h)
 //   mask, row_data, check   see solver_checks.h and solver_status.h
 //
-// z is piecewise constant in the scores, so it carries no gradient, as that of torch.argmax.
+// z is piecewise constant in the scores, so it carries no gradient, like torch.argmax.
 #include <torch/library.h>
 
 #include <tuple>
@@ -74,7 +74,7 @@ Solution solve(const at::Tensor& scores, std::string_view text, const MaybeTenso
   return {z.to(scores.scalar_type()), status};
 }
 
-/// Shapes alone, for torch.compile and meta tensors.
+/// Shapes only, for torch.compile and meta tensors.
 Solution solve_meta(const at::Tensor& scores, std::string_view text, const MaybeTensor& mask,
                     const MaybeTensor& row_data, int64_t check) {
   const auto unsized = parse_solver_text(text);

@@ -76,7 +76,7 @@ Solver fit(const UnsizedSolver& solver, const at::Tensor& scores,
   c10::SmallVector<int64_t, 4> instance;
   for (const c10::SymInt& size :
        scores.sym_sizes().slice(scores.dim() - solver.kind().instance_dims)) {
-    instance.push_back(size.expect_int());  // of these alone: the batch may be symbolic
+    instance.push_back(size.expect_int());  // only these: the batch may be symbolic
   }
   Brought brought{.k = row_data && solver.kind().takes_k};
   if (row_data && solver.kind().takes_data) {

@@ -1,5 +1,5 @@
-// What every solver op checks and returns, whatever the device: shapes, types and devices of its
-// tensors. Sizes may be symbolic.
+// Checks and results of solver ops on any device: shapes, types and devices of their tensors. Sizes
+// may be symbolic.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,18 +16,18 @@ namespace aimle::ops {
 /// The tensors of one call.
 ///   scores  [*batch, *instance] float32, float64, bfloat16 or float16
 ///   mask    bool, broadcastable to the shape of scores; true = may be chosen
-///   row_data  int64, what instances bring beside their scores. Of solvers that take k: their k,
-///             broadcastable to *batch. Of solvers that take data: [length] numbers that all share,
-///             or broadcastable to [*batch, length]
+///   row_data  int64, data of instances besides their scores. For solvers that take k: their k,
+///             broadcastable to *batch. For solvers that take data: [length] numbers shared by
+///             all, or broadcastable to [*batch, length]
 struct SolverInput {
   std::string_view op;
-  std::string_view name = "scores";  // what messages call the scores
+  std::string_view name = "scores";  // the name of the scores in messages
   at::Tensor scores;
   int64_t instance_dims = 1;
   std::optional<at::Tensor> mask = std::nullopt;
   std::optional<at::Tensor> row_data = std::nullopt;
-  int64_t data_dims = 0;  // 1 where row_data are data, not k
-  /// How many entries are chosen where row_data do not say, for messages.
+  int64_t data_dims = 0;  // 1 if row_data are data, 0 if they are k
+  /// The number of chosen entries if row_data do not give it, for messages.
   int64_t k = 1;
 
   c10::SymIntArrayRef sym_batch() const {
@@ -36,30 +36,30 @@ struct SolverInput {
   at::IntArrayRef batch() const { return scores.sizes().slice(0, scores.dim() - instance_dims); }
 };
 
-/// The solver that the text names; ValueError if there is none.
+/// The solver for the text; throws ValueError if there is none.
 std::shared_ptr<const UnsizedSolver> parse_solver_text(std::string_view text);
 
-/// The solver for the instances of these scores, whose sizes must be known; ValueError if there is
-/// none.
+/// The solver for the instances of these scores, whose sizes must be known; throws ValueError if
+/// there is none.
 Solver fit(const UnsizedSolver& solver, const at::Tensor& scores,
            const std::optional<at::Tensor>& row_data);
-/// Whether the sizes of an instance are numbers, not symbols of a compiler.
+/// Whether the sizes of an instance are known numbers, not symbols of a compiler.
 bool has_known_instance(const UnsizedSolver& solver, const at::Tensor& scores);
 
-/// A call of the solver itself; TypeError for row_data that it does not take.
+/// A call of the solver itself; throws TypeError for row_data that it does not take.
 SolverInput solver_input(const UnsizedSolver& solver, const at::Tensor& scores,
                          const std::optional<at::Tensor>& mask,
                          const std::optional<at::Tensor>& row_data);
 void check_takes_row_data(std::string_view owner, const SolverKind& solver);
 
-/// ValueError or TypeError that names the op, the argument, its value and what is allowed.
+/// Throws ValueError or TypeError naming the op, the argument, its value and what is allowed.
 void check_input(const SolverInput& input);
 
-/// ValueError if a layer cannot use the solver in this sense: negated scores would be costs below
-/// zero.
+/// Throws ValueError if a layer cannot use the solver in this sense: negated scores would be costs
+/// below zero.
 void check_sense(std::string_view owner, const SolverKind& solver, Sense sense);
 
-/// The tensors as kernels read them: contiguous, at full shape, float32 or float64.
+/// The tensors as kernels read them: contiguous, expanded to full shape, float32 or float64.
 struct SolverTensors {
   at::Tensor scores;  // [*batch, *instance]
   at::Tensor mask;    // [*batch, *instance] or undefined

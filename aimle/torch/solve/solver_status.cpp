@@ -32,7 +32,7 @@ at::Tensor row_of(at::Tensor tensor, const Index& row) {
   return tensor.cpu().contiguous();
 }
 
-/// One bad row on the host, and what is to be said about it.
+/// One bad row on the host, and its error message.
 class BadRow {
  public:
   BadRow(const SolverInput& input, int64_t flat)
@@ -85,7 +85,7 @@ class BadRow {
   bool allowed(int64_t i) const { return !mask_.defined() || mask_.const_data_ptr<bool>()[i]; }
   double score(int64_t i) const { return scores_.const_data_ptr<double>()[i]; }
 
-  /// The first entry of which the predicate is true, with its index in the whole tensor.
+  /// The first entry for which the predicate is true, with its index in the whole tensor.
   template <class Predicate>
   std::string first(Predicate predicate) const {
     for (int64_t i = 0; i < size(); ++i) {

@@ -1,6 +1,6 @@
 // structures: every structure of a solver, uint8 [N, *instance] of 0 and 1; see exact/enumerate.h.
-// `solver` is its text, `instance` the sizes of one instance, `data` what it brings beside its
-// scores, where its solver takes data.
+// `solver` is its text, `instance` the sizes of one instance, `data` its data besides the scores,
+// if the solver takes data.
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 

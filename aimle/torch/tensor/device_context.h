@@ -1,8 +1,8 @@
-// A tensor's device made current, its stream, and room on it for a call's kernels.
+// Makes a tensor's device current, and provides its stream and scratch memory for kernels.
 //
-// Room comes from PyTorch's allocator, for the current stream, without a tensor around it.
+// Scratch memory comes from PyTorch's allocator, for the current stream, without creating a tensor.
 //
-// Uses c10's interface for any device, so that it compiles against a torch without CUDA as well.
+// Uses c10's device-independent interface, so that it also compiles against a torch without CUDA.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +15,7 @@
 
 namespace aimle::ops {
 
-/// Whether what this device's current stream gets now goes into a graph.
+/// Whether work submitted to this device's current stream is being captured in a graph.
 bool is_capturing(c10::Device device);
 
 /// A contiguous key for kernels: by pointer if it is on their device, by value if on the CPU.
@@ -23,7 +23,7 @@ cuda::DeviceKey device_key(const at::Tensor& key);
 
 class DeviceContext {
  public:
-  /// RuntimeError if aimle was built without GPU kernels.
+  /// Throws RuntimeError if aimle was built without GPU kernels.
   explicit DeviceContext(const at::Tensor& like);
   DeviceContext(const DeviceContext&) = delete;
   DeviceContext& operator=(const DeviceContext&) = delete;

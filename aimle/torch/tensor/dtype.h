@@ -1,5 +1,5 @@
-// The types of scores: float32 and float64 are solved as they are; bfloat16 and float16 are solved
-// in float32 and the answer is given in their own type.
+// The types of scores: float32 and float64 are solved directly; bfloat16 and float16 are solved in
+// float32, and the solution is returned in the original type.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,17 +9,17 @@
 
 namespace aimle::ops {
 
-/// As Python says it: "float32".
+/// The name in Python: "float32".
 std::string dtype_name(const at::Tensor& tensor);
 
-/// TypeError unless scores have one of the four types; `name` is what the message calls them.
+/// Throws TypeError unless scores have one of the four types; `name` is used in the message.
 void check_scores_type(std::string_view op, const at::Tensor& scores,
                        std::string_view name = "scores");
 
 /// The smallest normal number of its type, torch.finfo(tensor.dtype).tiny.
 double smallest_normal(const at::Tensor& tensor);
 
-/// The type in which scores of this one are solved.
+/// The type in which scores of this type are solved.
 inline at::ScalarType native_type(const at::Tensor& scores) {
   return scores.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }

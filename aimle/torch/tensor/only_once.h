@@ -4,8 +4,8 @@
 
 namespace aimle::ops {
 
-/// The gradient of a gradient estimate is not defined: differentiating it must not give zeros.
-/// Takes theta so that it is part of the graph for every loss.
+/// The gradient of a gradient estimate is not defined: differentiating it throws instead of
+/// returning zeros. Takes theta so that it is part of the graph for every loss.
 struct OnlyOnce : torch::autograd::Function<OnlyOnce> {
   static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& dtheta,
                             const at::Tensor&) {
@@ -15,7 +15,7 @@ struct OnlyOnce : torch::autograd::Function<OnlyOnce> {
                                                  torch::autograd::variable_list) {  // NOLINT
     TORCH_CHECK(false,
                 "[aimle::perturbed_map] expected one backward pass but got a second derivative: a "
-                "gradient estimate has no gradient of its own (drop create_graph=True)");
+                "gradient estimate cannot be differentiated (drop create_graph=True)");
   }
 };
 

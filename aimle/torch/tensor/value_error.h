@@ -1,4 +1,4 @@
-// The core's misuse (std::invalid_argument) as Python's ValueError.
+// Converts misuse of the core (std::invalid_argument) to Python's ValueError.
 #pragma once
 
 #include <c10/util/Exception.h>
@@ -8,7 +8,7 @@
 
 namespace aimle::ops {
 
-/// Returns `call()`, with std::invalid_argument turned into c10::ValueError.
+/// Returns `call()`; converts std::invalid_argument to c10::ValueError.
 template <class Call>
 decltype(auto) with_value_errors(Call&& call) {
   try {

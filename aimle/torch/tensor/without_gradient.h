@@ -1,4 +1,4 @@
-// For ops whose results do not depend on their inputs in a way that can be differentiated.
+// For ops whose results are not differentiable with respect to their inputs.
 #pragma once
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -11,7 +11,7 @@ inline void call_without_gradient(const c10::OperatorHandle& op, torch::jit::Sta
   op.callBoxed(stack);
 }
 
-/// The kernel for the dispatch key Autograd: the op itself, its results without a gradient.
+/// The kernel for the dispatch key Autograd: calls the op; its results have no gradient.
 inline torch::CppFunction without_gradient() {
   return torch::CppFunction::makeFromBoxedFunction<&call_without_gradient>();
 }

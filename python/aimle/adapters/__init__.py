@@ -1,8 +1,8 @@
-"""Solvers of other libraries as solvers for layers; each is an ``aimle.per_instance``.
+"""Solvers from other libraries as solvers for layers; each is an ``aimle.per_instance``.
 
-All take its settings (workers, timeout, on_error, cache and the rest). Solutions are taken to vary
-in size, unless ``fixed_size=True`` says that all have the same number of ones. Masked scores, which
-are infinitely bad, reach them as finite ones that are worse than all others together.
+All accept its settings (workers, timeout, on_error, cache and so on). Solutions are assumed to vary
+in size unless ``fixed_size=True`` is given, which means that all have the same number of ones.
+Masked scores, which are infinitely bad, are passed on as finite scores that outweigh all others.
 """
 
 from aimle.adapters._cp_sat import from_cp_sat

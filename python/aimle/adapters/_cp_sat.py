@@ -17,9 +17,9 @@ def _cp_model() -> Any:
 
 
 class _Model:
-    """A model of CP-SAT with a linear objective of some of its variables, given later.
+    """A CP-SAT model whose linear objective over some of its variables is set per instance.
 
-    It travels as the text of its protocol buffer.
+    It is pickled as the text of its protocol buffer.
     """
 
     def __init__(
@@ -58,15 +58,15 @@ def from_cp_sat(
     parameters: dict[str, Any] | None = None,
     **settings: Any,
 ) -> PerInstance:
-    """A solver from a model of OR-Tools' CP-SAT: scores [n] -> the values of n of its variables.
+    """A solver from an OR-Tools CP-SAT model: scores [n] -> the values of n of its variables.
 
     Args:
         model: a ``CpModel`` with variables and constraints; its objective is replaced by
             <scores, variables>. The model is copied.
-        variables: those that the scores are of, in their order.
-        parameters: of the solver, such as ``{"max_time_in_seconds": 1.0}``. One thread and a fixed
-            seed unless given, so that results repeat. A solution found within the limit is taken
-            even if it was not proved the best.
+        variables: the variables to which the scores belong, in order.
+        parameters: solver parameters, such as ``{"max_time_in_seconds": 1.0}``. By default one
+            thread and a fixed seed, so that results are reproducible. A solution found within the
+            time limit is used even if it was not proved optimal.
     settings: those of ``aimle.per_instance``.
     """
     _cp_model()

@@ -1,4 +1,4 @@
-"""Algorithms of NetworkX over the edges of a graph."""
+"""NetworkX algorithms over the edges of a graph."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aimle.black_box import PerInstance, per_instance
 
 
 class _OverEdges:
-    """An algorithm over a graph whose edges have the scores as weights."""
+    """An algorithm over a graph whose edge weights are the scores."""
 
     def __init__(self, graph: Any, algorithm: Any, weight: str, returns: str) -> None:
         self._graph, self._algorithm = graph, algorithm
@@ -55,24 +55,24 @@ def from_networkx(
     sense: Literal["max", "min"] = "min",
     **settings: Any,
 ) -> PerInstance:
-    """A solver from an algorithm of NetworkX: scores [edges] -> which edges it chose, 0 or 1.
+    """A solver from a NetworkX algorithm: scores [edges] -> the chosen edges, 0 or 1.
 
     Args:
-        graph: a graph of NetworkX; the scores are in the order of ``graph.edges``. It is copied.
+        graph: a NetworkX graph; the scores are in the order of ``graph.edges``. It is copied.
         algorithm: a function of a graph, such as ``functools.partial(networkx.shortest_path,
             source=0, target=5, weight="weight")`` or ``networkx.minimum_spanning_tree``.
-        weight: the attribute of the edges that is set to the scores.
-        returns: what the algorithm returns: "edges", a graph or edges one by one, or a "path" of
-            nodes.
-        sense: of the algorithm; "min" unless given.
+        weight: the edge attribute that is set to the scores.
+        returns: what the algorithm returns: "edges" (a graph or an iterable of edges) or a "path"
+            of nodes.
+        sense: the sense of the algorithm; "min" by default.
     settings: those of ``aimle.per_instance``. ``aimle.GraphPath``, ``DagPath``, ``SpanningTree``
-    and ``Arborescence`` are native, and faster.
+    and ``Arborescence`` are native and faster.
     """
     check_choice("from_networkx", "returns", returns, ("edges", "path"))
     if returns == "path" and graph.is_multigraph():
         raise ValueError(
             "[aimle.from_networkx] expected returns='edges' for a graph with parallel edges but got"
-            " 'path', which does not tell them apart"
+            " 'path', which does not distinguish them"
         )
     fn = _OverEdges(graph.copy(), algorithm, weight, returns)
     return per_instance(fn, sense=sense, instance_dims=1, **VARIES | settings)

@@ -12,10 +12,10 @@ from aimle.black_box import PerInstance, per_instance
 
 
 class _Model:
-    """A model of PyEPO as a function of one vector of costs.
+    """A PyEPO model as a function of one cost vector.
 
-    Most backends' models cannot be pickled: they travel as PyEPO's own recipe, with the constraints
-    that were added later.
+    Most backends' models cannot be pickled: instead PyEPO's own recipe is pickled, with the
+    constraints that were added later.
     """
 
     def __init__(self, model: Any) -> None:
@@ -42,15 +42,15 @@ class _Model:
 
 
 def from_pyepo(optmodel: Any, **settings: Any) -> PerInstance:
-    """A solver from a model of PyEPO: anything with setObj(costs), solve() and modelSense.
+    """A solver from a PyEPO model: any object with setObj(costs), solve() and modelSense.
 
-    The sense is the model's. settings: those of ``aimle.per_instance``. A relaxed model, or one
-    whose variables are not whole numbers, needs ``fractional=True``.
+    The sense is that of the model. settings: those of ``aimle.per_instance``. A relaxed model, or
+    one whose variables are not whole numbers, needs ``fractional=True``.
     """
     missing = [name for name in ("setObj", "solve", "modelSense") if not hasattr(optmodel, name)]
     if missing:
         raise TypeError(
-            f"[aimle.from_pyepo] expected a model of PyEPO but got {type(optmodel).__name__}, "
+            f"[aimle.from_pyepo] expected a PyEPO model but got {type(optmodel).__name__}, "
             f"which has no {', '.join(missing)}"
         )
     settings.setdefault("sense", "min" if int(optmodel.modelSense) == 1 else "max")

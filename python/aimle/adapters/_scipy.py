@@ -29,9 +29,9 @@ class _Assign:
 def from_linear_sum_assignment(
     *, sense: Literal["max", "min"] = "max", **settings: Any
 ) -> PerInstance:
-    """``scipy.optimize.linear_sum_assignment``: scores [n, m] -> as many pairs as fit, 0 or 1.
+    """``scipy.optimize.linear_sum_assignment``: scores [n, m] -> a maximum matching, 0 or 1.
 
-    settings: those of ``aimle.per_instance``. ``aimle.Assignment`` is the native one, and faster.
+    settings: those of ``aimle.per_instance``. ``aimle.Assignment`` is native and faster.
     """
     needed("from_linear_sum_assignment", "scipy.optimize", "scipy")
     fn = _Assign(sense == "max")
@@ -39,7 +39,7 @@ def from_linear_sum_assignment(
 
 
 class _Program:
-    """A mixed-integer linear program whose objective is given later."""
+    """A mixed-integer linear program whose objective is set per instance."""
 
     def __init__(self, maximize: bool, arguments: dict[str, Any]) -> None:
         self._sign = -1.0 if maximize else 1.0
@@ -62,14 +62,14 @@ def from_milp(
     sense: Literal["max", "min"] = "max",
     **settings: Any,
 ) -> PerInstance:
-    """``scipy.optimize.milp``: scores [n] -> the best x of <scores, x>, by HiGHS.
+    """``scipy.optimize.milp``: scores [n] -> the x with the best <scores, x>, by HiGHS.
 
     Args:
         constraints: ``scipy.optimize.LinearConstraint``, or a list of them, as for ``milp``.
-        bounds: (lower, upper) or ``scipy.optimize.Bounds``; zeros and ones unless given.
-        integrality: as for ``milp``; 1: whole numbers. With 0 give ``fractional=True`` as well.
+        bounds: (lower, upper) or ``scipy.optimize.Bounds``; 0 and 1 by default.
+        integrality: as for ``milp``; 1: whole numbers. With 0, also set ``fractional=True``.
         options: as for ``milp``, such as ``{"time_limit": 1.0, "mip_rel_gap": 0.01}``. A solution
-            found within the limit is taken even if it was not proved the best.
+            found within the time limit is used even if it was not proved optimal.
     settings: those of ``aimle.per_instance``.
     """
     optimize = needed("from_milp", "scipy.optimize", "scipy")

@@ -1,4 +1,4 @@
-"""What the adapters share."""
+"""Helpers shared by the adapters."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: What is known of solutions of which nothing is known: they may have more ones or fewer.
+#: Assumption about solutions without further knowledge: their number of ones varies.
 VARIES: dict[str, Any] = {"fixed_size": False}
 
 
 def finite(scores: NDArray) -> NDArray:
-    """The scores in float64, infinite ones as finite ones beyond all others together."""
+    """The scores in float64; infinite ones become finite ones that outweigh all others."""
     scores = np.asarray(scores, dtype=np.float64)
     infinite = np.isinf(scores)
     if not infinite.any():
@@ -23,7 +23,7 @@ def finite(scores: NDArray) -> NDArray:
 
 
 def needed(owner: str, module: str, extra: str) -> Any:
-    """A module of an optional dependency; ImportError with the remedy."""
+    """Imports an optional dependency; raises ImportError with the remedy."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

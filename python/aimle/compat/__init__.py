@@ -12,10 +12,10 @@ Code written for them runs with its imports changed:
 
 or, all from one place, ``from aimle.compat import aimle, imle, ste, TargetDistribution, ...``.
 
-The conventions are theirs too: theta [B, *instance] gives z [B S M, *instance], example-major;
-losses are summed over samples and the gradient of theta is averaged over them; a fixed step divides
-by lambda only if asked to; noise is always on. What their code computes by mistake is mended, and
-``reference=True`` of ``aimle`` and ``imle`` brings it back, so that an old result can be repeated
+Their conventions apply too: theta [B, *instance] gives z [B S M, *instance], example-major; losses
+are summed over samples and the gradient of theta is averaged over them; a fixed step divides by
+lambda only on request; noise is always on. Bugs in their code are fixed by default;
+``reference=True`` of ``aimle`` and ``imle`` restores them, so that an old result can be reproduced
 from its seed:
 
     ============================  =============================  ==================================
@@ -35,12 +35,12 @@ from its seed:
                                   from costs                     whatever the sense
     ============================  =============================  ==================================
 
-Mended in both: extra arguments of a call reach the solver, in forward and in backward; theta and dy
-need not be contiguous; the forward difference of ``aimle`` takes two solver calls, not three, where
+Fixed in both: extra arguments of a call reach the solver, in forward and in backward; theta and dy
+need not be contiguous; the forward difference of ``aimle`` takes two solver calls, not three, if
 the third would give z again (equal temperatures, alpha = 1); a NaN in dy reaches theta's gradient
-and leaves the state alone; the adaptive state is saved (``AdaptiveTargetDistribution.state_dict``),
-and its grad_norm is kept in float64 where theirs is float32; ``select_k`` and ``mathias_select_k``
-choose exactly k entries, also among ties.
+and does not change the state; the adaptive state can be saved
+(``AdaptiveTargetDistribution.state_dict``), and its grad_norm is float64 instead of float32;
+``select_k`` and ``mathias_select_k`` choose exactly k entries, even with ties.
 """
 
 from aimle.compat.aimle import aimle

@@ -1,9 +1,9 @@
-"""What ``aimle``, ``imle`` and ``ste`` share: the staged layer with the authors' conventions.
+"""Base of ``aimle``, ``imle`` and ``ste``: the staged layer with the authors' conventions.
 
-The stages are those of every layer (aimle/staged.py, over ``torch.ops.aimle``). Added to them is
-what the authors' interface asks for: noise from a user's ``sample``, a factor of theta, a division
-by lambda that can be left out, means of solutions over M marginal samples, means over S instead of
-sums, and targets of a user's own.
+The stages are those of every layer (aimle/staged.py, over ``torch.ops.aimle``), extended as the
+authors' interface requires: noise from a user's ``sample``, a factor on theta, an optional division
+by lambda, means of solutions over M marginal samples, means over S instead of sums, and
+user-defined targets.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ S = ParamSpec("S")  # the settings of an estimator
 
 
 class Differentiable(Protocol[P]):
-    """What a function becomes: the same with a gradient. The layer behind it is ``layer``."""
+    """A function with a gradient. The layer behind it is its attribute ``layer``."""
 
     layer: AuthorsMap
 
@@ -64,7 +64,7 @@ class Decorator(Protocol[S]):
 def usable_as_decorator(
     estimator: Callable[Concatenate[Callable[..., Tensor] | None, S], Differentiable[...]],
 ) -> Decorator[S]:
-    """Lets ``estimator(function, ...)`` be written ``@estimator`` or ``@estimator(...)``, too."""
+    """Makes ``estimator(function, ...)`` usable as ``@estimator`` and ``@estimator(...)``."""
 
     @functools.wraps(estimator)
     def call(
@@ -79,7 +79,7 @@ def usable_as_decorator(
 
 def wrap(function: Callable[..., Tensor] | None, **settings) -> Differentiable[...]:
     """``function`` with a gradient. The layer behind it is its attribute ``layer``."""
-    assert function is not None  # usable_as_decorator sees to that
+    assert function is not None  # guaranteed by usable_as_decorator
     layer = AuthorsMap(function, **settings)
 
     @functools.wraps(function)
@@ -132,7 +132,7 @@ class AuthorsMap(PerturbedMap):
         native = None if reference and is_ours(noise) else as_native(noise)
         factor = 1.0 if native is None else native[1]
         super().__init__(
-            functools.partial(function),  # kept out of the layer's own modules and settings
+            functools.partial(function),  # so that it is not registered as a submodule
             difference=difference,
             target=FixedTarget(),
             noise=None if native is None else native[0],
@@ -155,12 +155,12 @@ class AuthorsMap(PerturbedMap):
 
     @property
     def our_target(self) -> OurTarget | None:
-        """The target, unless it has a rule of its own."""
+        """The target, unless it is user-defined."""
         target = self.target_distribution
         return target if has_our_rule(target) else None
 
     def forward(self, theta: Tensor, *args, **kwargs) -> Tensor:
-        """z [B S M, *instance]. Extra arguments go to the function, as they are, in every call."""
+        """z [B S M, *instance]. Extra arguments are passed to the function in every call."""
         check_theta(type(self).__name__, theta)
         check_batch(type(self).__name__, theta, theta.dim() - 1)
         if self.layer_stats.device != theta.device:
@@ -208,13 +208,13 @@ class AuthorsMap(PerturbedMap):
 
 
 class AuthorsCall(StagedCall):
-    """One call: the stages with a factor of theta, given noise and marginal samples."""
+    """One call: the stages with a factor on theta, given noise and marginal samples."""
 
-    solves_some_rows = False  # the authors' functions see all rows
+    solves_some_rows = False  # the authors' functions always get all rows
 
     @property
     def state(self) -> list[Tensor | None]:  # type: ignore[override]
-        """The target's now: the authors read it in backward."""
+        """The target's current state: the authors read it in backward."""
         return self.layer._state()
 
     def __init__(self, layer, theta, key, mask, solver, settings, args, kwargs) -> None:
@@ -234,7 +234,7 @@ class AuthorsCall(StagedCall):
         )
 
     def checked(self, z: object, x: Tensor) -> Tensor:
-        """Whatever the function gives; a floating-point dtype of its own becomes the output's."""
+        """The function's result; a floating-point dtype of its own becomes the output's."""
         if isinstance(z, Tensor) and z.is_floating_point() and z.dtype != x.dtype:
             self.output_dtype = z.dtype
         return as_answer("compat", z, x, fractional=True)
@@ -254,7 +254,7 @@ class AuthorsCall(StagedCall):
             left, right = self.step_from_scaled(theta, dy, lambda_[:, :-2])
         if isinstance(self.target, TargetDistribution):
             lambda_[:, -2] = self.target.divisor
-        elif self.layer.reference:  # a lambda of zero divides by one
+        elif self.layer.reference:  # division by one if lambda is zero
             lambda_[:, -2].masked_fill_(lambda_[:, -2] == 0, math.sqrt(self.samples))
         temperature = self.layer.target_noise_temperature
         left, right = self.add_noise(left, temperature), self.add_noise(right, temperature)
@@ -268,7 +268,7 @@ class AuthorsCall(StagedCall):
         return (rows + step if self.layer.difference == "central" else rows), rows - step
 
     def repeat(self, theta: Tensor) -> Tensor:
-        """[B, *instance] -> [B S M, *instance], in the dtype that solvers see."""
+        """[B, *instance] -> [B S M, *instance], in the dtype that solvers get."""
         dtype = torch.promote_types(theta.dtype, torch.float32)
         return theta.to(dtype).repeat_interleave(self.samples, 0)
 
@@ -291,7 +291,8 @@ class AuthorsCall(StagedCall):
         samples = self.samples // marginal
         z_left, z_right = self.mean_over_marginals(z_left), self.mean_over_marginals(z_right)
         if marginal > 1:
-            # A group counts if any of its gradients does, and is NaN if any is (amax passes it on).
+            # A group counts if any of its gradients does, and is NaN if any is (amax propagates
+            # NaN).
             counted = counted.reshape(-1, samples, marginal).amax(2)
             groups = lambda_[:, :-2].reshape(-1, samples, marginal).amax(2)
             lambda_ = torch.cat([groups, lambda_[:, -2:]], 1)
@@ -328,7 +329,7 @@ class AuthorsCall(StagedCall):
 
 
 class OwnRuleCall(AuthorsCall):
-    """One call with a target of the user's own: ``params`` steps, ``process`` divides."""
+    """One call with a user-defined target: ``params`` steps, ``process`` divides."""
 
     def step(self, theta: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         temperature = self.layer.target_noise_temperature

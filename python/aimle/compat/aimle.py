@@ -41,22 +41,22 @@ def aimle(
 
     Args:
         function: the solver, from weights [N, *instance] to solutions of the same shape. Extra
-            arguments of a call go to it as they are, in backward too.
+            arguments of a call are passed to it unchanged, in backward too.
         target_distribution: how far backward steps; None means TargetDistribution().
         noise_distribution: None means no noise.
         nb_samples: S, noise samples per example.
         nb_marginal_samples: M; solutions are averaged over M samples before their difference is
-            taken. The gradient is that of S M samples, the number of changes is counted on means.
+            taken. The gradient is that of S M samples; changes are counted on the averages.
         theta_noise_temperature: scale of the noise in forward.
         target_noise_temperature: scale of the same noise in backward.
-        symmetric_perturbation: central difference (three solver calls in all) instead of forward
-            difference (two, or three where the temperatures differ or alpha is not 1).
-        _is_minimization: the function minimises, theta is a cost.
-        reference: compute as the authors' code does; see ``aimle.compat``.
+        symmetric_perturbation: central difference (three solver calls in total) instead of forward
+            difference (two, or three if the temperatures differ or alpha is not 1).
+        _is_minimization: the function minimises; theta is a cost.
+        reference: compute exactly as the authors' code does; see ``aimle.compat``.
 
     Returns:
         A function from theta [B, *instance] (and the solver's extra arguments) to z
-        [B S M, *instance]. Losses are to be summed over samples; the gradient is their mean.
+        [B S M, *instance]. Sum the losses over samples; the gradient is their mean.
     """
     return wrap(
         function,

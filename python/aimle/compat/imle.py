@@ -26,19 +26,19 @@ def imle(
     input_noise_temperature: float | None = None,
     reference: bool = False,
 ) -> Differentiable[...]:
-    """A solver with a gradient: the solution less the one that the loss would have liked better.
+    """A solver with a gradient: the difference to the solution after a step against the gradient.
 
     Niepert, Minervini, Franceschi, "Implicit MLE: Backpropagating Through Discrete Exponential
     Family Distributions", NeurIPS 2021.
 
-    The difference is always taken from the z of the forward pass, also where the temperatures
-    differ or alpha is not 1 (where ``aimle`` solves again); otherwise this is ``aimle`` with
-    symmetric_perturbation=False, and so are the arguments.
+    The difference is always taken from the z of the forward pass, even if the temperatures differ
+    or alpha is not 1 (where ``aimle`` solves again). Otherwise this is ``aimle`` with
+    symmetric_perturbation=False, and takes the same arguments.
 
     Args:
         _gradient_save_path: a file to which every backward pass writes the gradient of each sample,
             [B, S, *instance], with numpy.save.
-        input_noise_temperature: torch-imle's name of theta_noise_temperature.
+        input_noise_temperature: torch-imle's name for theta_noise_temperature.
     """
     temperature = input_noise_temperature
     return wrap(

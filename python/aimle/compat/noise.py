@@ -1,10 +1,10 @@
-"""Noise distributions: ``BaseNoiseDistribution`` to derive from, and the authors' two.
+"""Noise distributions: the base class ``BaseNoiseDistribution``, and the authors' two.
 
-``sample(shape)`` of the two draws from torch's generator as torch.distributions does, so that a
-seed gives the same numbers as the authors' classes. ``aimle``, ``imle`` and ``ste`` themselves take
-the same distributions from the library's own kernels (keyed, so that backward repeats the draw and
-nothing of size [B, S, n] is stored), unless ``reference=True``. A class of your own is always asked
-for its ``sample``, and what that returns is added to theta, costs or not.
+Their ``sample(shape)`` draws from torch's generator as torch.distributions does, so a seed gives
+the same numbers as the authors' classes. ``aimle``, ``imle`` and ``ste`` draw these distributions
+with the library's own kernels (keyed, so that backward repeats the draw and nothing of size
+[B, S, n] is stored), unless ``reference=True``. For a custom class, ``sample`` is always called,
+and its result is added to theta, even if theta are costs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import aimle.noise as native
 
 
 class BaseNoiseDistribution(ABC):
-    """A noise of your own: derive and define ``sample``."""
+    """Base class for custom noise: define ``sample``."""
 
     @abstractmethod
     def sample(self, shape: Size) -> Tensor:
@@ -73,12 +73,12 @@ def is_ours(distribution: object) -> bool:
 
 
 def as_native(distribution: object) -> tuple[native.Noise, float] | None:
-    """The library's own noise that has this distribution, and a factor; None if there is none."""
+    """The library's noise with this distribution and its factor; None if there is none."""
     if isinstance(distribution, native.Noise):
         return distribution, 1.0
     if type(distribution) is GumbelNoiseDistribution and distribution.location == 0.0:
         return native.Gumbel(), float(distribution.scale)
     if type(distribution) is SumOfGammaNoiseDistribution and distribution.k == int(distribution.k):
-        with contextlib.suppress(ValueError):  # outside of the range of the tables
+        with contextlib.suppress(ValueError):  # outside the range of the tables
             return native.SumOfGamma(int(distribution.k), distribution.nb_iterations), 1.0
     return None

@@ -1,8 +1,9 @@
-"""Top-k for ``aimle``, ``imle`` and ``ste``: exactly k ones a row, in the dtype of the logits.
+"""Top-k for ``aimle``, ``imle`` and ``ste``: exactly k ones per row, in the dtype of the logits.
 
-Ties go to the lower index. The authors' ``select_k`` leaves them to torch.topk, whose choice is not
-specified; their ``mathias_select_k`` chooses all that reach the k-th largest value, more than k
-where that value is tied (padding with equal logits), takes only [B, n], and answers in float32.
+Ties go to the lower index. The authors' ``select_k`` uses torch.topk, whose choice among ties is
+not specified; their ``mathias_select_k`` chooses all entries that reach the k-th largest value,
+which are more than k if that value is tied (padding with equal logits), accepts only [B, n], and
+returns float32.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     theta_R = alpha theta - lambda dy        theta_L = alpha theta + lambda dy  (central)
 
 ``TargetDistribution`` has lambda = beta. ``AdaptiveTargetDistribution`` has lambda = beta
-||theta|| / ||dy||: its beta is the paper's alpha, while alpha, here and there, is a constant factor
-of theta. A class derived from ``BaseTargetDistribution`` with ``params`` and ``process`` of its own
-works as well.
+||theta|| / ||dy||: its beta is the paper's alpha, while alpha, in both classes, is a constant
+factor on theta. Classes derived from ``BaseTargetDistribution`` that define ``params`` and
+``process`` work as well.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aimle.targets import AdaptiveTarget, FixedTarget
 
 
 class BaseTargetDistribution(ABC):
-    """A target of your own: derive and define ``params`` and ``process``."""
+    """Base class for custom targets: define ``params`` and ``process``."""
 
     @abstractmethod
     def params(self, theta: Tensor, dy: Tensor | None, *, _is_minimization: bool = False) -> Tensor:
@@ -41,10 +41,10 @@ class TargetDistribution(BaseTargetDistribution):
     """A constant step.
 
     Args:
-        alpha: factor of theta.
-        beta: lambda, in units of the dy that arrives.
+        alpha: factor on theta.
+        beta: lambda, in units of the incoming dy.
         do_gradient_scaling: divide the difference by max(beta, eps).
-        eps: see there.
+        eps: lower bound of that divisor.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class TargetDistribution(BaseTargetDistribution):
 
     @property
     def divisor(self) -> float:
-        """What the difference is divided by."""
+        """The divisor of the difference."""
         return max(self.beta, self.eps) if self.do_gradient_scaling else 1.0
 
     def params(
@@ -72,7 +72,7 @@ class TargetDistribution(BaseTargetDistribution):
         beta: float | None = None,
         _is_minimization: bool = False,
     ) -> Tensor:
-        """alpha theta - beta dy, or plus where theta is a cost."""
+        """alpha theta - beta dy, or plus if theta is a cost."""
         scaled = (self.alpha if alpha is None else alpha) * theta
         if dy is None:
             return scaled
@@ -84,28 +84,28 @@ class TargetDistribution(BaseTargetDistribution):
         return gradient_3d / self.divisor
 
     def settings(self, reference: bool) -> FixedTarget:
-        """As the layers know it."""
+        """The equivalent target of the layers."""
         return FixedTarget(self.beta)
 
     def state(self, device: torch.device) -> list[None]:
-        """What backward changes: nothing."""
+        """The state that backward changes: none."""
         return [None] * 4
 
 
 class AdaptiveTargetDistribution(BaseTargetDistribution):
-    """A step that tunes itself so that on average target_norm entries of a solution change.
+    """A step that adapts so that on average target_norm entries of a solution change.
 
-    beta and grad_norm change in every backward pass of every function that has this target; they
+    beta and grad_norm change in every backward pass of every function that uses this target; they
     can be read, set, and saved with ``state_dict``. Reading beta waits for the device.
 
     Args:
-        initial_alpha: factor of theta.
-        initial_beta: where beta starts, the paper's alpha; the paper has 0.
+        initial_alpha: factor on theta.
+        initial_beta: where beta, the paper's alpha, starts; 0 in the paper.
         initial_grad_norm: where the moving average of the number of changes starts.
-        beta_update_step: by how much beta moves; the paper has 1e-3.
-        beta_update_momentum: share of the previous move that is added to the next.
-        grad_norm_decay_rate: of the moving average.
-        target_norm: the number of changed entries aimed for.
+        beta_update_step: increment of beta; 1e-3 in the paper.
+        beta_update_momentum: share of the previous increment that is added to the next.
+        grad_norm_decay_rate: decay of the moving average.
+        target_norm: the target number of changed entries.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class AdaptiveTargetDistribution(BaseTargetDistribution):
             "updates": torch.tensor(0, dtype=torch.int64),
             "previous_beta_update": torch.tensor(0.0, dtype=torch.float64),
         }
-        # Bad values are refused here, by name.
+        # Checks the values, with an error that names the argument.
         AdaptiveTarget.paper(initial_alpha=initial_beta, initial_gbar=initial_grad_norm)
         self.settings(reference=False)
 
@@ -153,7 +153,7 @@ class AdaptiveTargetDistribution(BaseTargetDistribution):
 
     @property
     def previous_beta_update(self) -> float:
-        """By how much beta moved last."""
+        """The last increment of beta."""
         return self._state["previous_beta_update"].item()
 
     @previous_beta_update.setter
@@ -161,11 +161,11 @@ class AdaptiveTargetDistribution(BaseTargetDistribution):
         self._state["previous_beta_update"].fill_(value)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """beta, grad_norm, updates, previous_beta_update: all that backward changes."""
+        """beta, grad_norm, updates, previous_beta_update: everything that backward changes."""
         return {name: value.clone() for name, value in self._state.items()}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Continues where ``state_dict`` was taken."""
+        """Restores a state from ``state_dict``."""
         if state.keys() != self._state.keys():
             raise ValueError(
                 "[aimle.compat.AdaptiveTargetDistribution] expected a state with "
@@ -175,11 +175,11 @@ class AdaptiveTargetDistribution(BaseTargetDistribution):
             self._state[name].copy_(torch.as_tensor(value))
 
     def params(self, theta: Tensor, dy: Tensor | None, _is_minimization: bool = False) -> Tensor:
-        """Not on its own: lambda comes from all samples of an example, once per backward."""
+        """Not available: lambda is computed from all samples of an example, once per backward."""
         raise NotImplementedError(self._alone)
 
     def process(self, theta: Tensor, dy: Tensor, gradient_3d: Tensor) -> Tensor:
-        """Not on its own, see ``params``."""
+        """Not available, see ``params``."""
         raise NotImplementedError(self._alone)
 
     _alone = (
@@ -188,7 +188,7 @@ class AdaptiveTargetDistribution(BaseTargetDistribution):
     )
 
     def settings(self, reference: bool) -> AdaptiveTarget:
-        """As the layers know it."""
+        """The equivalent target of the layers."""
         make = AdaptiveTarget.reference if reference else AdaptiveTarget.paper
         return make(
             step=self.beta_update_step,
@@ -198,7 +198,7 @@ class AdaptiveTargetDistribution(BaseTargetDistribution):
         )
 
     def state(self, device: torch.device) -> list[Tensor]:
-        """What backward changes, in the order of the layer ops, on this device."""
+        """The state that backward changes, in the order of the layer ops, on this device."""
         if self._state["beta"].device != device:
             self._state = {name: value.to(device) for name, value in self._state.items()}
         return list(self._state.values())
@@ -208,7 +208,7 @@ OurTarget = TargetDistribution | AdaptiveTargetDistribution
 
 
 def has_our_rule(target: BaseTargetDistribution) -> TypeGuard[OurTarget]:
-    """True if params and process are those of one of the two classes above."""
+    """Whether params and process are those of one of the two classes above."""
     rule = (type(target).params, type(target).process)
     return rule in (
         (TargetDistribution.params, TargetDistribution.process),

@@ -1,7 +1,7 @@
 """The estimators by name: ``aimle.estimator(name, solver, **settings)``.
 
-Every one is a module ``theta -> z`` with the shapes of the layers (``aimle.layers``), so that one
-can take another's place in a model and in a study. One file per family.
+Each one is a module ``theta -> z`` with the shapes of the layers (``aimle.layers``), so estimators
+are interchangeable in a model and in a study. One file per family.
 """
 
 from aimle.estimate.marginal import SST, ExactMarginals

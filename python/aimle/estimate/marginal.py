@@ -1,12 +1,12 @@
 """Estimators that differentiate exact marginals.
 
     exact  hard samples z ~ p(z) = exp(<theta, z> - A(theta)) with the Jacobian of the marginals
-           mu(theta) = E z, which is Cov(z): g = Cov(z) d. For k of n that is what Ahmed, Zeng,
-           Niepert, Van den Broeck, "SIMPLE: A Gradient Estimator for k-Subset Sampling", ICLR 2023,
-           do. Exact for linear f, whatever z was drawn; biased otherwise.
+           mu(theta) = E z, which is Cov(z): g = Cov(z) d. For k of n this is SIMPLE (Ahmed, Zeng,
+           Niepert, Van den Broeck, "SIMPLE: A Gradient Estimator for k-Subset Sampling", ICLR
+           2023). Exact for linear f, whatever z was drawn; biased otherwise.
     sst    stochastic softmax tricks (Paulus, Choi, Tarlow, Krause, Maddison, NeurIPS 2020): the
-           soft sample mu((theta + G) / t), G Gumbel noise. With ``hard`` the solution of theta + G
-           is shown instead, straight-through. For one of n this is Gumbel-Softmax.
+           soft sample mu((theta + G) / t), G Gumbel noise. With ``hard`` the output is the
+           solution of theta + G, straight-through. For one of n this is Gumbel-Softmax.
 
 Both apply to the structures of ``aimle.exact``.
 """
@@ -24,7 +24,7 @@ _ops = torch.ops.aimle
 class ExactMarginals(SampledEstimator):
     """Exact hard samples with the Jacobian of the exact marginals: g = Cov(z) d.
 
-    For k of n that is SIMPLE (Ahmed, Zeng, Niepert, Van den Broeck, ICLR 2023). Exact for linear
+    For k of n this is SIMPLE (Ahmed, Zeng, Niepert, Van den Broeck, ICLR 2023). Exact for linear
     losses, whatever was drawn; biased otherwise. The arguments are those of ``SampledEstimator``.
     """
 

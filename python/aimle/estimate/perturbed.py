@@ -5,14 +5,14 @@ NeurIPS 2020. Noise of density exp(-nu(eps)) makes the mean solution smooth in t
 
     y(theta) = E MAP(theta + tau eps),    dy/dtheta = E[ z nu'(eps)' ] / tau
 
-    dpo   (1/S) sum_s z_s forward, and backward g = (1/S) sum_s <d, z_s - b_s> nu'(eps_s) / tau with
-          b_s = 0 or the mean of the other samples (leave-one-out), which keeps it unbiased for the
-          Jacobian of y and cuts its variance. Any solver; no second solve. Normal: nu' = eps;
+    dpo   forward: (1/S) sum_s z_s. Backward: g = (1/S) sum_s <d, z_s - b_s> nu'(eps_s) / tau with
+          b_s = 0 or the mean of the other samples (leave-one-out), which is still unbiased for the
+          Jacobian of y and has lower variance. Any solver; no second solve. Normal: nu' = eps;
           Gumbel: 1 - e^-eps; Logistic: tanh(eps / 2).
 
     perturbed_fenchel_young_loss   F(theta) - <theta, y>, F(theta) = E max_z <theta + tau eps, z>:
-          convex in theta, its gradient is the mean solution minus the target y, and no Jacobian is
-          needed. Where target structures are known, this trains better than any loss on z.
+          convex in theta. Its gradient is the mean solution minus the target y, so no Jacobian is
+          needed. If target structures are known, this trains better than any loss on z.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class DPO(SettingsModule):
     Args:
         solver: a native solver, or a callable from scores [N, *instance] to solutions.
         noise: Normal, Gumbel or Logistic.
-        nb_samples: S.
+        nb_samples: S, the number of samples per example.
         temperature: tau > 0, the scale of the noise.
         variance_reduction: "leave_one_out" (S >= 2) or "none".
-        sense: "max" or "min"; None is the solver's own.
+        sense: "max" or "min"; None means the solver's own.
         noise_in_eval: keep the noise in eval mode, which otherwise gives the noise-free solution.
-        generator: draws the keys instead of PyTorch's default one.
-        output: "mean", the only one: the method is about the mean.
-        instance_dims, fractional: of a callable, as for ``AIMLE``.
+        generator: draws the keys instead of PyTorch's default generator.
+        output: must be "mean".
+        instance_dims, fractional: for a callable, as for ``AIMLE``.
     """
 
     def __init__(
@@ -166,15 +166,15 @@ def perturbed_fenchel_young_loss(
     """E max_z <theta + tau eps, z> - <theta, target>, one value per example: [*batch].
 
     target: a structure, or a mean of structures, of the shape of theta. The gradient of theta is
-    the mean of nb_samples perturbed solutions minus target (sense "min": its opposite), zero on
-    average where the model's mean solution is the target. The value is the loss up to a constant
-    that depends on the target alone.
+    the mean of nb_samples perturbed solutions minus target (for sense "min": its negative); it is
+    zero on average if the model's mean solution equals the target. The value is the loss up to a
+    constant that depends only on the target.
 
-    GridPath takes perturbed costs below zero as zero. So does the value, for solution and target
-    alike, and a draw in which a cell is clipped adds nothing to the cell's gradient: keep costs
-    above zero, for example with softplus.
+    GridPath clips perturbed costs below zero to zero. The value does the same, for the solution and
+    the target, and a draw in which a cell is clipped adds nothing to that cell's gradient. Keep
+    costs above zero, for example with softplus.
 
-    instance_dims and fractional tell of a callable, as for ``AIMLE``.
+    instance_dims and fractional describe a callable, as for ``AIMLE``.
     """
     nb_samples = check_int("perturbed_fenchel_young_loss", "nb_samples", nb_samples, 1)
     check_positive("perturbed_fenchel_young_loss", "temperature", temperature)
@@ -202,14 +202,14 @@ def perturbed_fenchel_young_loss(
         solver, sense, noise, tau, nb_samples, folded, mask, k, data, key, dims, about
     )
     if isinstance(solver, Solver) and folded.shape != theta.shape:
-        # A target has the same in both directions.
+        # The target has the same value in both directions.
         target = _ops.undirected.default(target.to(theta.dtype), solver.text) / 2
     clips = getattr(solver, "negative", None) == "clip"
     return _ops.fenchel_young.default(folded, target, eps, z, mask, tau, dims, clips)
 
 
 def signed(temperature: float, sense: Sense) -> float:
-    """tau, by which noise is added to theta: negative for costs."""
+    """tau, the factor of the noise added to theta: negative for costs."""
     return -float(temperature) if sense == "min" else float(temperature)
 
 
@@ -234,14 +234,14 @@ def perturbed_solutions(
 
 
 def _undirected(solver: AnySolver, theta: Tensor, mask: Tensor | None) -> list[Any]:
-    """theta and mask as the noise sees them: trees have one entry for both directions."""
+    """theta and mask in the layout of the noise: trees have one entry for both directions."""
     if not isinstance(solver, Solver):
         return [theta, mask]
     return [None if x is None else _ops.undirected.default(x, solver.text) for x in (theta, mask)]
 
 
 class _About(NamedTuple):
-    """Who asks a callable, and whether its solutions may be fractional."""
+    """The owner for messages about a callable, and whether its solutions may be fractional."""
 
     owner: str = "solve"
     fractional: bool | None = None
@@ -250,7 +250,7 @@ class _About(NamedTuple):
 def _solve(
     solver, sense: Sense, x: Tensor, mask, k, data, dims: int, about: _About | None = None
 ) -> Tensor:
-    """Solutions of x [..., *instance], costs where sense is "min"."""
+    """Solutions of x [..., *instance]; x are costs if sense is "min"."""
     own = getattr(solver, "sense", sense)
     scores = x if own == sense else -x
     if isinstance(solver, Solver):

@@ -1,4 +1,4 @@
-"""ReinMax: straight-through for one of n, to second order.
+"""ReinMax: a second-order straight-through estimator for one of n.
 
 Liu, Dong, Liu, Yu, Gao, "Bridging Discrete and Backpropagation: Straight-Through and Beyond",
 NeurIPS 2023. With pi = softmax(theta), z ~ pi, q = (pi + z) / 2 and J(p) = diag(p) - p p':

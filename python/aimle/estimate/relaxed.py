@@ -1,21 +1,22 @@
-"""Relaxations: a soft sample takes the place of the discrete one, and PyTorch differentiates it.
+"""Relaxations: a soft sample replaces the discrete one, and PyTorch differentiates it.
 
     gumbel_softmax   softmax((theta + G) / t): Jang, Gu, Poole, ICLR 2017; Maddison, Mnih, Teh,
                      "The Concrete Distribution", ICLR 2017. One of n.
-    softsub          k rounds of softmax, each pushing down what was taken before: Xie & Ermon,
+    softsub          k rounds of softmax, each suppressing the entries already taken: Xie & Ermon,
                      "Reparameterizable Subset Sampling via Continuous Relaxations", IJCAI 2019.
                      k of n.
-    l2x              the largest of k independent concrete draws, entry by entry: Chen, Song,
+    l2x              the entry-wise maximum of k independent concrete draws: Chen, Song,
                      Wainwright, Jordan, "Learning to Explain", ICML 2018. At most k of n.
 
-t is the temperature of the relaxation: as it falls, the samples become discrete and the gradients
-noisy. All are biased for the gradient of E f(z) of the discrete z, since they give the gradient of
-another expectation; f must take soft values in (0, 1), unless ``hard``, which shows f the discrete
-sample and gives it the soft one's gradient. In eval mode z is the hard solution of theta.
+t is the temperature of the relaxation: as it decreases, the samples become discrete and the
+gradients noisy. All are biased for the gradient of E f(z) of the discrete z, because they
+differentiate another expectation. f must accept soft values in (0, 1), unless ``hard`` is set:
+then f sees the discrete sample, which gets the gradient of the soft one. In eval mode z is the hard
+solution of theta.
 
-softsub and l2x do something k times. A k per row may be smaller than the solver's, which is the
-number of rounds or draws, so that no value is read on the host and the module compiles as one
-graph; rows with a larger k are an error on the CPU, and NaN on a GPU or in compiled code.
+softsub and l2x repeat a step k times. The solver's k is the number of rounds or draws, and a k per
+row may be smaller, so that no value is read on the host and the module compiles as one graph. Rows
+with a larger k are an error on the CPU, and NaN on a GPU or in compiled code.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ _ops = torch.ops.aimle
 def anneal(
     step: int, *, start: float = 1.0, rate: float = 3e-5, floor: float = 0.5, every: int = 1000
 ) -> float:
-    """A temperature that falls with training: max(start exp(-rate step), floor).
+    """A temperature that decays during training: max(start exp(-rate step), floor).
 
-    It changes only where step is a multiple of every. ``layer.set_temperature(aimle.anneal(step))``
+    It changes only when step is a multiple of every. ``layer.set_temperature(aimle.anneal(step))``
     """
     return max(start * math.exp(-rate * (step - step % every)), floor)
 
@@ -51,7 +52,7 @@ class Relaxation(SampledEstimator):
     Args:
         temperature: t > 0, of the softmax, kept in a buffer; ``set_temperature`` changes it without
             recompiling. The noise has scale 1: to scale it by tau, pass theta / tau.
-        hard: show the discrete sample, keep the gradient of the soft one.
+        hard: return the discrete sample with the gradient of the soft one.
     The other arguments are those of ``SampledEstimator``.
     """
 
@@ -75,7 +76,7 @@ class Relaxation(SampledEstimator):
         self.set_temperature(temperature)
 
     def set_temperature(self, temperature: float) -> None:
-        """Changes the temperature, from now on."""
+        """Sets the temperature."""
         check_positive(type(self).__name__, "temperature", temperature)
         self.temperature.fill_(temperature)
 
@@ -100,8 +101,8 @@ class GumbelSoftmax(Relaxation):
 class SoftSub(Relaxation):
     """k rounds of softmax over theta + G, each round added up: entries in (0, 1) that sum to k.
 
-    Round i takes a_i = softmax(w_i / t) and leaves w_{i+1} = w_i + log(1 - a_i), so that what was
-    taken in any earlier round stays down. Xie & Ermon, IJCAI 2019. The arguments are those of
+    Round i takes a_i = softmax(w_i / t) and sets w_{i+1} = w_i + log(1 - a_i), which suppresses the
+    entries taken in all earlier rounds. Xie & Ermon, IJCAI 2019. The arguments are those of
     ``Relaxation``.
     """
 
@@ -112,7 +113,8 @@ class SoftSub(Relaxation):
 class L2X(Relaxation):
     """The entry-wise maximum of k concrete draws: soft only, sums to at most k.
 
-    Chen, Song, Wainwright, Jordan, ICML 2018. The arguments are those of ``Relaxation``, but hard.
+    Chen, Song, Wainwright, Jordan, ICML 2018. The arguments are those of ``Relaxation`` except
+    hard.
     """
 
     applies_to = (TopK,)

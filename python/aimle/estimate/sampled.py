@@ -1,4 +1,4 @@
-"""What the estimators that draw samples share: arguments, shapes, structures.
+"""Base class of estimators that draw samples: arguments, shapes, structures.
 
 Each is one op, ``torch.ops.aimle.<name>``; its formula is in aimle/torch/estimate.
 """
@@ -27,11 +27,11 @@ class SampledEstimator(SamplingModule):
         output: "samples" [*batch, S, n], "flat" [B S, n] or "mean" [*batch, n].
         noise_in_eval: keep noise and S in eval mode, which otherwise gives the noise-free hard
             solution.
-        generator: draws the keys instead of PyTorch's default one.
+        generator: draws the keys instead of PyTorch's default generator.
     """
 
     solver: Solver
-    #: The solvers to which the estimator applies; None: all that have an exact distribution.
+    #: The solvers to which the estimator applies; None: all with an exact distribution.
     applies_to: ClassVar[tuple[type[Solver], ...] | None] = None
     #: The op that draws the samples.
     _op: ClassVar[OpOverload]
@@ -58,13 +58,13 @@ class SampledEstimator(SamplingModule):
         data: Tensor | None = None,
         key: Tensor | None = None,
     ) -> Tensor:
-        """Samples for theta [*batch, n], of the shape that ``output`` says.
+        """Samples for theta [*batch, n], in the shape set by ``output``.
 
         Args:
             mask: bool, broadcastable to theta; entries that are False are never chosen and get no
                 gradient.
-            k: with TopK, an int or int64 broadcastable to *batch, in place of the solver's k.
-            data: with solvers that take it, int64 [length] or broadcastable to [*batch, length].
+            k: for TopK, an int or int64 broadcastable to *batch; overrides the solver's k.
+            data: for solvers that take it, int64 [length] or broadcastable to [*batch, length].
             key: int64 [2]; drawn from PyTorch's generator if not given.
         """
         owner = type(self).__name__
@@ -95,5 +95,5 @@ class SampledEstimator(SamplingModule):
         return f"{self.solver}, nb_samples={self.nb_samples}, output={self.output!r}"
 
     def _relaxation(self) -> tuple[Tensor, bool] | tuple[()]:
-        """`temperature` and `hard`, of relaxations alone."""
+        """`temperature` and `hard`, for relaxations only."""
         return ()

@@ -1,4 +1,4 @@
-"""Estimators that see the losses of the samples, not only their gradients.
+"""Estimators that use the losses of the samples, not only their gradients.
 
     sfe               score function (Williams, "Simple statistical gradient-following algorithms",
                       1992): mean_s (f_s - b_s) (z_s - mu), z_s exact samples of
@@ -9,13 +9,13 @@
                       losses and solutions over the S >= 2 perturbed samples. Under Gumbel noise the
                       covariance is unbiased for argmax, and close to it for others.
 
-A module's backward pass is only shown gradients, so the losses are handed back by ``surrogate``:
+A module's backward pass only receives gradients, so the losses are passed back by ``surrogate``:
 
     z = layer(theta)                                   # [*batch, S, n]
     losses = loss(z)                                   # [*batch, S], one for every sample
     layer.surrogate(theta, z, losses).mean().backward()
 
-It has the values of the losses and, besides their own gradients, that of theta.
+The result has the values of the losses and, in addition to their own gradients, that of theta.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class SFE(SampledEstimator):
 
     Args:
         baseline: "none" or "leave_one_out".
-    The other arguments are those of ``SampledEstimator``. z itself carries no gradient: without
-    ``surrogate`` theta gets none.
+    The other arguments are those of ``SampledEstimator``. z itself carries no gradient: theta only
+    gets one through ``surrogate``.
     """
 
     _op = _ops.sfe.default
@@ -89,10 +89,10 @@ class SFE(SampledEstimator):
 
 
 class CovarianceAIMLE(PerturbedMap):
-    """AIMLE and the covariance of losses and solutions, in parts; see the module.
+    """A weighted sum of AIMLE and the covariance of losses and solutions; see the module.
 
     Args:
-        share: of the covariance; 1 leaves AIMLE out.
+        share: weight of the covariance; 1 leaves AIMLE out.
     The other arguments are those of ``AIMLE``; nb_samples >= 2. Without ``surrogate`` the gradient
     is (1 - share) times AIMLE's.
     """
@@ -122,7 +122,7 @@ class CovarianceAIMLE(PerturbedMap):
         self.share = float(share)
 
     def forward(self, theta: Tensor, *args, **kwargs) -> Tensor:
-        """As for AIMLE."""
+        """See ``AIMLE``."""
         check_theta(type(self).__name__, theta)
         return super().forward(_ops.scale_gradient.default(theta, 1 - self.share), *args, **kwargs)
 

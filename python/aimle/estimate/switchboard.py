@@ -1,8 +1,8 @@
-"""The switchboard: one name, one solver, settings by keyword.
+"""Estimators by name: one name, one solver, settings by keyword.
 
     layer = aimle.estimator("imle", aimle.TopK(k=10), lambda_=10.0, nb_samples=5)
 
-The names are those of the C++ functions, of the studies and of the command line.
+The names are those of the C++ functions, the studies and the command line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from aimle.estimate.thresholds import Thresholds
 from aimle.layers import AIMLE, DBB, IMLE, STE, Identity
 from aimle.perturbed_map import PerturbedMap
 
-#: What ``estimator`` gives: a module whose call returns a tensor.
+#: The return type of ``estimator``: a module whose call returns a tensor.
 Estimator = PerturbedMap | SampledEstimator | DPO
 
 
@@ -32,7 +32,7 @@ def _aimle_forward(solver: Any, **settings: Any) -> AIMLE:
 
 
 def _aimle_noise(solver: Any, **settings: Any) -> AIMLE:
-    """AIMLE with a constant step, as long as the noise."""
+    """AIMLE with a constant step as long as the noise."""
     if settings.get("target") is not None:
         return AIMLE(solver, **settings)
     return AIMLE(solver, **{"scale": "noise", "alpha_range": (1.0, 1.0), **settings})
@@ -66,7 +66,7 @@ _BUILDERS: dict[str, Callable[..., Estimator]] = {
 
 
 def estimators() -> tuple[str, ...]:
-    """The names that ``aimle.estimator`` knows."""
+    """The names that ``aimle.estimator`` accepts."""
     return tuple(_BUILDERS)
 
 
@@ -143,13 +143,13 @@ def estimator(name: str, solver: AnySolver, **settings: Any) -> Estimator: ...
 
 
 def estimator(name: str, solver: AnySolver, **settings: Any) -> Estimator:
-    """The estimator of this name around a solver; settings as in its class.
+    """The estimator of this name for a solver; settings as in its class.
 
     ``temperature`` is the scale of the noise, except for the relaxations (gumbel_softmax, softsub,
-    sst, l2x): their noise has scale 1, and it is the temperature of their softmax.
+    sst, l2x), whose noise has scale 1: there it is the temperature of their softmax.
 
-    A name that is not known raises a ValueError that suggests the nearest one; a structure to which
-    the estimator does not apply raises a TypeError that says to which it does.
+    An unknown name raises a ValueError that suggests the nearest one. A structure to which the
+    estimator does not apply raises a TypeError that lists the ones to which it does.
     """
     if not isinstance(name, str):
         raise TypeError(

@@ -1,4 +1,4 @@
-"""Settings of estimators as text, spelled as on the command line: ``imle_central:lambda=0.1``."""
+"""Estimator settings as text, as on the command line: ``imle_central:lambda=0.1``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def python_settings(settings: Mapping[str, str]) -> dict[str, Any]:
 
 
 def split_text(text: str) -> tuple[str, dict[str, str]]:
-    """Name and settings of ``name:setting=value:...``; ValueError for anything else."""
+    """Splits ``name:setting=value:...`` into name and settings; raises ValueError otherwise."""
     name, *parts = text.split(":")
     if not all("=" in part for part in parts):
         raise ValueError(f"[aimle] expected name:setting=value but got {text!r}")

@@ -1,15 +1,15 @@
 """Thresholds: gradients of many structures from one solve, without a step size.
 
-Hold all noise but that of entry j: the solution depends on it only through a threshold t_j above
-which it is z+, which has j, and below which it is z-, which has not. With density p and
-distribution F of the noise, temperature tau and u = (t_j - theta_j) / tau,
+With all noise fixed except that of entry j, the solution depends on entry j only through a
+threshold t_j: above it the solution is z+, which contains j, and below it z-, which does not. With
+density p and distribution function F of the noise, temperature tau and u = (t_j - theta_j) / tau,
 
     first order  g_j = p(u) <d, z+ - z-> / tau
     trapezoid    g_j = 1/2 w <d, z+ - z-> / tau,   w = p/(1 - F) if j is in, p/F if it is out
 
-minus the mean over j where all solutions have one size. The trapezoid is unbiased for the gradient
-of E f(z) for every quadratic f, the first order for linear f. For argmax with Gumbel noise the
-expectation over the noise of the trapezoid is ReinMax (Liu et al., NeurIPS 2023). See
+minus the mean over j if all solutions have the same size. The trapezoid is unbiased for the
+gradient of E f(z) for every quadratic f, the first order for linear f. For argmax with Gumbel noise
+the expectation of the trapezoid over the noise is ReinMax (Liu et al., NeurIPS 2023). See
 aimle/estimate/thresholds.h.
 """
 
@@ -29,8 +29,8 @@ from aimle.targets import ThresholdTarget
 
 
 class Thresholds(PerturbedMap):
-    """The solution with an entry against that without, weighed by the noise's density where one
-    becomes the other.
+    """Compares the solutions with and without each entry, weighted by the noise's density at the
+    threshold between them.
 
     No lambda, no state, and no solve in backward. For ``Argmax``, ``TopK``, ``SpanningTree``,
     ``Bernoulli``, ``Chain``, ``LatticePath`` and ``LatticeMoves`` under Gumbel, Logistic or Normal
@@ -38,11 +38,11 @@ class Thresholds(PerturbedMap):
 
     Args:
         order: "trapezoid" or "first".
-        max_weight: larger weights (p/F, p/(1 - F); "first": p) are cut to it. It is a bias, which
-            ``stats()`` measures; with these noises none exceeds 24, so that it matters only where
-            it is set lower, to trade bias for variance.
-    The other arguments are those of ``AIMLE``. In eval mode the solution is noise-free and its
-    gradient, should it be asked for, the first order's.
+        max_weight: larger weights (p/F, p/(1 - F); "first": p) are capped at it. The cap is a bias,
+            which ``stats()`` measures. With these noises no weight exceeds 24, so it only matters
+            if it is set lower, to trade bias for variance.
+    The other arguments are those of ``AIMLE``. In eval mode the solution is noise-free, and its
+    gradient, if requested, is that of the first order.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Thresholds(PerturbedMap):
         if not getattr(solver, "has_thresholds", False):
             raise TypeError(
                 "[aimle.Thresholds] applies to solvers such as Argmax, TopK, SpanningTree and "
-                "Chain, which tell the thresholds of their entries, but got "
+                "Chain, which provide the thresholds of their entries, but got "
                 f"{type(solver).__name__}; AIMLE and IMLE take it"
             )
         noise = noise_for(solver, None, settings["noise"])
@@ -71,12 +71,11 @@ class Thresholds(PerturbedMap):
         super().__init__(solver, difference="thresholds", target=target, **settings)
 
     def stats(self) -> dict[str, Tensor]:
-        """What the last backward pass saw, as tensors on the layer's device, without a host sync.
+        """Statistics of the last backward pass, on the layer's device, without a host sync.
 
         zero_share: share of zeros in the gradient of theta.
-        capped_share: share of the weights that were cut to max_weight.
-        capped_mass: share of the sum of w |<d, z+ - z->| that was lost with them, which bounds the
-            bias.
+        capped_share: share of the weights that were capped at max_weight.
+        capped_mass: share of the sum of w |<d, z+ - z->| lost to the cap, which bounds the bias.
         NaN before the first backward pass.
         """
         seen = dict(zip(_ALL_STATS, self.layer_stats.clone().unbind(), strict=True))

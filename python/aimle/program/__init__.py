@@ -1,8 +1,8 @@
-"""The Python side of the program `aimle`. The library does not need it.
+"""The Python part of the program `aimle`. The library does not depend on it.
 
 launch       finds and runs the program
 report       draws pages of runs and studies
-data         fetches and recognises public data sets
+data         downloads and identifies public data sets
 benchmark    trains with every estimator and writes the table
 demo         a tour of the library
 """

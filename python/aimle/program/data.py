@@ -1,12 +1,12 @@
-"""Public data sets: where they come from, and how to know them.
+"""Public data sets: where they come from, and how to identify them.
 
     python -m aimle.program.data list
     python -m aimle.program.data fetch mnist --cache ~/.cache/aimle
     python -m aimle.program.data recognise FOLDER
 
-The program's `aimle data` calls these. Files come by https and are checked by size and SHA-256
-before they get their names, so that a folder never holds half a file or another one; what is there
-is not fetched again.
+The program's `aimle data` calls these. Files are downloaded by https and checked by size and
+SHA-256 before they get their final names, so a folder never holds a partial or wrong file. Files
+that are already there are not downloaded again.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ DATA_SETS = {data.name: data for data in (MNIST, FASHION_MNIST)}
 
 
 class FetchError(RuntimeError):
-    """A file that no server gave, or that is not what it should be."""
+    """No server provided the file, or the file is not the expected one."""
 
 
 def cache_folder() -> Path:
@@ -146,7 +146,7 @@ class _KeepHttps(urllib.request.HTTPRedirectHandler):
 
 
 def _read(url: str) -> Iterator[bytes]:
-    """What the server sends, in pieces; FetchError says why it does not."""
+    """The server's response in chunks; raises FetchError with the reason of a failure."""
     try:
         opener = urllib.request.build_opener(_KeepHttps)
         with opener.open(url, timeout=_TIMEOUT) as answer:
@@ -157,7 +157,7 @@ def _read(url: str) -> Iterator[bytes]:
 
 
 def _download(url: str, target: Path, wanted: PublishedFile) -> None:
-    """To a temporary file, checked, then renamed; FetchError says what was wrong."""
+    """Downloads to a temporary file, checks it, then renames it; raises FetchError."""
     digest = hashlib.sha256()
     size = 0
     with tempfile.NamedTemporaryFile(dir=target.parent, prefix=target.name, delete=False) as file:
@@ -184,9 +184,9 @@ def _download(url: str, target: Path, wanted: PublishedFile) -> None:
 
 
 def fetch(data: DataSet, folder: Path, sources: Sequence[str] | None = None) -> list[str]:
-    """Puts the data set into the folder; returns the names that had to be fetched.
+    """Puts the data set into the folder; returns the names of the downloaded files.
 
-    The servers are tried in turn for every file; if none has it, a FetchError lists what each said.
+    The servers are tried in turn for every file; if none has it, a FetchError lists the responses.
     """
     folder.mkdir(parents=True, exist_ok=True)
     fetched = []

@@ -1,8 +1,8 @@
-"""`aimle diagnose`: reads what the program asks from standard input, measures, writes and prints.
+"""`aimle diagnose`: reads a request from standard input, measures, writes and prints.
 
-The program has read the files, checked the names and locked the folder (cli/diagnose.cpp, where a
-request is made). Arguments: the folder, and libraries of solvers to be loaded. Everything that is
-measured or recommended is that of ``aimle.diagnose``.
+The program has already read the files, checked the names and locked the folder (cli/diagnose.cpp,
+which writes the request). Arguments: the folder, and libraries of solvers to load. All measurements
+and recommendations come from ``aimle.diagnose``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def problem_of(request: Request) -> Problem:
 
 
 def document(request: Request, problem: Problem, found: Diagnosis, complete: bool) -> Request:
-    """What diagnosis.json holds: what was asked, and what was found."""
+    """The contents of diagnosis.json: the request and the results."""
     solver: Solver = problem.solver
     about = {
         "structure": solver.name,
@@ -66,7 +66,7 @@ def document(request: Request, problem: Problem, found: Diagnosis, complete: boo
 
 
 class Run:
-    """One diagnosis, and what there is of it when a signal ends it."""
+    """One diagnosis; keeps the results so far if a signal interrupts it."""
 
     def __init__(self, request: Request, folder: Path) -> None:
         self.request, self.file = request, folder / "diagnosis.json"
@@ -92,14 +92,14 @@ class Run:
         return found
 
     def save(self, complete: bool) -> None:
-        """Writes diagnosis.json, if anybody was measured."""
+        """Writes diagnosis.json, if anything was measured."""
         if self.found is None or not self.found.rows:
             return
         text = json.dumps(document(self.request, self.problem, self.found, complete), indent=1)
         write_atomically(self.file, f"{text}\n".encode())
 
     def _watch(self, found: Diagnosis, note: str, total: int) -> None:
-        if self.found is None:  # the truth is known; calls are timed on one thread
+        if self.found is None:  # the true gradient is known; calls are timed on one thread
             torch.set_num_threads(1)
         self.found = found
         if self.request["quiet"]:
@@ -115,7 +115,7 @@ class Run:
 
 
 def _draw(folder: Path) -> None:
-    """Draws the page and says where it is, or why there is none."""
+    """Draws the page and prints where it is, or why there is none."""
     try:
         from aimle.program.report.diagnose import draw
 
@@ -127,7 +127,7 @@ def _draw(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _ended_by_signals(run: Run) -> Iterator[None]:
-    """A signal ends the work at the next safe point, and keeps what was measured."""
+    """A signal stops the work at the next safe point and keeps what was measured."""
 
     def stop(number: int, _: object) -> None:
         for each in (signal.SIGINT, signal.SIGTERM):
@@ -146,7 +146,7 @@ def _ended_by_signals(run: Run) -> Iterator[None]:
 
 
 def _in_words(error: Exception) -> str:
-    """Without the names of functions, in the words of the command line, in one line."""
+    """The message in one line, without function names, in the terms of the command line."""
     text = explain(error)
     if isinstance(error, MemoryError) or "DefaultCPUAllocator" in text:
         return "out of memory"
@@ -168,7 +168,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"aimle: {_in_words(error)}", file=sys.stderr)
         return EXPLAINED
     output: Any = sys.stdout
-    output.reconfigure(errors="surrogateescape")  # names of folders may be any bytes
+    output.reconfigure(errors="surrogateescape")  # folder names may be arbitrary bytes
     print(f"{found}\n\n{run.file}", flush=True)
     _draw(folder)
     return 0

@@ -10,13 +10,13 @@ import torch
 
 from aimle import _library
 
-#: How a module that the program calls ends when it has said what is wrong with its arguments or
-#: files (experiments/process/python.cpp): another Python would not help.
+#: Exit code of a module called by the program that has already explained what is wrong with its
+#: arguments or files (experiments/process/python.cpp): another Python would not help.
 EXPLAINED = 3
 
 
 def find() -> Path | None:
-    """The program: in the wheel, or beside the library of a build; None if it was not built."""
+    """The program: in the wheel, or next to the library of a build; None if it was not built."""
     places = [
         Path(__file__).resolve().parents[1] / "bin" / "aimle",
         _library.find().parent / "aimle",
@@ -25,7 +25,7 @@ def find() -> Path | None:
 
 
 def environment() -> dict[str, str]:
-    """For the program: figures are drawn by this Python, and libtorch is this one's."""
+    """Environment for the program: figures are drawn by this Python, and libtorch is its own."""
     libraries = [str(Path(torch.__file__).parent / "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
     return {
         "AIMLE_PYTHON": sys.executable,
@@ -38,7 +38,7 @@ def main() -> None:
     program = find()
     if program is None:
         sys.exit(
-            "aimle: the program is not part of this installation: it is built where CLI11, "
+            "aimle: the program is not part of this installation: it is only built if CLI11, "
             "nlohmann-json and zlib are installed"
         )
     os.execve(program, ["aimle", *sys.argv[1:]], environment())

@@ -44,7 +44,7 @@ TEST(LineReader, RefusesWhatIsDamaged) {
   const std::string packed = gzipped(text);
   for (size_t length = 2; length < packed.size(); ++length) {
     write_bytes(file, packed.substr(0, length));
-    EXPECT_REFUSED(lines(file), "damaged or breaks off");
+    EXPECT_REFUSED(lines(file), "damaged or truncated");
   }
   EXPECT_GT(count_refused(file, packed, 3000, [&] { lines(file); }), 2000);
 
@@ -53,7 +53,7 @@ TEST(LineReader, RefusesWhatIsDamaged) {
   write_bytes(file, "a\nbcdefgh\n");
   EXPECT_REFUSED(lines(file, 5), "text.gz:2: expected lines of at most 5 bytes");
   write_bytes(file, packed + "more");
-  EXPECT_REFUSED(lines(file), "there is more after the compressed data");
+  EXPECT_REFUSED(lines(file), "there is extra data after the compressed data");
 }
 
 TEST(PlainOrGz, TakesWhatIsThere) {

@@ -8,8 +8,8 @@ namespace {
 TEST(JsonText, NamesTheLineThatIsWrong) {
   EXPECT_EQ(parse_json("a.json", R"({"a": [1]})")["a"][0], 1);
   EXPECT_REFUSED(parse_json("a.json", "{\n\"a\": tru,\n\"b\": 1}"), "a.json:2: expected JSON");
-  EXPECT_REFUSED(parse_json("a.json", "{\"a\": 1,"), "a.json:1: the JSON text breaks off");
-  EXPECT_REFUSED(parse_json("a.json", ""), "a.json:1: the JSON text breaks off");
+  EXPECT_REFUSED(parse_json("a.json", "{\"a\": 1,"), "a.json:1: the JSON text is truncated");
+  EXPECT_REFUSED(parse_json("a.json", ""), "a.json:1: the JSON text is truncated");
   EXPECT_REFUSED(parse_json("a.json", "[1e999]", 7), "a.json:7: a number of the JSON text is out");
 }
 
@@ -33,7 +33,7 @@ TEST(JsonLines, LeavesOutALastLineThatBreaksOff) {
     EXPECT_EQ(is_torn, !between) << "length " << length;
   }
   EXPECT_REFUSED(parse_json_lines("a.jsonl", "{\"a\": 1}\n{\"a\":\n{\"a\": 3}\n"),
-                 "a.jsonl:2: the JSON text breaks off");
+                 "a.jsonl:2: the JSON text is truncated");
   EXPECT_REFUSED(parse_json_lines("a.jsonl", "{\"a\": 1}\n17\n"), "a.jsonl:2: expected a JSON obj");
 }
 

@@ -26,7 +26,7 @@ TEST(NumberTable, ReadsCsvAndNpyAlike) {
 TEST(NumberTable, RefusesByFileAndLine) {
   const TemporaryFolder folder;
   const auto csv = [](const std::string& text) { return parse_csv("a.csv", text); };
-  EXPECT_REFUSED(csv(""), "a.csv: expected numbers but it holds none");
+  EXPECT_REFUSED(csv(""), "a.csv: expected numbers but it contains none");
   EXPECT_REFUSED(csv("1,2\n3\n"), "a.csv:2: expected 2 numbers, as on the lines before, but got 1");
   EXPECT_REFUSED(csv("1,two\n"), "a.csv:1: expected a number but got 'two'");
   EXPECT_REFUSED(csv("1,,2\n"), "a.csv:1: expected a number but got ''");

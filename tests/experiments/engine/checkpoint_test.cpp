@@ -122,7 +122,7 @@ TEST(CheckpointTest, ThePreviousOneIsUsedIfTheNewestIsDamaged) {
   const auto found = find_checkpoint(newest, previous);
   EXPECT_EQ(found->checkpoint.integers.at("epoch"), 2);
   EXPECT_EQ(found->fault,
-            newest.string() + " is damaged: its checksum is not that of its contents");
+            newest.string() + " is damaged: its checksum does not match its contents");
   flip(previous);
   const std::string message = message_of<Failure>([&] { find_checkpoint(newest, previous); });
   for (const std::string& part : {newest.string(), previous.string(), std::string("--force")}) {

@@ -64,7 +64,7 @@ TEST_F(L2xBeer, RefusesByFileAndLine) {
   const std::string good = read_bytes(annotations);
   const std::vector<std::pair<std::string, std::string>> objects{
       {"[]\n", "annotations.json:1: expected a JSON object"},
-      {"{\"x\": [\"a\"], \"1\": []}\n{\"x\": \n", ":2: the JSON text breaks off"},
+      {"{\"x\": [\"a\"], \"1\": []}\n{\"x\": \n", ":2: the JSON text is truncated"},
       {"{\"1\": []}\n", "expected a list of words under \"x\""},
       {"{\"x\": [1], \"1\": []}\n", "expected words under \"x\" but got 1"},
       {"{\"x\": [\"a\"], \"0\": []}\n", "expected a list of ranges under \"1\""},

@@ -275,5 +275,5 @@ def test_bad_settings(settings: dict, error: type[Exception], words: str):
 
 def test_a_cache_takes_no_arguments():
     solver = aimle.per_instance(best_two, cache=0.5, sense="max")
-    with pytest.raises(ValueError, match="cache needs instances with the same solutions"):
+    with pytest.raises(ValueError, match="cache assumes the same feasible solutions"):
         solver(scores_of(2, 6), scores_of(2, 6))

@@ -1,4 +1,4 @@
-"""What README.md and docs/*.md print is true: snippets run, options, targets and links exist."""
+"""What README.md and the pages of docs print is true: code runs; options, targets, links exist."""
 
 import re
 import shutil
@@ -11,7 +11,8 @@ import torch
 from aimle_program import PROGRAM, aimle, need_program
 from repository import ROOT
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 COMMAND = re.compile(r"^(?:build/release/)?aimle ((?:[a-z0-9]+ ?)+.*)$")
 
 
@@ -24,8 +25,12 @@ def check_migrating(names: dict) -> None:
 AFTERWARDS = {"migrating.md": check_migrating}
 
 
+def name_of(page: Path) -> str:
+    return page.relative_to(DOCS if page.is_relative_to(DOCS) else ROOT).as_posix()
+
+
 def each_page(function):
-    return pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)(function)
+    return pytest.mark.parametrize("page", PAGES, ids=name_of)(function)
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -52,9 +57,7 @@ def help_of(command: tuple[str, ...]) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name_of)
 def test_python_runs(page: Path, tmp_path: Path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(0)
@@ -73,7 +76,9 @@ def optional_blocks() -> list:
         matches = re.finditer(
             r"^```python needs=(\w+)\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE
         )
-        found += [pytest.param(*match.groups(), id=f"{page.name} {match[1]}") for match in matches]
+        found += [
+            pytest.param(*match.groups(), id=f"{name_of(page)} {match[1]}") for match in matches
+        ]
     return found
 
 
@@ -139,11 +144,11 @@ def test_links_lead_somewhere(page: Path):
     text = re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     for target, anchor in re.findall(r"\]\((?!https?://)([^)#]*)#?([^)]*)\)", text):
         file = page.parent / target if target else page
-        assert file.exists(), f"{page.name}: {target}"
+        assert file.exists(), f"{name_of(page)}: {target}"
         if anchor:
             titles = re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE)
             known = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
-            assert anchor in known, f"{page.name}: {target}#{anchor}"
+            assert anchor in known, f"{name_of(page)}: {target}#{anchor}"
 
 
 @each_page
@@ -155,13 +160,22 @@ def test_files_that_are_named_exist(page: Path):
             continue
         choices = re.match(r"(.*){(.*)}(.*)", name)
         names = [choices[1] + c + choices[3] for c in choices[2].split(",")] if choices else [name]
-        assert all(list(ROOT.glob(each)) for each in names), f"{page.name}: {name}"
+        assert all(list(ROOT.glob(each)) for each in names), f"{name_of(page)}: {name}"
 
 
-def test_every_page_is_in_the_readme():
-    readme = (ROOT / "README.md").read_text()
-    missing = [page.name for page in PAGES[1:] if f"{page.relative_to(ROOT)})" not in readme]
-    assert missing == []
+def listed(page: Path) -> list[Path]:
+    """The pages in the tables of contents of a page."""
+    entries = [e for block in blocks(page, "{toctree}") for e in block.split() if e[0] != ":"]
+    names = [e for e in entries if not re.fullmatch(r"\d+", e)]
+    return [page.parent / f"{name}.md" for name in names]
+
+
+def test_every_page_is_on_the_site_once():
+    found, todo = [], [DOCS / "index.md"]
+    while todo:
+        found.append(page := todo.pop())
+        todo += listed(page)
+    assert sorted(found) == [page for page in PAGES if page.is_relative_to(DOCS)]
 
 
 def test_commands_are_found():

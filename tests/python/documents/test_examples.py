@@ -1,4 +1,4 @@
-"""The programs of docs/gallery.md learn what they say, and draw the pictures beside them; those for
+"""The programs of docs/gallery learn what they say, and draw the pictures beside them; those for
 other frameworks learn too, where these are installed."""
 
 import os
@@ -12,7 +12,7 @@ from repository import ROOT
 
 import aimle
 
-GALLERY = (ROOT / "docs" / "gallery.md").read_text()
+GALLERY = (ROOT / "docs" / "gallery" / "index.md").read_text()
 EXAMPLES = sorted(set(re.findall(r"python (examples/\w+\.py)", GALLERY)))
 
 

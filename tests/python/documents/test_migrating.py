@@ -1,4 +1,4 @@
-"""The rows of docs/migrating.md for users of PyEPO: what they achieve, taken as they stand."""
+"""The rows of docs/guide/migrating.md for users of PyEPO: what they achieve, as they stand."""
 
 import re
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 import aimle
 
-PAGE = ROOT / "docs" / "migrating.md"
+PAGE = ROOT / "docs" / "guide" / "migrating.md"
 # The largest mean regret over three seeds. Untrained models have .7, and the best methods here .1.
 BOUNDS = {
     "AIMLE": 0.15,

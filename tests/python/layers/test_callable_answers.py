@@ -94,7 +94,7 @@ def test_layers_are_told_how_many_dimensions_an_instance_has(make):
     make(solver)(randn(2, 3, 4))
     make(solver, instance_dims=2)(randn(3, 4))  # one instance, no batch
     assert seen == [(4,), (3, 4), (3, 4), (3, 4)]
-    message = r"which has no batch: .*theta.unsqueeze\(0\), or .*instance_dims=1"
+    message = r"which has no batch dimension: .*theta.unsqueeze\(0\), or .*instance_dims=1"
     with pytest.raises(ValueError, match=message):
         make(solver)(randn(4))
     with pytest.raises(ValueError, match="instance_dims >= 1"):
@@ -131,7 +131,7 @@ def test_the_layers_word_goes_before_the_solvers():
     "told", [{"instance_dims": 2}, {"fractional": True}, {"repeat_arguments": True}]
 )
 def test_native_solvers_know_themselves(told: dict):
-    with pytest.raises(TypeError, match=f"TopK knows its instances.*{next(iter(told))}"):
+    with pytest.raises(TypeError, match=f"TopK defines its own instances.*{next(iter(told))}"):
         aimle.AIMLE(TOPK, **told)
     assert aimle.AIMLE(TOPK, instance_dims=1).instance_dims == 1
 

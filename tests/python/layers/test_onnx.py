@@ -116,7 +116,11 @@ def test_rows_without_a_solution_are_nan(dynamo: bool, tmp_path: Path):
 
 
 REFUSED = {
-    "solver": (aimle.SpanningTree(4), {}, "AIMLE. SpanningTree cannot be .* compile all of it by"),
+    "solver": (
+        aimle.SpanningTree(4),
+        {},
+        "AIMLE. SpanningTree cannot be .* compile the whole model",
+    ),
     "noise": (aimle.TopK(2), {"noise_in_eval": True}, "AIMLE. noise cannot .* noise_in_eval=False"),
     "outside": (outside, {}, "AIMLE. .*callable solver cannot be"),
 }

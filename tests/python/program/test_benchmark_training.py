@@ -211,7 +211,7 @@ class TestCommand:
     ) -> None:
         need_program()
         assert run("--quick", "--tasks", "l2x-films", out=tmp_path) == 0
-        assert "give --data DIR with imdb/ and eraser_movies/ in it" in capsys.readouterr().err
+        assert "pass --data DIR with imdb/ and eraser_movies/ in it" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
         ("arguments", "says"),

@@ -72,7 +72,7 @@ def test_a_command_without_a_verb_shows_its_own_usage():
         (["--estimators", "imle:lamda=1"], "did you mean 'lambda'?"),
         (["--estimators", "imle:lambda=-1"], "lambda"),
         (["--estimators", "imle:lambda"], "expected name:setting=value"),
-        (["--estimators", "ste:nb_samples=5"], "the study itself sets nb_samples"),
+        (["--estimators", "ste:nb_samples=5"], "nb_samples is set by the study itself"),
         (["--estimators", "reinmax", "--k", "2"], "does not apply to topk"),
         (["--n", "10000", "--samples", "10000000"], "--n times --samples"),
         (["--estimators", "dpo", "--samples", "1"], "needs more samples"),
@@ -130,7 +130,7 @@ def test_a_full_disk():
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full")
     fails(*synth(out=Path("/dev/full")), code=1, says="it is a file")
-    fails(*synth(out=Path("/proc/aimle")), code=1, says="cannot make the folder")
+    fails(*synth(out=Path("/proc/aimle")), code=1, says="cannot create the folder")
 
 
 WRONG = [

@@ -155,13 +155,13 @@ def test_bad_files_are_named(tmp_path: Path):
     fails("diagnose", "--theta", tmp_path / "no.npy", code=1, says="there is no such file")
     theta("a.txt", b"1,2", "ends in .npy, .npz or .csv")
     theta("a.npy", b"1,2", "expected a .npy file")
-    theta("b.npy", good[:-1], "breaks off")
-    theta("c.npy", good[:20], "breaks off inside the header")
+    theta("b.npy", good[:-1], "is truncated")
+    theta("c.npy", good[:20], "is truncated inside the header")
     theta("d.npy", npy(np.ones(5, dtype=np.complex64)), "expected little-endian numbers")
     theta("e.npy", npy(np.ones((2, 2, 2))), "one or two dimensions")
     theta("f.npy", npy(np.array([1.0, np.nan])), "entry 1 is nan")
-    theta("h.npy", npy(np.ones(0)), "expected numbers but it holds none")
-    theta("a.csv", b"", "expected numbers but it holds none")
+    theta("h.npy", npy(np.ones(0)), "expected numbers but it contains none")
+    theta("a.csv", b"", "expected numbers but it contains none")
     theta("b.csv", b"1,2\n3\n", "b.csv:2: expected 2 numbers")
     theta("c.csv", b"1,two\n", "c.csv:1: expected a number but got 'two'")
     theta("d.csv", b"1,2\n3,4\n", "expected one row")
@@ -185,9 +185,9 @@ def test_structures_with_data(tmp_path: Path):
     assert len(run(tmp_path / "b", *dag, *options)["results"]) == 2
 
     out = ("--out", tmp_path / "out")
-    fails("diagnose", *knapsack, *out, code=2, says="knapsack needs numbers beside its scores")
+    fails("diagnose", *knapsack, *out, code=2, says="knapsack needs data besides its scores")
     data = ("--data", tmp_path / "knapsack.npy")
-    fails("diagnose", *data, *out, code=2, says="--data is nothing that argmax takes")
+    fails("diagnose", *data, *out, code=2, says="--data: argmax takes no data")
     fails("diagnose", *knapsack[:2], "--n", 9, *data, *out, code=1, says="but got")
     (tmp_path / "half.csv").write_text("3,1.5,4,2,5")
     half = ("--data", tmp_path / "half.csv")
@@ -241,7 +241,7 @@ def test_the_program_takes_the_temperature_of_the_noise(tmp_path: Path):
     fails(
         *("diagnose", "--estimators", "thresholds:temperature=0.3", "--out", tmp_path / "other"),
         code=2,
-        says="give the temperature of the noise as --temperature",
+        says="set the temperature of the noise with --temperature",
     )
 
 
@@ -260,7 +260,9 @@ def test_ctrl_c_in_a_diagnosis(seen: str, structure: list[str], is_kept: bool, t
         assert opened.interrupt() < 15  # two seconds, on a machine under load more
     assert opened.process.returncode == 130
     assert opened.last_line().startswith("aimle: stopped")
-    assert (f"what was done is in {out}/diag" if is_kept else "nothing was") in opened.last_line()
+    assert (
+        f"the results so far are in {out}/diag" if is_kept else "nothing was"
+    ) in opened.last_line()
     assert (out / "diagnosis.json").exists() == is_kept
     if is_kept:
         found = json.loads((out / "diagnosis.json").read_text())

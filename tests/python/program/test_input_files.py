@@ -82,11 +82,13 @@ def test_damaged_results_are_refused(tmp_path: Path) -> None:
     results = tmp_path / "results.jsonl"
     whole = results.read_bytes()
     results.write_bytes(whole[:-25])
-    fails(*command, "--resume", code=1, says=f"{results}:8: the line breaks off: begin anew with")
+    fails(
+        *command, "--resume", code=1, says=f"{results}:8: the line is incomplete: start again with"
+    )
 
     lines = whole.splitlines(keepends=True)
     results.write_bytes(b"".join([lines[0], b'{"estimator": "ste", "n"\n', *lines[2:]]))
-    fails(*command, "--resume", code=1, says=f"{results}:2: the JSON text breaks off")
+    fails(*command, "--resume", code=1, says=f"{results}:2: the JSON text is truncated")
     results.write_bytes(b"".join([lines[0], b'{"estimator": "ste"}\n', *lines[2:]]))
     fails(*command, "--resume", code=1, says=f"{results} is damaged: its checksum is not in")
     results.write_bytes(whole)

@@ -57,7 +57,7 @@ def test_end_to_end_and_resume(tmp_path: Path) -> None:
     assert "Differs: Drawn digits instead of MNIST" in page
     assert "<summary>5 published rows without a run of the same settings</summary>" in page
     folded = page[page.index("<summary>Not run: 13 tables and figures of the paper</summary>") :]
-    assert "1. Gradients against the number of samples" in folded
+    assert "1. Gradients by number of samples" in folded
     assert "81.119 ± 2.345" in folded
     assert not re.search(r'(src|href)="(?!data:|#)', page)
 

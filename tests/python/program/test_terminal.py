@@ -81,10 +81,10 @@ def test_help_is_80_columns_wide_without_a_terminal():
 
 def test_help_says_the_defaults_of_estimators_and_what_automatic_values_mean():
     text = " ".join(aimle("train", "nri", "--help").stdout.split())
-    assert "--lr FLOAT=0.0 Learning rate of Adam; 0: the one that the authors found" in text
+    assert "--lr FLOAT=0.0 Learning rate of Adam; 0: the authors' for the method" in text
     assert "how alpha changes; additive or multiplicative; unset: multiplicative" in text
     assert "of the multiplicative rule; a number > 1; unset: 1.02" in text
-    assert "larger weights are cut to it; a number > 0; unset: 20" in text
+    assert "larger weights are capped at it; a number > 0; unset: 20" in text
 
 
 @pytest.mark.parametrize(

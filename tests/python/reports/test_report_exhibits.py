@@ -44,7 +44,7 @@ def test_trees_and_paths(tmp_path: Path) -> None:
     draw_exhibits(page, "nri", tmp_path, "aimle")
     text = page.html()
     assert text.count("<svg ") == 1
-    assert "links told rightly" in text
+    assert "links found correctly" in text
 
 
 def test_nothing_to_show(tmp_path: Path) -> None:

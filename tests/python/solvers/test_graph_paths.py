@@ -151,7 +151,7 @@ def test_theta_of_another_length_is_refused():
     for call in (solver, aimle.AIMLE(solver), lambda x: exact.marginals(solver, x)):
         with pytest.raises(ValueError, match=message):
             call(torch.ones(2, 4))
-    with pytest.raises(ValueError, match=r"data mean nothing: .* a graph has a vertex or an edge"):
+    with pytest.raises(ValueError, match=r"data are invalid: .* a graph has a vertex or an edge"):
         solver(torch.ones(4), data=solver.data)
 
 
@@ -159,9 +159,9 @@ def test_theta_of_another_length_is_refused():
 def test_bad_settings(cls: type):
     for arguments, error, message in (
         (([(0, 1, 2)], 0, 1), ValueError, r"pairs \(tail, head\) of shape \[E, 2\] but got shape"),
-        (([(0.5, 1.0)], 0, 1), TypeError, "edges to be numbers of vertices"),
+        (([(0.5, 1.0)], 0, 1), TypeError, "edges to be vertex numbers"),
         (([(0, -1)], 0, 1), ValueError, "edges to be vertices from 0 to 1 but got -1"),
-        (([(0, 1)], 0, 5, 3), ValueError, "target to be vertices from 0 to 2 but got 5: give num_"),
+        (([(0, 1)], 0, 5, 3), ValueError, "target to be vertices from 0 to 2 but got 5: set num_"),
         ((DIAMOND, "a", 3), TypeError, "."),
     ):
         with pytest.raises(error, match=message):

@@ -268,7 +268,7 @@ def test_a_grid_is_searched_by_the_validation_loss(program: Path, tmp_path: Path
     assert summary["winner"]["settings"] == f"lambda={best}"
     assert summary["winner"]["metrics"]["test_loss"]["mean"] == losses[best]["test_loss"]
     last = message.splitlines()[-2]  # before where the results are
-    assert last.startswith(f"chosen by val_loss: lambda={best}:  ")
+    assert last.startswith(f"selected by val_loss: lambda={best}:  ")
     assert f"  test_loss {losses[best]['test_loss']:.5g}  " in last
     assert "train_loss" not in last
     assert "±" not in last  # of one run
@@ -355,9 +355,9 @@ def test_wrong_options_are_named_and_leave_nothing_behind(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "--config: {file}:1: the JSON text breaks off"),
-        ("[1]", "--config: {file} is no config.json of a run"),
-        ('{"experiment": "dvae"}', "--config: {file} is no config.json of a run"),
+        ("{", "--config: {file}:1: the JSON text is truncated"),
+        ("[1]", "--config: {file} is not the config.json of a run"),
+        ('{"experiment": "dvae"}', "--config: {file} is not the config.json of a run"),
         (
             '{"experiment": "l2x", "settings": {}}',
             "--config: expected a config.json of the experiment dvae but got '{file}' of l2x",
@@ -403,8 +403,8 @@ def test_a_finished_run_says_where_it_is_and_that_nothing_is_left(
     experiment, whole = finished
     run = shutil.copytree(whole, tmp_path / "run")
     done = train(program, run, "--resume", experiment=experiment)
-    assert f"{run} has all its epochs" in done.stderr
-    assert f"results in {run}; a page of them: aimle report {run}" in done.stderr
+    assert f"{run} is complete; use a larger --epochs to continue" in done.stderr
+    assert f"results are in {run}; to draw a page of them: aimle report {run}" in done.stderr
     assert train(program, run, "--resume", "--quiet", experiment=experiment).stderr == ""
 
 

@@ -1,7 +1,7 @@
 """`aimle benchmark training`: trains every task with every method, and writes the table.
 
-Finished runs are rows of OUTPUT/training.csv; a run that has a row is not repeated, so that the
-command continues after a stop and may be run in portions. OUTPUT/training.md is made from the rows.
+Finished runs are rows of OUTPUT/training.csv. A run that has a row is not repeated, so the command
+can be interrupted and continued, or run in parts. OUTPUT/training.md is generated from the rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _QUICK_LAMBDAS = slice(2, 4)
 
 
 class _Parser(argparse.ArgumentParser):
-    """Ends with the code that tells the program that the error has been explained."""
+    """Exits with the code that tells the program that the error has been explained."""
 
     def error(self, message: str) -> NoReturn:
         print(f"{self.prog}: {message}", file=sys.stderr)
@@ -89,24 +89,22 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=ESTIMATOR,SETTING=VALUE,...",
-        help="another method for every task; the value K/sqrt(S) is that count of the task; may be "
+        help="another method for every task; the value K/sqrt(S) is computed for each task; may be "
         "given more than once",
     )
     add(
         "--lambdas",
         type=lambda text: text.split(","),
         metavar="VALUE,...",
-        help="only these of each task's grid, for example to repeat the best ones with more seeds",
+        help="only these values of each task's grid, for example the best, with more seeds",
     )
     add("--seeds", type=_explained(parse_seeds), help="0-2 or 0,3,5-7 (default: 0-2)")
     add("--device", choices=["cpu", "cuda"], default="cpu", help="of `aimle train` (default: cpu)")
-    add("--data", type=Path, help="folder with mnist/, imdb/ and eraser_movies/ in it")
-    add("--output", type=Path, help="folder of training.csv and training.md")
-    add("--work", type=Path, help="folder of unfinished runs (default: out/benchmark)")
-    add(
-        "--threads", type=int, default=0, help="of `aimle train`: runs side by side, 0: its default"
-    )
-    add("--quick", action="store_true", help="tiny: does everything run? The values mean nothing")
+    add("--data", type=Path, help="folder that contains mnist/, imdb/ and eraser_movies/")
+    add("--output", type=Path, help="folder for training.csv and training.md")
+    add("--work", type=Path, help="folder for unfinished runs (default: out/benchmark)")
+    add("--threads", type=int, default=0, help="for `aimle train`: parallel runs, 0: its default")
+    add("--quick", action="store_true", help="tiny runs that only test the code; ignore the values")
     add("--redo", action="store_true", help="repeat the chosen runs, even if they have a row")
     add("--table", action="store_true", help="only write training.md from training.csv")
     return parser
@@ -174,7 +172,7 @@ def _run(task: Task, options: argparse.Namespace, results: Results, context: Con
 
 
 def main(arguments: list[str] | None = None) -> int:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # campaigns end with it
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends campaigns too
     options = _parser().parse_args(arguments)
     options.seeds = options.seeds or ([0, 1] if options.quick else [0, 1, 2])
     options.work = options.work or Path("out/benchmark_quick" if options.quick else "out/benchmark")

@@ -1,7 +1,7 @@
-"""Which 8 of 64 pixels tell a digit: a selection inside a classifier, scikit-learn's digits.
+"""Selecting 8 of 64 pixels to classify a digit of scikit-learn's digits.
 
-One network scores the pixels of an image, the 8 best are kept, and a second network classifies what
-is left. Training minimises the cross-entropy of one noisy selection per image; the accuracy on 497
+One network scores the pixels of an image, the 8 best are kept, and a second network classifies the
+result. Training minimises the cross-entropy of one noisy selection per image; the accuracy on 497
 test images uses the noise-free selection.
 """
 

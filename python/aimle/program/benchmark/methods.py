@@ -1,4 +1,4 @@
-"""The methods of the comparison, with the settings that the command line and Python share.
+"""The methods of the comparison, with settings shared by the command line and Python.
 
 Settings are text, spelled as options of ``aimle train``; ``aimle.estimate.texts`` turns them into
 arguments of ``aimle.estimator``.
@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-#: Algorithm 1 of the paper, with every setting that a default may change.
+#: Algorithm 1 of the paper, with every setting whose default might change.
 PAPER = {
     "initial_alpha": "0",
     "step": "1e-3",
@@ -32,7 +32,7 @@ class Method:
     name: str
     estimator: str
     settings: tuple[tuple[str, str], ...] = ()
-    #: What distinguishes it from others of the same name, such as "lambda=10".
+    #: What distinguishes it from others of the same name, for example "lambda=10".
     setting: str = ""
 
     def resolved(self, ones: float, samples: int) -> dict[str, str]:
@@ -41,7 +41,7 @@ class Method:
         return {name: count if value == COUNT_OF_TASK else value for name, value in self.settings}
 
 
-#: The methods that have no grid. PyEPO's own layers are those of its name.
+#: The methods without a grid. PyEPO's own layers have its name.
 SINGLE = {
     "default": Method("default", "aimle"),
     "paper": Method("paper", "aimle", tuple(PAPER.items())),
@@ -76,7 +76,7 @@ def expand(names: Iterable[str], lambdas: Iterable[str]) -> list[Method]:
 def parse_candidate(text: str) -> Method:
     """``NAME=ESTIMATOR,SETTING=VALUE,...``, for example ``a2=aimle,initial_alpha=2``.
 
-    The value ``K/sqrt(S)`` stands for that count of the task.
+    The value ``K/sqrt(S)`` is replaced by that number for each task.
     """
     head, *rest = text.split(",")
     name, equals, estimator = head.partition("=")

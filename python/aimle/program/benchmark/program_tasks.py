@@ -1,8 +1,7 @@
 """Tasks that are experiments of the program: campaigns of ``aimle train``.
 
-Runs of one campaign share the GPU, so jobs are put into as few campaigns as possible. A campaign
-that was stopped continues where it was, as long as the task's arguments and the commit are the
-same.
+Runs of one campaign share the GPU, so jobs are grouped into as few campaigns as possible. An
+interrupted campaign is resumed if the task's arguments and the commit are the same.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ _NAMES_OF_FILES = {"": "", "mnist": "MNIST", "films": "film reviews"}
 class ProgramTask(Task):
     """An experiment of ``aimle train`` with fixed arguments.
 
-    files: "mnist" or "films" where the experiment reads them from --data; "" if it makes its data.
-    without_files: the name of the data that the experiment makes; empty if it needs the files.
+    files: "mnist" or "films" if the experiment reads them from --data; "" if it generates its data.
+    without_files: the name of the generated data; empty if the files are required.
     solver: what the experiment solves, to count the calls.
     extra: further options of some estimators.
     """
@@ -54,7 +53,7 @@ class ProgramTask(Task):
         if launch.find() is None:
             return "needs the program `aimle`: build the target aimle_cli"
         if not self.data_name(context):
-            return f"needs {_NAMES_OF_FILES[self.files]}: give --data DIR with {self.files_wanted}"
+            return f"needs {_NAMES_OF_FILES[self.files]}: pass --data DIR with {self.files_wanted}"
         return super().missing(context)
 
     @property
@@ -83,7 +82,7 @@ class ProgramTask(Task):
         shutil.rmtree(out)
 
     def _folder(self, context: Context) -> Path | None:
-        """Where the files are, if they were given; --quick has no time for all of MNIST."""
+        """Where the files are, if they were given; --quick does not use all of MNIST."""
         if not self.files or context.data is None:
             return None
         if self.files == "films":
@@ -112,7 +111,7 @@ class ProgramTask(Task):
         return out / cell / f"seed-{job.seed}"
 
     def _campaigns(self, jobs: list[Job]) -> list[tuple[dict[str, list[str]], list[int]]]:
-        """Axes and seeds whose combinations are these jobs, each once."""
+        """Axes and seeds whose combinations are exactly these jobs."""
         seeds_of: dict[tuple[tuple[str, str], ...], list[int]] = defaultdict(list)
         for job in jobs:
             seeds_of[tuple(self._options(job).items())].append(job.seed)
@@ -146,7 +145,7 @@ class ProgramTask(Task):
         out: Path,
         context: Context,
     ) -> str:
-        """Runs it, records and takes out of `left` what is finished; what it says if it fails."""
+        """Runs it, records finished runs and removes them from `left`; returns an error message."""
         arguments = ["train", self.experiment, *self._arguments(context)]
         for name, values in axes.items():
             arguments += ["--grid", f"{name}={','.join(values)}"]
@@ -168,7 +167,7 @@ class ProgramTask(Task):
                     except subprocess.TimeoutExpired:
                         self._record_finished(left, context)
             except BaseException:
-                process.terminate()  # it saves a checkpoint
+                process.terminate()  # the process saves a checkpoint
                 process.wait()
                 raise
             finally:
@@ -194,7 +193,7 @@ class ProgramTask(Task):
                 del left[folder]
 
     def _outcome(self, folder: Path, job: Job) -> Outcome | None:
-        """None unless the run in this folder has all its epochs."""
+        """None unless the run in this folder has completed all its epochs."""
         files = (folder / "config.json", folder / "metrics.jsonl")
         if not all(file.exists() for file in files):
             return None
@@ -215,14 +214,14 @@ class ProgramTask(Task):
         )
 
     def _solves(self, estimator: str) -> int:
-        """Solves of one sample in a step."""
+        """Solves per sample and step."""
         layer = aimle.estimator(estimator, self.solver)
         return _SOLVES.get(getattr(layer, "difference", ""), 0)
 
 
 @contextmanager
 def _only_process_in(folder: Path) -> Iterator[None]:
-    """Locks the folder by a file beside it: the program locks the folder itself."""
+    """Locks the folder with a file next to it: the program locks the folder itself."""
     file = folder.with_name(f"{folder.name}.lock")
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w") as lock:
@@ -230,14 +229,14 @@ def _only_process_in(folder: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise TaskError(
-                f"{folder} is in use by another process: wait until it ends, or give another "
+                f"{folder} is in use by another process: wait until it ends, or choose another "
                 "folder with --work"
             ) from None
         yield
 
 
 def _begin(out: Path, stamp: list[str]) -> None:
-    """Makes the folder, and empties it if it holds runs of other arguments or of another commit."""
+    """Creates the folder, and empties it if it holds runs of other arguments or another commit."""
     file = out / "stamp.json"
     if out.exists() and (not file.exists() or json.loads(file.read_text()) != stamp):
         shutil.rmtree(out)

@@ -1,9 +1,10 @@
 """PyEPO's shortest path and knapsack: a linear model predicts costs, OR-Tools solves.
 
-Data, models and the layers that we compare with are PyEPO's. Every method has the same budget of
-solver calls, batches and optimiser; what a step costs decides how many steps it makes. The losses
-are the L1 distance to the optimal solution, and the regret: what the solution costs beyond the
-optimum. The metric is the regret on test examples, noise-free, in per cent of the optimal costs.
+Data, models and the layers to compare with are PyEPO's. All methods have the same budget of solver
+calls, the same batches and the same optimiser; the cost of a step determines how many steps they
+make. The losses are the L1 distance to the optimal solution, and the regret: the cost of the
+solution minus the optimum. The metric is the regret on test examples, noise-free, in per cent of
+the optimal costs.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Problem:
         return 1 if self.sense == "min" else -1
 
     def regret(self, solutions: Tensor, rows: Tensor) -> Tensor:
-        """What these solutions of the examples `rows` cost beyond the optimum."""
+        """The cost of these solutions of the examples `rows` minus the optimum."""
         excess = (solutions - self.solutions[rows]) * self.costs[rows]
         return self.sign * excess.sum(-1)
 

@@ -1,4 +1,4 @@
-"""The CSV file of finished runs: one row a run, replaced atomically, never half written."""
+"""The CSV file of finished runs: one row per run, replaced atomically."""
 
 from __future__ import annotations
 
@@ -63,25 +63,25 @@ class Results:
         self.file = file
 
     def read(self) -> list[Row]:
-        """All rows; none if there is no file. ValueError if it is not such a file."""
+        """All rows; none if the file does not exist. Raises ValueError if it is not such a file."""
         if not self.file.exists():
             return []
         reader = csv.DictReader(io.StringIO(self.file.read_text()))
         if reader.fieldnames != _COLUMNS:
             raise ValueError(
                 f"{self.file}: expected the columns {','.join(_COLUMNS)} but got "
-                f"{','.join(reader.fieldnames or [])}; move the file away"
+                f"{','.join(reader.fieldnames or [])}; remove or rename the file"
             )
         return [_parse(line) for line in reader]
 
     def add(self, row: Row) -> None:
-        """Adds the row, in place of an earlier one of the same run."""
+        """Adds the row; replaces an earlier one of the same run."""
         with self._locked():
             rows = [other for other in self.read() if other.key != row.key]
             self._write([*rows, row])
 
     def create(self) -> None:
-        """Makes a file without rows if there is none."""
+        """Creates a file without rows if it does not exist."""
         self.remove(lambda _: False)
 
     def remove(self, unwanted: Callable[[Row], bool]) -> None:

@@ -1,4 +1,4 @@
-"""What a task of the comparison is, and what running it needs to know."""
+"""The interface of the tasks of the comparison."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aimle.program.benchmark.results import Row
 
 
 class TaskError(Exception):
-    """A run failed; the message says why. Other tasks are not affected."""
+    """A run failed; the message gives the reason. Other tasks are not affected."""
 
 
 class Job(NamedTuple):
@@ -26,7 +26,7 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True)
 class Context:
-    """Where and how the runs of a command are made."""
+    """Where and how the runs of a command are executed."""
 
     quick: bool
     device: str
@@ -41,10 +41,10 @@ class Context:
 
 @dataclass(frozen=True)
 class Task:
-    """A model to train, for one length, judged by one metric.
+    """A model to train for a fixed length, with one metric.
 
-    ones, samples: K and S, from which the count K/sqrt(S) of a candidate is computed.
-    packages: that must be installed beside this one.
+    ones, samples: K and S, from which the number K/sqrt(S) of a method is computed.
+    packages: additional packages that must be installed.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Task:
         raise NotImplementedError
 
     def missing(self, context: Context) -> str:
-        """Why the task cannot be run here, with the remedy; empty if it can."""
+        """Why the task cannot be run on this machine, with the remedy; empty if it can."""
         absent = [name for name in self.packages if importlib.util.find_spec(_module(name)) is None]
         if absent:
             return f"needs {', '.join(absent)}: pip install {' '.join(self.packages)}"
@@ -97,7 +97,7 @@ class Task:
 
 
 class Outcome(NamedTuple):
-    """What a run achieved, and what it took."""
+    """The result and the cost of a run."""
 
     value: float
     steps: int

@@ -1,8 +1,8 @@
 """The tasks of the comparison: model, data, metric, length of training, methods, grid of lambda.
 
 Lengths are chosen so that the whole table takes well under an hour on one large GPU. Each grid has
-seven values of lambda around the task's best; lambda is in units of the gradient that arrives at
-the layer, so its scale differs from task to task.
+seven values of lambda around the task's best; lambda is in units of the gradient at the layer, so
+its scale differs between tasks.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _trees() -> ProgramTask:
     return ProgramTask(
         name="nri-t10",
         title="Latent trees, T = 10",
-        metric="val_elbo",  # the test set is measured only where it is the best
+        metric="val_elbo",  # the test set is measured only at the best epoch
         higher_is_better=True,
         methods=(*_COMMON, "thresholds", "sst"),
         lambdas=LAMBDAS_OF_TREES,
@@ -91,7 +91,7 @@ def _trees() -> ProgramTask:
         "--examples 40 --validation 10 --test_examples 10 --batch 10 --hidden 16",
         without_files="generated paths",
         solver=aimle.SpanningTree(10),
-        # The temperature is part of the model: the forward difference gets that of the others.
+        # The temperature is part of the model: the forward difference gets the one of the others.
         extra={"imle": {"theta_noise_temperature": "0.1"}},
     )
 

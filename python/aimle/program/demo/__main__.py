@@ -1,10 +1,10 @@
-"""`python -m aimle.program.demo`: what the library does, in about a minute.
+"""`python -m aimle.program.demo`: a tour of the library in about a minute.
 
-1. Solves a batch of each structure and prints the time next to what one would use instead.
+1. Solves a batch of each structure and compares the time with a common alternative.
 2. Learns the costs of maps from their shortest paths with three gradient estimators.
-3. Holds every estimator against the true gradient, by the program `aimle` (a reduced study).
+3. Compares every estimator with the true gradient, with the program `aimle` (a reduced study).
 
-Writes pictures and one page, report.html, into a folder that is empty or new.
+Writes pictures and one page, report.html, into a new or empty folder.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--force", action="store_true", help="use the folder even if not empty")
     parser.add_argument("--steps", type=int, default=600, help="training steps of each method")
-    parser.add_argument("--seeds", type=int, default=8, help="problems of the gradient study")
+    parser.add_argument("--seeds", type=int, default=8, help="instances in the gradient study")
     options = parser.parse_args(arguments)
     for name in ("steps", "seeds"):
         if getattr(options, name) < 1:
@@ -39,9 +39,9 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        parser.error(f"argument --out: cannot make {out}: {error.strerror}")
+        parser.error(f"argument --out: cannot create {out}: {error.strerror}")
     if any(out.iterdir()) and not options.force:
-        parser.error(f"argument --out: {out} is not empty: give another folder, or --force")
+        parser.error(f"argument --out: {out} is not empty: choose another folder, or use --force")
 
     batch = structures.structures()
     structures.print_table(batch)

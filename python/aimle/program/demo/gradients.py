@@ -1,4 +1,4 @@
-"""A reduced gradient study, by the program `aimle`, and the page that shows the whole tour."""
+"""A reduced gradient study with the program `aimle`, and the page of the whole tour."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aimle.program import launch
 
 
 def study(folder: Path, seeds: int, force: bool = False) -> bool:
-    """`aimle synth samples`, smaller; False if the program was not built. Raises if it fails."""
+    """A smaller `aimle synth samples`; False if the program was not built. Raises if it fails."""
     program = launch.find()
     if program is None:
         return False
@@ -31,7 +31,7 @@ def page(out: Path, with_study: bool) -> Path:
     """report.html: pictures of the structures, of learning, and the gradient study."""
     from aimle.program.report import Page, figures, synth
 
-    report = Page("aimle: a tour", "Structures, learning through them, how good the gradients are")
+    report = Page("aimle: a tour", "Structures, learning through them, and gradient quality")
     report.heading("Every structure, solved")
     report.image(out / "structures.png", "An instance of each solver and its best structure.")
     report.heading("Learning through a shortest path")

@@ -1,4 +1,4 @@
-"""A batch of each structure: solved, checked, timed next to what one would use, and drawn."""
+"""A batch of each structure: solved, checked, timed against an alternative, and drawn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import aimle
 
 @dataclass(frozen=True)
 class Structure:
-    """One kind of discrete choice: a batch of it, our solver, and what one would write instead."""
+    """One structure: a batch of instances, our solver, and an alternative to compare with."""
 
     name: str
     solver: aimle.Solver
@@ -153,7 +153,7 @@ def draw(batch: list[Structure], path: Path) -> None:
 
 def print_table(batch: list[Structure]) -> None:
     """Time per solve next to the peer's, after checking that both agree."""
-    print(f"{'structure':22}{'aimle':>13}   {'instead':10}{'':>13}   ratio")
+    print(f"{'structure':22}{'aimle':>13}   {'other':10}{'':>13}   ratio")
     for structure in batch:
         ours, theirs = compare(structure)
         print(

@@ -1,10 +1,10 @@
-"""Learning the costs of maps from nothing but their shortest paths.
+"""Learns the costs of maps from their shortest paths alone.
 
 Terrain maps are generated: smooth noise cut into five terrains, each with a cost and a colour. A
-small network sees the (noisy) colours and predicts the cost of every cell; a shortest-path solver
+small network gets the (noisy) colours and predicts the cost of every cell; a shortest-path solver
 turns the costs into a path; the loss counts the cells in which that path differs from the true one.
-The gradient has to come back through the solver: by AIMLE, by IMLE at a badly chosen step, and
-straight through.
+The gradient passes through the solver by AIMLE, by IMLE with a badly chosen step, or
+straight-through.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def evaluate(network: nn.Module, maps: Maps) -> tuple[float, float]:
 
 
 def methods() -> dict[str, Callable[[], nn.Module]]:
-    """The three layers; every one sees the same noise."""
+    """The three layers; all use the same noise."""
     path = aimle.GridPath()
     return {
         "AIMLE": lambda: aimle.AIMLE(path),
@@ -87,7 +87,7 @@ def methods() -> dict[str, Callable[[], nn.Module]]:
 
 
 def train(name: str, layer: nn.Module, maps: Maps, test: Maps, steps: int, batch: int) -> Curve:
-    """Learns on `maps`, evaluated on `test` some twenty times."""
+    """Trains on `maps`, with about twenty evaluations on `test`."""
     torch.manual_seed(0)
     network = make_network()
     optimiser = torch.optim.Adam(network.parameters(), lr=1e-2)

@@ -1,7 +1,7 @@
 """Draws runs and studies: ``python -m aimle.program.report.collection FOLDER… --out report.html``.
 
-Training runs come first, an experiment after the other; then gradient studies and diagnoses, each
-in a section of its own. Nothing is written into their folders.
+Training runs come first, grouped by experiment, followed by gradient studies and diagnoses, each in
+its own section. Nothing is written into their folders.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from aimle.program.report.runs import find_runs as runs_below
 
 
 def _modules() -> dict[str, ModuleType]:
-    """What draws the folder of a study, by the file that it is known by."""
+    """The functions that draw a study, by the file that identifies its folder."""
     from aimle.program.report import diagnose, synth  # these need matplotlib
 
     return {"study.json": synth, "diagnosis.json": diagnose}
 
 
 def find_runs(folders: Iterable[Path]) -> tuple[list[Run], list[UnreadableError]]:
-    """Each once, also where a folder is given beside one that it lies in."""
+    """Each folder once, even if it is given together with one that contains it."""
     runs: dict[Path, Run] = {}
     unreadable: dict[Path, UnreadableError] = {}
     for folder in folders:
@@ -40,7 +40,7 @@ def find_runs(folders: Iterable[Path]) -> tuple[list[Run], list[UnreadableError]
 
 
 def find_studies(folders: Iterable[Path]) -> list[tuple[Path, ModuleType]]:
-    """Folders of studies and what draws them, each once."""
+    """Folders of studies and the functions that draw them, each once."""
     studies: dict[Path, tuple[Path, ModuleType]] = {}
     for folder in folders:
         for name, module in _modules().items():
@@ -56,7 +56,7 @@ def _title(experiments: Sequence[str], studies: int) -> str:
 
 
 def _add_study(page: Page, folder: Path, module: ModuleType) -> bool:
-    """False if it is damaged."""
+    """Adds the section; False if the folder is damaged."""
     with page.part_of(folder):
         title, about = module.headline(folder)
         with page.section(f"{title} `{folder}`"):
@@ -77,7 +77,7 @@ def _footer(runs: Sequence[Run]) -> str:
 
 
 def draw(folders: Sequence[Path], out: Path) -> bool:
-    """Writes the page; False if nothing can be read, a ValueError if there is nothing to draw."""
+    """Writes the page; False if nothing can be read. Raises ValueError without any runs."""
     runs, unreadable = find_runs(folders)
     studies = find_studies(folders)
     if not runs and not unreadable and not studies:

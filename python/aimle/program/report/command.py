@@ -1,4 +1,4 @@
-"""What the commands ``python -m aimle.program.report.<study> FOLDER`` share."""
+"""The common part of the commands ``python -m aimle.program.report.<study> FOLDER``."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from aimle.program.report.files import explain
 
 
 def run(module: str, about: str, draw: Callable[[Path], Path]) -> int:
-    """Reads the folder from the command line and draws; errors in one line."""
+    """Reads the folder from the command line and draws it; prints errors in one line."""
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=about)
-    parser.add_argument("folder", type=Path, help="what the program wrote")
+    parser.add_argument("folder", type=Path, help="the folder that the program wrote")
     folder = parser.parse_args().folder
     if importlib.util.find_spec("matplotlib") is None:
         print("matplotlib is not installed: nothing can be drawn", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The page of `aimle synth optimise`: how far each estimator's gradient leads."""
+"""The page of `aimle synth optimise`: how far descent with each estimator gets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Descent:
     average_gap_error: float
     cosine: float
     alpha: float | None
-    curve: list[float]  # mean share of the gap left, by step
+    curve: list[float]  # mean share of the remaining gap, by step
 
     @property
     def name(self) -> str:
@@ -83,7 +83,7 @@ def _curves_figure(page: Page, folder: Path, descents: list[Descent]) -> None:
         for descent in group:
             look = figures.line(descent.key[0], descent.key[1]) | {"marker": ""}
             axes.plot([max(gap, 1e-4) for gap in descent.curve], **look)
-        axes.set(yscale="log", ylim=(8e-4, 2), title=title, ylabel="share of the gap left")
+        axes.set(yscale="log", ylim=(8e-4, 2), title=title, ylabel="remaining share of the gap")
         figures.legend_beside(axes)
     grid[-1, 0].set_xlabel("step")
     page.figure(
@@ -107,8 +107,8 @@ def _bars_figure(page: Page, folder: Path, descents: list[Descent]) -> None:
     axes.margins(y=0.01)
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
-    axes.set(xlabel="average share of the gap over the descent (less is better)")
-    page.figure(figure, folder / "ranking", "How fast each one goes; lines are one standard error.")
+    axes.set(xlabel="average share of the gap over the descent (lower is better)")
+    page.figure(figure, folder / "ranking", "Speed of each estimator; bars are one standard error.")
 
 
 def fill(page: Page, folder: Path) -> None:

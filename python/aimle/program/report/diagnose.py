@@ -1,4 +1,4 @@
-"""Draws what a diagnosis found: ``python -m aimle.program.report.diagnose FOLDER``.
+"""Draws the results of a diagnosis: ``python -m aimle.program.report.diagnose FOLDER``.
 
 Reads diagnosis.json; writes figures as PNG and SVG, and report.html.
 """
@@ -21,7 +21,7 @@ def _label(row: Row) -> tuple[str, float | None]:
 
 
 def best_steps(rows: list[Row]) -> list[Row]:
-    """Each estimator and S at its best lambda, by falling cosine."""
+    """Each estimator and S at its best lambda, by decreasing cosine."""
     best: dict[tuple[str, int], Row] = {}
     for row in rows:
         key = (row["estimator"], row["samples"])
@@ -69,7 +69,7 @@ def _lambda_figure(page: Page, folder: Path, rows: list[Row]) -> None:
         axes.set(xscale="log", xlabel="λ", title=f"S = {count}")
     grid[0][0].set_ylabel("cosine to the true gradient")
     figures.legend_beside(grid[0][-1])
-    page.figure(figure, folder / "lambda", "Stars: the λ that adaptive estimators settle on.")
+    page.figure(figure, folder / "lambda", "Stars: the λ at which adaptive estimators settle.")
 
 
 def _cost_figure(page: Page, folder: Path, rows: list[Row]) -> None:
@@ -82,7 +82,7 @@ def _cost_figure(page: Page, folder: Path, rows: list[Row]) -> None:
     axes.set(xscale="log", xlabel="microseconds per call", ylabel="cosine to the true gradient")
     figures.legend_beside(axes)
     page.figure(
-        figure, folder / "cost", "What a call costs, forward and backward. Up and left is better."
+        figure, folder / "cost", "Cost of a call, forward and backward. Up and left is better."
     )
 
 
@@ -100,7 +100,7 @@ def _fill(page: Page, folder: Path, found: Row) -> None:
     page.heading("How close")
     _samples_figure(page, folder, best)
     _lambda_figure(page, folder, rows)
-    page.heading("At what cost")
+    page.heading("Cost")
     _cost_figure(page, folder, best)
     page.heading("Everything")
     for count in sorted({row["samples"] for row in rows}):
@@ -112,7 +112,7 @@ def _fill(page: Page, folder: Path, found: Row) -> None:
             "bias",
             "variance",
             "zeros",
-            "µs a call",
+            "µs per call",
         ]
         keys = ["cosine", "cosine_se", "norm_ratio", "bias", "variance", "zeros", "microseconds"]
         if any(row.get("clipped") is not None for row in rows):
@@ -135,7 +135,7 @@ def _read(folder: Path) -> Row:
 
 
 def headline(folder: Path) -> tuple[str, str]:
-    """The question of a folder's diagnosis, and its setting."""
+    """The title of a folder's diagnosis, and a description of its problem."""
     found = _read(folder)
     shape = " × ".join(str(size) for size in found["shape"])
     truth = found["truth"]
@@ -146,7 +146,7 @@ def headline(folder: Path) -> tuple[str, str]:
 
 
 def fill(page: Page, folder: Path) -> None:
-    """Adds what was found to a page."""
+    """Adds the results to a page."""
     with figures.style():
         _fill(page, folder, _read(folder))
 

@@ -1,4 +1,4 @@
-"""What a run shows of single examples (exhibits.json): trees behind paths, words that explain."""
+"""Single examples of a run (exhibits.json): trees behind trajectories, words that explain."""
 
 from __future__ import annotations
 
@@ -50,13 +50,14 @@ def draw_graphs(page: Page, graphs: list[dict[str, Any]], label: str) -> None:
         page.figure(
             figure,
             None,
-            f"Test graphs, {label}. Above: links told rightly (green), wrongly (orange) and missed "
-            "(dotted). Below: true paths, and dotted the paths predicted from the first frame.",
+            f"Test graphs, {label}. Top: links found correctly (green), wrongly (orange) and "
+            "missed (dotted). Bottom: true paths, and those predicted from the first frame "
+            "(dotted).",
         )
 
 
 def show_reviews(page: Page, reviews: list[dict[str, Any]], label: str) -> None:
-    """Reviews with the chosen words on a ground and the annotated ones underlined."""
+    """Reviews with the chosen words highlighted and the annotated ones underlined."""
     with page.folded(f"Annotated reviews, {label}"):
         for review in reviews:
             chosen, annotated = set(review["chosen"]), set(review["annotated"])
@@ -74,7 +75,7 @@ _DRAW: dict[str, Callable[[Page, list[dict[str, Any]], str], None]] = {
 
 
 def draw_exhibits(page: Page, experiment: str, folder: Path, label: str) -> None:
-    """Adds what the run in this folder shows, if it shows anything."""
+    """Adds the examples of the run in this folder, if there are any."""
     file = folder / "exhibits.json"
     if experiment in _DRAW and file.is_file():
         _DRAW[experiment](page, read_json(file), label)

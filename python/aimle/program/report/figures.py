@@ -1,4 +1,4 @@
-"""How figures look: one style, and one colour for each estimator wherever it appears."""
+"""The style of figures, and one colour for each estimator in all of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STYLE: dict[Any, Any] = {
     "text.color": "#1d2733",
     "legend.frameon": False,
     "legend.fontsize": 9,
-    "legend.handlelength": 3.6,  # room for a dash on either side of the marker
+    "legend.handlelength": 3.6,  # space for a dash on either side of the marker
     "legend.markerscale": 0.8,
     "lines.linewidth": 1.8,
     "lines.markersize": 4.5,
@@ -97,7 +97,7 @@ _NAMES = {
 
 
 def name(label: str, lambda_: float | None = None) -> str:
-    """How an estimator is called in figures and tables."""
+    """The name of an estimator in figures and tables."""
     shown = _NAMES.get(label)
     if shown is None:
         base, *settings = label.split(":")
@@ -116,8 +116,8 @@ def _lighter(colour: str, amount: float) -> str:
 def line(label: str, lambda_: float | None = None) -> dict[str, Any]:
     """Colour, line, marker and legend of an estimator, for ``axes.plot``.
 
-    Settings that have no colour of their own take a lighter shade of their estimator's; a fixed
-    step shows in the line: solid below 0.3, dash-dotted below 1, dashed from there.
+    Settings without a colour of their own get a lighter shade of their estimator's. The line style
+    shows a fixed step: solid below 0.3, dash-dotted below 1, dashed from there.
     """
     known = label in _LOOKS
     style: str | tuple[float, tuple[float, float]]
@@ -130,18 +130,18 @@ def line(label: str, lambda_: float | None = None) -> dict[str, Any]:
 
 
 def style() -> AbstractContextManager[None]:
-    """Within it, figures look like those of every other report."""
+    """Context manager: the style of all reports."""
     return matplotlib.rc_context(_STYLE)
 
 
 def subplots(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
-    """``plt.subplots`` with room for labels."""
+    """``plt.subplots`` with space for labels."""
     size = (min(13.0, 4.6 * columns + 0.6), 3.6 * rows)
     return plt.subplots(rows, columns, **{"figsize": size, "layout": "constrained", **options})
 
 
 def legend_beside(axes: Axes, **options: Any) -> None:
-    """A legend to the right of the axes, where it hides nothing."""
+    """A legend to the right of the axes, where it does not hide anything."""
     axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), **options)
 
 

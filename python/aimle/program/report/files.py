@@ -1,4 +1,4 @@
-"""Files of runs and studies: damaged ones are named, written ones are whole."""
+"""Files of runs and studies: reports damaged files by name, and writes files atomically."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RESTORE = "restore it from a copy or compute it again"
 
 
 class UnreadableError(ValueError):
-    """A file or folder that cannot be read: what is wrong with it and what to do."""
+    """A file or folder that cannot be read, with the reason and the remedy."""
 
     def __init__(self, place: Path, wrong: str, remedy: str = RESTORE) -> None:
         super().__init__(f"{place}: {wrong}; {remedy}")
@@ -22,11 +22,11 @@ class UnreadableError(ValueError):
 
 
 class CannotWriteError(OSError):
-    """A file that could not be written; nothing of it is left."""
+    """A file that could not be written; no partial file is left."""
 
 
 def explain(error: Exception) -> str:
-    """What went wrong with which file, without the class or number of the error."""
+    """The reason and the file, without the class or number of the error."""
     if not isinstance(error, OSError) or error.filename is None:
         return str(error)
     if isinstance(error, CannotWriteError):
@@ -60,12 +60,12 @@ def _parse(file: Path, text: str, first_line: int = 1) -> Any:
 
 
 def read_json(file: Path) -> Any:
-    """The value in a file of JSON, or an UnreadableError."""
+    """The value in a JSON file; raises UnreadableError."""
     return _parse(file, _read_text(file))
 
 
 def read_json_lines(file: Path) -> list[dict[str, Any]]:
-    """The object in each line, or an UnreadableError that names the first bad line."""
+    """The object in each line; raises UnreadableError with the first bad line."""
     rows = []
     for number, line in enumerate(_read_text(file).splitlines(), 1):
         row = _parse(file, line, number)
@@ -76,13 +76,13 @@ def read_json_lines(file: Path) -> list[dict[str, Any]]:
 
 
 def read_csv(file: Path) -> list[dict[str, str]]:
-    """The lines below the header, by its names, or an UnreadableError."""
+    """The lines below the header, as dicts; raises UnreadableError."""
     return list(csv.DictReader(_read_text(file).splitlines()))
 
 
 @contextlib.contextmanager
 def naming_damage(place: Path) -> Iterator[None]:
-    """Errors of contents that are not as expected become an UnreadableError of the place."""
+    """Context manager: turns errors from unexpected contents into an UnreadableError."""
     try:
         yield
     except (UnreadableError, CannotWriteError):
@@ -108,7 +108,7 @@ def _is_alive(process: int) -> bool:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Temporaries of this file whose process was killed."""
+    """Temporary files of this file whose process was killed."""
     prefix = path.name + ".tmp"
     for name in os.listdir(path.parent):
         process = name.removeprefix(prefix)
@@ -118,7 +118,7 @@ def _remove_abandoned(path: Path) -> None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replaces the file by a complete one, or raises a CannotWriteError and leaves no trace."""
+    """Replaces the file atomically; raises CannotWriteError and leaves no partial file."""
     temporary = path.with_name(f"{path.name}.tmp{os.getpid()}")
     try:
         _remove_abandoned(path)

@@ -1,4 +1,4 @@
-"""The folder of a gradient study (`aimle synth`), read: results.jsonl, summary.csv, study.json."""
+"""Reads the folder of a gradient study (`aimle synth`): results.jsonl, summary.csv, study.json."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Key = tuple[str, float | None]  # estimator, fixed lambda
 
 @dataclass(frozen=True)
 class Cell:
-    """One line of summary.csv, and what else the seeds tell."""
+    """One line of summary.csv, with further statistics over the seeds."""
 
     estimator: str
     fixed_lambda: float | None
@@ -42,7 +42,7 @@ class Cell:
 
 
 class Study:
-    """A folder of `aimle synth`, read."""
+    """The contents of a folder of `aimle synth`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -98,12 +98,12 @@ class Study:
         return list(dict.fromkeys(cell.key for cell in self.cells))
 
     def curve(self, key: Key, n: int) -> list[Cell]:
-        """The cells of an estimator by rising S."""
+        """The cells of an estimator by increasing S."""
         found = [cell for cell in self.cells if cell.key == key and cell.n == n]
         return sorted(found, key=lambda cell: cell.samples)
 
     def expected_cosine(self, cell: Cell) -> float | None:
-        """The number of the fact table for a cell, if the study is comparable and it has one."""
+        """The expected number for a cell, if the study is comparable and there is one."""
         if self.settings["signed"] or cell.k != 1:
             return None
         for fact in chain.from_iterable(self.expected[name] for name in self._tables()):
@@ -135,6 +135,6 @@ def _lambda_key(row: dict[str, Any]) -> str | None:
 
 
 def deviation(cell: Cell, expected: float) -> float:
-    """Difference in standard errors; the fact has an error of the same size, and three digits."""
+    """Difference in standard errors; the expected number has an error of the same size."""
     error = math.sqrt(2 * cell.cosine_error**2 + 0.0005**2)
     return (cell.cosine - expected) / error

@@ -1,4 +1,4 @@
-"""The page: paragraphs, figures and tables, gathered and written as one HTML file."""
+"""The page: collects paragraphs, figures and tables and writes them as one HTML file."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from aimle.program.report.stylesheet import CSS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_LONG = 32  # characters of a cell that may take several lines
+_LONG = 32  # a cell with more characters may be wrapped
 _PLAIN = re.compile(r"[-+−]?\d+(\.\d+)?|–?")
-# A value as tables spell it: a number, mean ± deviation, with a unit, or a dash.
+# A number in a table: plain, mean ± deviation, with a unit, or a dash.
 _NUMBER = re.compile(r"[-+−]?\d[\d ,.]*(e[-+]?\d+)?( ± [\d.]+(e[-+]?\d+)?)?( (s|ms|µs|%))?|–?")
 
 
@@ -55,18 +55,18 @@ def _cell(value: object) -> str:
 
 
 def _header(name: str) -> str:
-    """Short names stay on one line."""
+    """Keeps short names on one line."""
     return _marked(name if len(name) > 12 else name.replace(" ", "\u00a0"))
 
 
 def _is_text(values: Sequence[object]) -> bool:
-    """Whether a column is of words, which are aligned to the left."""
+    """Whether a column contains words, which are aligned left."""
     texts = [value for value in values if isinstance(value, str)]
     return bool(texts) and not all(_NUMBER.fullmatch(text) for text in texts)
 
 
 def _aligned(cells: Sequence[str]) -> list[str]:
-    """Numbers with invisible digits at their end, so that decimal points stand below each other."""
+    """Pads numbers with invisible digits at the end, to align the decimal points."""
     if not all(_PLAIN.fullmatch(cell) for cell in cells):
         return list(cells)
     decimals = [len(cell.partition(".")[2]) for cell in cells]
@@ -93,7 +93,7 @@ def _best_rows(
 
 
 def _spell(value: object) -> str:
-    """A setting as it is given on the command line."""
+    """A setting as given on the command line."""
     if isinstance(value, bool):
         return str(value).lower()
     return ", ".join(map(_spell, value)) if isinstance(value, list) else str(value)
@@ -103,7 +103,7 @@ class Page:
     """A report; see the package for an example."""
 
     def __init__(self, title: str, subtitle: str = "", save_figures: bool = True) -> None:
-        """`save_figures=False`: figures are in the page alone."""
+        """`save_figures=False`: figures are only in the page."""
         self.title = title
         self.subtitle = subtitle
         self._parts: list[str] = []
@@ -113,13 +113,13 @@ class Page:
         self._save_figures = save_figures
 
     def leave_out(self, what: UnreadableError) -> None:
-        """Names what is missing from the page, at its top and on standard error."""
+        """Reports what is missing from the page, at its top and on standard error."""
         print(f"left out: {what}", file=sys.stderr)
         self._left_out.append(what)
 
     @contextmanager
     def part_of(self, place: Path) -> Iterator[None]:
-        """Adds what follows as a whole, or leaves it out and names the place if that is damaged."""
+        """Adds all of the following content, or leaves it out and reports the place if damaged."""
         before = len(self._parts)
         try:
             with naming_damage(place):
@@ -133,7 +133,7 @@ class Page:
 
     @contextmanager
     def section(self, text: str) -> Iterator[None]:
-        """A heading; headings within are of the next level."""
+        """A heading; headings inside it are one level lower."""
         self.heading(text)
         self._level += 1
         try:
@@ -143,7 +143,7 @@ class Page:
 
     @contextmanager
     def folded(self, summary: str) -> Iterator[None]:
-        """What is added within is hidden until the reader opens it."""
+        """Content that is hidden until the reader opens it."""
         self._parts.append(f"<details><summary>{_marked(summary)}</summary>")
         yield
         self._parts.append("</details>")
@@ -169,7 +169,7 @@ class Page:
         plt.close(figure)
         svg = stream.getvalue()
         svg = svg[svg.index("<svg") :]
-        # matplotlib numbers the parts of each picture alike; in one page they must differ.
+        # matplotlib uses the same ids in every picture; in one page they must differ.
         prefix = f"f{self._figures}-"
         svg = re.sub(r'\bid="', f'id="{prefix}', svg)
         svg = re.sub(r"url\(#", f"url(#{prefix}", svg)
@@ -197,9 +197,9 @@ class Page:
         best: Mapping[str, Literal["min", "max"]] | None = None,
         note: str = "",
     ) -> None:
-        """Numbers to three digits, None as a dash; the best of the columns in `best` stand out.
+        """Numbers with three digits, None as a dash; highlights the best of the columns in `best`.
 
-        A `note` is the first row, across all columns.
+        A `note` becomes the first row, across all columns.
         """
         marks = {
             columns.index(name): _best_rows(rows, columns.index(name), wanted)
@@ -235,13 +235,13 @@ class Page:
         )
 
     def settings(self, settings: Mapping[str, object], summary: str = "Settings") -> None:
-        """A folded table of names and values; those that are empty are left out."""
+        """A folded table of names and values; empty values are left out."""
         rows = [[name, _spell(value)] for name, value in settings.items() if value not in ("", [])]
         with self.folded(summary):
             self.table(["setting", "value"], rows)
 
     def words(self, words: Sequence[tuple[str, bool, bool]], caption: str = "") -> None:
-        """A text as (word, chosen, annotated): chosen on a ground, annotated underlined."""
+        """A text as (word, chosen, annotated): highlights chosen, underlines annotated words."""
         parts = []
         for word, chosen, annotated in words:
             classes = ["chosen"] * chosen + ["annotated"] * annotated
@@ -264,12 +264,12 @@ class Page:
         )
 
     def write(self, path: Path, footer: str = "") -> None:
-        """Writes the page; an older one is replaced only by a complete one."""
-        # The name of a folder may be any bytes: what is not UTF-8 is shown as \udce9.
+        """Writes the page atomically."""
+        # Folder names may be arbitrary bytes: what is not UTF-8 is shown as \udce9.
         write_atomically(path, self.html(footer).encode(errors="backslashreplace"))
 
     def _missing(self) -> str:
-        """A box under the title that names what was left out."""
+        """A box under the title that lists what was left out."""
         if not self._left_out:
             return ""
         lines = "".join(

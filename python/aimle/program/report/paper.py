@@ -1,7 +1,7 @@
-"""Draws what `aimle paper` computed: ``python -m aimle.program.report.paper FOLDER``.
+"""Draws the results of `aimle paper`: ``python -m aimle.program.report.paper FOLDER``.
 
 One section for each table or figure of the paper, in the order of paper.json: what the paper shows,
-what ours substitutes and reduces, the published numbers (published.json) beside ours, our figures.
+our substitutions and reductions, the published numbers (published.json) next to ours, our figures.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _side_by_side(page: Page, entry: Row, groups: list[Group]) -> None:
     if rows:
         published.show(page, entry["experiment"], published.compare(rows, groups))
     else:
-        page.paragraph("No published number to put beside: the paper has a figure only.")
+        page.paragraph("There are no published numbers to compare with: the paper has a figure.")
 
 
 def _read_runs(page: Page, places: Sequence[Path]) -> list[Run]:
@@ -118,14 +118,14 @@ def draw(folder: Path) -> Path:
     forms = sorted({entry["form"] for _, entry in begun})
     seconds = sum(command["seconds"] for _, entry in begun for command in entry["commands"])
     page = Page(
-        "Adaptive perturbation-based gradient estimation: the paper, and ours",
+        "Adaptive perturbation-based gradient estimation: the paper and our results",
         f"{' and '.join(forms).capitalize()} form, {seconds:.0f} s. "
         "Tables and figures of Minervini, Franceschi, Niepert, AAAI 2023.",
     )
     if "quick" in forms:
         page.paragraph(
             "In the quick form every experiment is cut to seconds. It shows that everything runs "
-            "and what is measured; orders of methods after so little training mean little."
+            "and what is measured; rankings of methods after so little training are not meaningful."
         )
     _contents(page, begun)
     for number, entry in begun:

@@ -1,7 +1,7 @@
-"""Published numbers (published.json) beside ours, and what differs between the two.
+"""Published numbers (published.json) next to ours, and the differences between the two.
 
-published.json has, for each experiment, where its numbers come from, the data and settings that
-they were measured with, and rows: a row's `settings` are those that tell it from the other rows.
+published.json has, for each experiment, the source of its numbers, the data and settings that they
+were measured with, and rows: a row's `settings` distinguish it from the other rows.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _digits(experiment: str, metric: str) -> int:
 
 
 def _theirs(value: Sequence[float], digits: int) -> str:
-    """Mean ± standard deviation, or the mean alone; a dash for what was not published."""
+    """Mean ± standard deviation, or the mean alone; a dash if it was not published."""
     return " ± ".join(f"{number:.{digits}f}" for number in value) or "–"
 
 
@@ -74,7 +74,7 @@ def _settings(group: Group) -> dict[str, Any]:
 
 
 def fits(row: Row, group: Group) -> bool:
-    """Whether the group was run with the settings that tell a published row from the others."""
+    """Whether the group was run with the settings that distinguish a published row."""
     settings = _settings(group)
     return all(_is_same(settings.get(name), value) for name, value in row["settings"].items())
 
@@ -84,7 +84,7 @@ def _epochs(group: Group) -> int:
 
 
 def nearest(rows: Sequence[Row], group: Group) -> Row:
-    """The row with the fewest other settings; of its epochs, the last that the runs reached."""
+    """The row with the fewest other settings; of its epochs, the last one reached."""
     settings, reached = _settings(group), _epochs(group)
 
     def distance(row: Row) -> tuple[int, bool, int]:
@@ -96,7 +96,7 @@ def nearest(rows: Sequence[Row], group: Group) -> Row:
 
 
 def ours(row: Row, group: Group, metric: str) -> list[float]:
-    """At the published epoch, or at the one that each run's own metric chooses."""
+    """At the published epoch, or at the epoch selected by each run's own metric."""
     values = []
     for single in group.runs:
         lines = [line for line in single.metrics if line["epoch"] == row.get("epoch")]
@@ -113,7 +113,7 @@ def _data_difference(settings: Mapping[str, Any], setup: Row) -> str:
 
 
 def differences(row: Row, group: Group, setup: Row) -> list[str]:
-    """What our runs have other than the published ones, as far as their settings tell."""
+    """How our runs differ from the published ones, according to their settings."""
     settings = dict(_settings(group))
     found = [_data_difference(settings, setup)]
     if "epoch" not in row:
@@ -132,7 +132,7 @@ def differences(row: Row, group: Group, setup: Row) -> list[str]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A published row, and the runs beside it if there are any."""
+    """A published row, and our runs for it, if there are any."""
 
     row: Row
     group: Group | None = None
@@ -150,7 +150,7 @@ class Comparison:
 
 
 def compare(rows: Sequence[Row], groups: Sequence[Group]) -> list[Comparison]:
-    """One for each published row, and one more for every further group that fits it."""
+    """One entry for each published row, and one more for every further group that matches it."""
     found = []
     for row in rows:
         fitting: list[Group | None] = [group for group in groups if fits(row, group)]
@@ -172,7 +172,7 @@ def _show_measured(page: Page, setup: Row, found: Sequence[Comparison], columns:
 
 
 def show(page: Page, experiment: str, found: Sequence[Comparison]) -> None:
-    """The published numbers beside ours, with what differs; rows without runs are folded."""
+    """The published numbers next to ours, with differences; rows without runs are folded."""
     setup = setup_of(experiment)
     columns = ["published settings"]
     for metric in found[0].row["metrics"]:

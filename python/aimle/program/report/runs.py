@@ -1,4 +1,4 @@
-"""Runs of `aimle train`: read from their folders, and grouped by their settings."""
+"""Runs of `aimle train`: reads them from their folders and groups them by their settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from aimle.program.report.files import UnreadableError, read_json, read_json_lines
 
-# What the runs of a group may differ in.
+# Settings in which the runs of a group may differ.
 _FREE = {"seed", "checkpoint_seconds", "checkpoint_steps"}
 
 
@@ -25,7 +25,7 @@ class Run:
     metrics: list[dict[str, Any]]
 
     def best(self) -> dict[str, Any]:
-        """The epoch that the run's own metric chooses."""
+        """The epoch selected by the run's own metric."""
         metric = self.config.get("select", "val_loss")
         if metric not in self.metrics[0]:
             metric = "train_loss"
@@ -36,7 +36,7 @@ class Run:
 
 @dataclass
 class Group:
-    """Runs that differ in their seeds only."""
+    """Runs that differ only in their seeds."""
 
     label: str
     runs: list[Run] = field(default_factory=list)
@@ -60,7 +60,7 @@ def deviation(values: Sequence[float]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
-# What a run writes into its config.json, as far as reports use it.
+# The entries of a run's config.json that reports use.
 _TYPES: dict[str, type] = {
     "experiment": str,
     "settings": dict,
@@ -74,7 +74,7 @@ _NAMES: dict[type, str] = {str: "text", dict: "an object", list: "a list"}
 
 
 def _read_run(folder: Path) -> Run | None:
-    """None if the config.json is another program's; an UnreadableError if a file is damaged."""
+    """None if the config.json is another program's; raises UnreadableError if it is damaged."""
     file = folder / "config.json"
     config = read_json(file)
     if not isinstance(config, dict) or "experiment" not in config:
@@ -87,7 +87,7 @@ def _read_run(folder: Path) -> Run | None:
     lines = folder / "metrics.jsonl"
     metrics = read_json_lines(lines) if lines.exists() else []
     if not metrics:
-        remedy = "train it further with --resume, or wait for its first epoch"
+        remedy = "continue it with --resume, or wait for its first epoch"
         raise UnreadableError(lines, "no epoch is complete yet", remedy)
     for number, line in enumerate(metrics, 1):
         if type(line.get("epoch")) is not int:
@@ -96,7 +96,7 @@ def _read_run(folder: Path) -> Run | None:
 
 
 def find_runs(folder: Path) -> tuple[list[Run], list[UnreadableError]]:
-    """Every run in the folder and below, and what could not be read."""
+    """Every run in the folder and its subfolders, and what could not be read."""
     runs, unreadable = [], []
 
     def add_closed(error: OSError) -> None:
@@ -122,13 +122,13 @@ def settings_of(run: Run) -> dict[str, Any]:
 
 
 def differing_settings(runs: Sequence[Run]) -> list[str]:
-    """The settings that tell the runs apart."""
+    """The settings in which the runs differ."""
     names = list(dict.fromkeys(name for run in runs for name in settings_of(run)))
     return [n for n in names if len({str(settings_of(run).get(n)) for run in runs}) > 1]
 
 
 def _label(run: Run, others: Sequence[Run]) -> str:
-    """The method, and what tells the run from others with that method."""
+    """The method, and what distinguishes the run from others with that method."""
     settings = settings_of(run)
     method = str(settings.get("method", ""))
     alike = [other for other in others if settings_of(other).get("method", "") == method]
@@ -142,7 +142,7 @@ def _label(run: Run, others: Sequence[Run]) -> str:
 def group_runs(runs: Sequence[Run]) -> list[Group]:
     """One group for each combination of settings.
 
-    Named by the method and what tells it apart, or by the folder where that is too much.
+    Named by the method and its distinguishing settings, or by the folder if that is too long.
     """
     groups: dict[str, Group] = {}
     firsts: list[Run] = []

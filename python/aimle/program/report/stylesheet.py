@@ -1,4 +1,4 @@
-"""How a page looks: light or dark as the reader's system is, and no wider than the window."""
+"""The style sheet of pages: light or dark as the reader's system, no wider than the window."""
 
 CSS = """
 :root { color-scheme: light dark;

@@ -1,4 +1,4 @@
-"""Draws what `aimle synth` measured: ``python -m aimle.program.report.synth FOLDER``.
+"""Draws the results of `aimle synth`: ``python -m aimle.program.report.synth FOLDER``.
 
 Reads results.jsonl, summary.csv and study.json; writes figures as PNG and SVG, and report.html.
 """
@@ -61,13 +61,13 @@ def _samples_figure(page: Page, study: Study) -> None:
         figure,
         study.folder / "samples",
         "Mean cosine over the seeds; bands are one standard error. "
-        + ("Above: the paper's estimators; below: the others. " if len(groups) == 2 else "")
+        + ("Top: the paper's estimators; bottom: the others. " if len(groups) == 2 else "")
         + "Dashed lines of IMLE and DBB are λ ≥ 1.",
     )
 
 
 def _split_errors(study: Study, n: int) -> list[tuple[str, float, float, float, float, Key]]:
-    """Bias and standard deviation of each estimator, from how its squared error falls with S."""
+    """Bias and standard deviation of each estimator, from its squared error as a function of S."""
     rows = []
     for key in study.keys:
         cells = study.curve(key, n)
@@ -111,9 +111,9 @@ def _bias_figure(page: Page, study: Study, n: int) -> None:
     page.figure(
         figure,
         study.folder / "bias_and_noise",
-        "Lower left is better. A biased estimator keeps its error however many samples are taken; "
-        "the error of a noisy one falls with 1/√S. An estimator may point the right way and still "
-        "be far from the true gradient because of its length.",
+        "Lower left is better. A biased estimator keeps its error for any number of samples; the "
+        "error of a noisy one decreases as 1/√S. An estimator may point in the right direction and "
+        "still be far from the true gradient because of its length.",
     )
     page.table(
         ["estimator", "cosine at most samples", "bias", "st. dev., S = 1", "zeros at fewest"],
@@ -149,7 +149,7 @@ def _expected_table(page: Page, study: Study, cells: list[Cell]) -> None:
                     difference,
                 ]
             )
-    page.heading("Beside the expected numbers")
+    page.heading("Comparison with the expected numbers")
     if not rows:
         page.paragraph(
             "None of the expected numbers was measured with these settings (k = 1, |b|, n of 10, "
@@ -157,27 +157,26 @@ def _expected_table(page: Page, study: Study, cells: list[Cell]) -> None:
         )
         return
     page.paragraph(
-        f"{count_of(len(rows), 'number')}, {far} of them more than three standard errors away, "
-        "where both the expectation and ours are taken to have the error shown. "
-        + study.expected["source"]
+        f"{count_of(len(rows), 'number')}, {far} of them more than three standard errors away. "
+        "The expected number is assumed to have the same error as ours. " + study.expected["source"]
     )
     with page.folded(count_of(len(rows), "expected number")):
         page.table(
             ["estimator", "n", "S", "cosine", "± s.e.", "expected", "difference / s.e."],
             rows,
-            note=f"Other random numbers: ours are of {count_of(study.settings['seeds'], 'seed')}, "
-            "the expected ones of the simulation named above.",
+            note=f"Other random numbers: ours from {count_of(study.settings['seeds'], 'seed')}, "
+            "the expected ones from the simulation named above.",
         )
 
 
 def fill_samples(page: Page, folder: Path) -> None:
     """Adds the figures and tables of `aimle synth samples` to a page."""
     study = Study(folder)
-    page.heading("How close, at how many samples")
+    page.heading("Accuracy by number of samples")
     _samples_figure(page, study)
     for n in study.sizes:
         _cosine_table(page, study, n)
-    page.heading("Why: bias and noise")
+    page.heading("Bias and noise")
     _bias_figure(page, study, max(study.sizes))
     _expected_table(page, study, study.cells)
 
@@ -209,7 +208,7 @@ def _single(study: Study, n: int, samples: int | None = None) -> list[Cell]:
 
 
 def _mark(axes: Axes, cell: Cell, value: float) -> None:
-    """An estimator without a fixed step: a star at the step it chose, or a line across."""
+    """An estimator without a fixed step: a star at the step it chose, or a horizontal line."""
     look = figures.line(*cell.key)
     label = f"{cell.name}, S = {cell.samples}"
     if cell.step is not None and cell.step > 0:
@@ -260,7 +259,7 @@ def _lambda_figure(page: Page, study: Study, n: int) -> None:
     page.figure(
         figure,
         study.folder / f"lambda_n{n}",
-        "Stars: the λ that AIMLE settles on, and what it gives there. Hollow circles: expected "
+        "Stars: the λ at which AIMLE settles, and its result. Hollow circles: expected "
         "numbers. Dotted: estimators without λ, at their own number of samples.",
     )
 
@@ -279,7 +278,7 @@ def _sweep_table(page: Page, study: Study, n: int) -> None:
 
 def _lambda_page(page: Page, folder: Path) -> None:
     study = Study(folder)
-    page.heading("Close or sparse: what λ decides")
+    page.heading("Accuracy and sparsity by λ")
     for n in study.sizes:
         if _swept(study):
             _lambda_figure(page, study, n)
@@ -324,7 +323,7 @@ def _sparsity_figure(page: Page, study: Study, n: int) -> None:
 
 def _sparsity_page(page: Page, folder: Path) -> None:
     study = Study(folder)
-    page.heading("How much of the gradient is zero")
+    page.heading("Zeros in the gradient")
     for n in study.sizes:
         _sparsity_figure(page, study, n)
         _sweep_table(page, study, n)
@@ -333,7 +332,7 @@ def _sparsity_page(page: Page, folder: Path) -> None:
 def _optimise_page(page: Page, folder: Path) -> None:
     page.paragraph(
         "Gradient descent with momentum on θ itself, along each estimator's gradient. Adaptive "
-        "estimators start cold, as they would in training."
+        "estimators start without a warm-up, as they would in training."
     )
     descent.fill(page, folder)
 
@@ -360,22 +359,22 @@ def _subtitle(about: dict[str, Any]) -> str:
 
 
 def headline(folder: Path) -> tuple[str, str]:
-    """The question of a folder's study, and its setting."""
+    """The title of a folder's study, and a description of its settings."""
     about = read_json(folder / "study.json")
     return _STUDIES[about["study"]][0], _subtitle(about)
 
 
 def fill(page: Page, folder: Path) -> None:
-    """Figures and tables of a folder, on any page."""
+    """Adds the figures and tables of a folder to a page."""
     about = read_json(folder / "study.json")
     page.paragraph(
         "Each estimator gives the gradient of E f(z) with respect to θ; the true one is known in "
-        "closed form. The cosine of the two is 1 where the estimate points the right way. Every "
-        "sample has its own gradient 2(z − b), as with a loss summed over samples, which is what a "
-        "fixed λ refers to."
+        "closed form. Their cosine is 1 if the estimate has the right direction. Every "
+        "sample has its own gradient 2(z − b), as with a loss summed over samples, to which a "
+        "fixed λ refers."
     )
     if not about["complete"]:
-        page.paragraph("**The study was stopped before its end: some seeds are missing.**")
+        page.paragraph("**The study was stopped before it finished: some seeds are missing.**")
     with figures.style():
         _STUDIES[about["study"]][1](page, folder)
     page.settings(about["settings"], "Settings of the study")

@@ -1,6 +1,6 @@
 """Runs of `aimle train` on a page: curves, tables, pictures.
 
-Runs that differ in nothing but their seed are one curve, with a band of one standard deviation.
+Runs that differ only in their seed are one curve, with a band of one standard deviation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NOT_SHOWN = {"epoch", "seconds_engine", "seconds_evaluate", "examples_per_secon
 
 
 def _is_wide(groups: list[Group], metric: str) -> bool:
-    """Whether a linear axis would show the largest values alone."""
+    """Whether a linear axis would show only the largest values."""
     values = [value for group in groups for value in group.curve(metric)[1]]
     return min(values) > 0 and max(values) > 20 * sorted(values)[len(values) // 2]
 
@@ -34,7 +34,7 @@ def _plot(page: Page, groups: list[Group], metrics: Sequence[str], caption: str)
     from aimle.program.report import figures
 
     shown = [m for m in metrics if any(len(group.curve(m)[0]) > 1 for group in groups)]
-    if not shown:  # one epoch is no curve: the table has it all
+    if not shown:  # a single epoch is not a curve, and the table has its values
         return
     with figures.style():
         below = 0.25 * len(groups) if len(groups) > 1 else 0.0
@@ -83,21 +83,21 @@ def _table(page: Page, groups: list[Group]) -> None:
     page.table(
         ["runs", "seeds", "epoch", *metrics],
         rows,
-        "At the epoch that the selected metric chooses: mean ± standard deviation over seeds.",
+        "At the epoch selected by the metric: mean ± standard deviation over seeds.",
     )
 
 
 def _settings_tables(page: Page, groups: list[Group]) -> None:
-    """What tells the groups apart; folded, what they share."""
+    """The settings in which the groups differ; folded, those they share."""
     firsts = [group.runs[0] for group in groups]
     apart = differing_settings(firsts)
-    differing = [name for name in apart if name != "method"]  # which the label names
+    differing = [name for name in apart if name != "method"]  # which the label contains
     if differing:
         rows = [
             [group.label, *(str(settings_of(first).get(name, "")) or "–" for name in differing)]
             for group, first in zip(groups, firsts, strict=True)
         ]
-        page.table(["runs", *differing], rows, "What tells the runs apart.")
+        page.table(["runs", *differing], rows, "Settings in which the runs differ.")
     shared = {n: value for n, value in settings_of(firsts[0]).items() if n not in apart}
     page.settings(shared, "Settings of all these runs" if len(groups) > 1 else "Settings")
 
@@ -106,7 +106,7 @@ def _published(page: Page, groups: list[Group]) -> None:
     experiment = groups[0].runs[0].config["experiment"]
     rows = published.rows_of(experiment)
     if rows:
-        page.heading("Beside published numbers")
+        page.heading("Comparison with published numbers")
         found = [published.Comparison(published.nearest(rows, group), group) for group in groups]
         published.show(page, experiment, found)
 
@@ -114,12 +114,12 @@ def _published(page: Page, groups: list[Group]) -> None:
 def _read_picture(file: Path) -> bytes:
     content = file.read_bytes()
     if not content.startswith(b"\x89PNG") or not content.endswith(b"IEND\xaeB`\x82"):
-        raise UnreadableError(file, "it is cut off or damaged: it is not a whole PNG")
+        raise UnreadableError(file, "it is cut off or damaged: it is not a complete PNG")
     return content
 
 
 def show_pictures(page: Page, groups: list[Group]) -> None:
-    """What the first run of every group drew."""
+    """Pictures from the first run of every group."""
     for group in groups:
         first = group.runs[0]
         for picture in sorted((first.folder / "pictures").glob("*.png")):
@@ -130,7 +130,7 @@ def show_pictures(page: Page, groups: list[Group]) -> None:
 
 
 def show_curves(page: Page, groups: list[Group]) -> None:
-    """Curves over epochs, the chosen epochs in a table, and what tells the groups apart."""
+    """Curves over epochs, a table of the selected epochs, and the settings of the groups."""
     first = groups[0].runs[0].metrics[0]
     losses = [m for m in first if m.endswith("_loss")]
     others = [
@@ -146,7 +146,7 @@ def show_curves(page: Page, groups: list[Group]) -> None:
 
 
 def fill(page: Page, runs: Sequence[Run]) -> None:
-    """A section for each experiment, and the commands of all."""
+    """A section for each experiment, and the commands of all of them."""
     for name in dict.fromkeys(run.config["experiment"] for run in runs):
         groups = group_runs([run for run in runs if run.config["experiment"] == name])
         with page.section(name):

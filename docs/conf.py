@@ -1,0 +1,36 @@
+"""Configuration of the documentation site. contributing/documentation.md explains the build."""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "docs" / "_extensions")]
+
+project = "aimle"
+author = "The aimle developers"
+copyright = "The aimle developers"
+version = release = re.search(
+    r"project\(aimle VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text()
+)[1]
+
+extensions = [
+    "myst_parser",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "repository_links",
+]
+exclude_patterns = ["_extensions", "**/.ipynb_checkpoints"]
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 4
+suppress_warnings = ["myst.strikethrough"]
+
+html_theme = "furo"
+html_title = f"aimle {version}"
+html_static_path = ["_static"]
+html_css_files = ["aimle.css"]
+html_copy_source = False
+html_show_sphinx = False
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Builds the documentation: build_docs.sh BUILDER FOLDER (html or linkcheck). Sphinx has its own
+# virtual environment, .venv-docs, which includes the packages of $PYTHON.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+builder=$1
+out=$2
+python=${PYTHON:-$PWD/.venv/bin/python}
+
+if ! cmp -s requirements-docs.txt .venv-docs/installed.txt; then
+  echo "Documentation: creating .venv-docs"
+  "$python" -m venv --clear .venv-docs
+  "$python" -c 'import site; print("\n".join(site.getsitepackages()))' \
+    >"$(.venv-docs/bin/python -c 'import site; print(site.getsitepackages()[0])')/project.pth"
+  .venv-docs/bin/python -m pip --disable-pip-version-check install -q -r requirements-docs.txt
+  cp requirements-docs.txt .venv-docs/installed.txt
+fi
+
+jobs=${JOBS:-$(scripts/jobs.sh)}
+.venv-docs/bin/python -m sphinx -W --keep-going -q -j "$jobs" -b "$builder" \
+  -d build/docs/doctrees docs "$out"
+if [[ $builder == html ]]; then echo "Documentation: $out/index.html"; fi
