@@ -15,9 +15,16 @@ version = release = re.search(
 )[1]
 
 extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "breathe",
     "myst_parser",
     "sphinx_copybutton",
     "sphinx_design",
+    "cpp_header",
+    "plain_docstrings",
     "repository_links",
 ]
 exclude_patterns = ["_extensions", "**/.ipynb_checkpoints"]
@@ -25,6 +32,15 @@ exclude_patterns = ["_extensions", "**/.ipynb_checkpoints"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 suppress_warnings = ["myst.strikethrough"]
+
+autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_typehints = "none"
+napoleon_numpy_docstring = False
+add_module_names = False
+
+breathe_projects = {"aimle": str(ROOT / "build" / "docs" / "doxygen" / "xml")}
+breathe_default_project = "aimle"
+cpp_index_common_prefix = ["aimle::"]
 
 html_theme = "furo"
 html_title = f"aimle {version}"

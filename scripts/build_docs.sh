@@ -17,7 +17,9 @@ if ! cmp -s requirements-docs.txt .venv-docs/installed.txt; then
   cp requirements-docs.txt .venv-docs/installed.txt
 fi
 
+mkdir -p build/docs
+doxygen docs/Doxyfile
 jobs=${JOBS:-$(scripts/jobs.sh)}
-.venv-docs/bin/python -m sphinx -W --keep-going -q -j "$jobs" -b "$builder" \
+.venv-docs/bin/python -m sphinx -E -a -W --keep-going -q -j "$jobs" -b "$builder" \
   -d build/docs/doctrees docs "$out"
 if [[ $builder == html ]]; then echo "Documentation: $out/index.html"; fi

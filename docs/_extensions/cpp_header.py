@@ -1,0 +1,58 @@
+"""The directive `cpp-header`: a public C++ header, its opening comment and what it declares."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import textwrap
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+ROOT = Path(__file__).resolve().parents[2]
+SECTIONS = "func typedef enum innerclass public-func public-attrib public-static-func public-type"
+
+
+def fenced(block: list[str]) -> list[str]:
+    """Indented lines as a block of code, or of text if they are none."""
+    code = "\n".join(block)
+    language = "cpp" if "aimle::" in code and not re.search("['`]", code) else "text"
+    return [f"```{language}", *textwrap.dedent(code).rstrip().splitlines(), "```", ""]
+
+
+def opening_comment(file: Path) -> str:
+    """The comment at the head of a file as Markdown: paragraphs that are indented are code."""
+    comment = re.match(r"(?://.*\n)*", file.read_text())[0]
+    lines = [line.removeprefix("//").removeprefix(" ") for line in comment.splitlines()]
+    text: list[str] = []
+    for blank, group in itertools.groupby(lines, key=lambda line: not line):
+        paragraph = list(group)
+        if blank:
+            text.append("")
+        elif paragraph[0].startswith("  ") and not paragraph[0].lstrip().startswith("* "):
+            text += fenced(paragraph)
+        else:
+            text += [re.sub(r"<(?=\w)", r"\\<", line) for line in paragraph]
+    return "\n".join(text)
+
+
+class CppHeader(SphinxDirective):
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        file = ROOT / self.arguments[0]
+        self.env.note_dependency(str(file))
+        markdown = (
+            f"{opening_comment(file)}\n\n"
+            f"````{{doxygenfile}} {file.name}\n:project: aimle\n:sections: {SECTIONS}\n````\n"
+        )
+        container = nodes.container()
+        self.state.nested_parse(markdown.splitlines(), self.content_offset, container)
+        return container.children
+
+
+def setup(app: Sphinx) -> dict[str, object]:
+    app.add_directive("cpp-header", CppHeader)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
