@@ -31,7 +31,9 @@ exclude_patterns = ["_extensions", "**/.ipynb_checkpoints"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
-suppress_warnings = ["myst.strikethrough"]
+suppress_warnings = [
+    "duplicate_declaration.cpp",  # the namespace, once for each header
+]
 
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "none"
@@ -40,6 +42,7 @@ add_module_names = False
 
 breathe_projects = {"aimle": str(ROOT / "build" / "docs" / "doxygen" / "xml")}
 breathe_default_project = "aimle"
+breathe_show_include = False
 cpp_index_common_prefix = ["aimle::"]
 
 html_theme = "furo"

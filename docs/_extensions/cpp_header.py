@@ -8,11 +8,16 @@ import textwrap
 from pathlib import Path
 
 from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+SECTIONS = (
+    "briefdescription detaileddescription innernamespace innerclass define enum typedef func var "
+    "public-type public-func public-attrib public-static-func public-static-attrib"
+)
 ROOT = Path(__file__).resolve().parents[2]
-SECTIONS = "func typedef enum innerclass public-func public-attrib public-static-func public-type"
 
 
 def fenced(block: list[str]) -> list[str]:
@@ -38,6 +43,13 @@ def opening_comment(file: Path) -> str:
     return "\n".join(text)
 
 
+def unwrap_namespace(container: nodes.Element) -> None:
+    """Shows what is in the namespace aimle without a level of its own."""
+    for node in list(container.findall(addnodes.desc)):
+        if node[0].astext() == "namespace aimle":
+            node.replace_self(node[1].children)
+
+
 class CppHeader(SphinxDirective):
     required_arguments = 1
 
@@ -49,7 +61,8 @@ class CppHeader(SphinxDirective):
             f"````{{doxygenfile}} {file.name}\n:project: aimle\n:sections: {SECTIONS}\n````\n"
         )
         container = nodes.container()
-        self.state.nested_parse(markdown.splitlines(), self.content_offset, container)
+        self.state.nested_parse(StringList(markdown.splitlines()), self.content_offset, container)
+        unwrap_namespace(container)
         return container.children
 
 
