@@ -8,6 +8,7 @@ builder=$1
 out=$2
 python=${PYTHON:-$PWD/.venv/bin/python}
 
+scripts/install_system_packages.sh system_packages_docs.txt
 if ! cmp -s requirements-docs.txt .venv-docs/installed.txt; then
   echo "Documentation: making .venv-docs"
   "$python" -m venv --clear .venv-docs
