@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the documentation: build_docs.sh BUILDER FOLDER (html or linkcheck). Sphinx has a virtual
-# environment of its own, .venv-docs, which sees the packages of $PYTHON.
+# Builds the documentation: build_docs.sh BUILDER FOLDER (html or linkcheck). Sphinx, and Jupyter to
+# run the notebooks, have a virtual environment of their own, .venv-docs, which sees the packages of
+# $PYTHON.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,6 +21,7 @@ fi
 
 mkdir -p build/docs
 doxygen docs/Doxyfile
+export PYTHONPATH=$PWD/python
 jobs=${JOBS:-$(scripts/jobs.sh)}
 .venv-docs/bin/python -m sphinx -E -a -W --keep-going -q -j "$jobs" -b "$builder" \
   -d build/docs/doctrees docs "$out"
