@@ -18,7 +18,7 @@ export PATH := $(dir $(PYTHON)):$(PATH)
 export PYTHON JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python build demo test test-repeatedly test-gpu bench bench-gpu lint format sanitize sanitize-gpu soak fuzz wheel docs docs-links versions clean
+.PHONY: help setup check-python build library demo test test-repeatedly test-gpu bench bench-gpu lint format sanitize sanitize-gpu soak fuzz wheel docs docs-links docs-pictures versions clean
 
 help:  ## Lists the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -87,13 +87,21 @@ wheel: setup  ## Builds a wheel for this torch in dist
 
 # ---- Documentation ----------------------------------------------------------------------------------
 
-docs: build  ## Builds the documentation site (out/site/index.html)
+library: setup  # the Torch library alone
+	@cmake --preset release -DPYTHON="$(PYTHON)"
+	@cmake --build --preset release -j $(JOBS) --target aimle_torch
+
+docs: library  ## Builds the documentation site (out/site/index.html)
 	@scripts/build_docs.sh html out/site
 
-docs-links: build  ## Checks every link of the documentation, external ones too (needs network)
+docs-links: library  ## Checks every link of the documentation, external ones too (needs network)
 	@scripts/build_docs.sh linkcheck out/site_links
 
-# ---- Maintenance -----------------------------------------------------------------------------------------
+docs-pictures: library  ## Draws the pictures of the documentation's concepts again (docs/pictures)
+	@PYTHONPATH=python "$(PYTHON)" scripts/draw_concepts.py
+	@PYTHONPATH=python "$(PYTHON)" scripts/draw_idea.py
+
+# ---- Maintenance ----------------------------------------------------------------------------------
 
 lint: setup  ## Checks format, style and types (clang-format, clang-tidy on the core, ruff, mypy)
 	@scripts/lint.sh

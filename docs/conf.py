@@ -15,16 +15,40 @@ version = release = re.search(
 )[1]
 
 extensions = [
-    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "breathe",
+    "myst_nb",
     "sphinx_copybutton",
     "sphinx_design",
+    "cpp_header",
+    "plain_docstrings",
     "repository_links",
 ]
 exclude_patterns = ["_extensions", "**/.ipynb_checkpoints"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
-suppress_warnings = ["myst.strikethrough"]
+suppress_warnings = [
+    "duplicate_declaration.cpp",  # the namespace, once for each header
+]
+
+nb_execution_mode = "force"
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_output_stderr = "remove"
+
+autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_typehints = "none"
+napoleon_numpy_docstring = False
+add_module_names = False
+
+breathe_projects = {"aimle": str(ROOT / "build" / "docs" / "doxygen" / "xml")}
+breathe_default_project = "aimle"
+breathe_show_include = False
+cpp_index_common_prefix = ["aimle::"]
 
 html_theme = "furo"
 html_title = f"aimle {version}"

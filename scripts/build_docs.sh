@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the documentation: build_docs.sh BUILDER FOLDER (html or linkcheck). Sphinx has its own
-# virtual environment, .venv-docs, which includes the packages of $PYTHON.
+# Builds the documentation: build_docs.sh BUILDER FOLDER (html or linkcheck). Sphinx, and Jupyter for
+# the notebooks, have their own virtual environment, .venv-docs, which includes the packages of
+# $PYTHON.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -8,6 +9,7 @@ builder=$1
 out=$2
 python=${PYTHON:-$PWD/.venv/bin/python}
 
+scripts/install_system_packages.sh system_packages_docs.txt
 if ! cmp -s requirements-docs.txt .venv-docs/installed.txt; then
   echo "Documentation: creating .venv-docs"
   "$python" -m venv --clear .venv-docs
@@ -17,7 +19,10 @@ if ! cmp -s requirements-docs.txt .venv-docs/installed.txt; then
   cp requirements-docs.txt .venv-docs/installed.txt
 fi
 
+mkdir -p build/docs
+doxygen docs/Doxyfile
+export PYTHONPATH=$PWD/python
 jobs=${JOBS:-$(scripts/jobs.sh)}
-.venv-docs/bin/python -m sphinx -W --keep-going -q -j "$jobs" -b "$builder" \
+.venv-docs/bin/python -m sphinx -E -a -W --keep-going -q -j "$jobs" -b "$builder" \
   -d build/docs/doctrees docs "$out"
 if [[ $builder == html ]]; then echo "Documentation: $out/index.html"; fi

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Installs the missing packages of system_packages.txt with apt, as root or with a sudo that needs no
-# password; otherwise prints what to install and stops.
+# Installs the missing packages of system_packages.txt, or of the list that is named, with apt, as
+# root or with a sudo that needs no password; otherwise prints what to install and stops.
 set -euo pipefail
 cd "$(dirname "$0")"
+list=${1:-system_packages.txt}
 
 has_header() {
   local include_flags=()
@@ -18,7 +19,7 @@ is_there() {
     command) command -v "$2" ;;
     header) has_header "$2" ;;
     module) "${BASE_PYTHON:-python3}" -c "import $2" ;;
-    *) echo "system_packages.txt: unknown probe '$1'" >&2 && exit 2 ;;
+    *) echo "$list: unknown probe '$1'" >&2 && exit 2 ;;
   esac >/dev/null 2>&1
 }
 
@@ -27,7 +28,7 @@ optional=()
 while read -r package probe what kind; do
   if is_there "$probe" "$what"; then continue; fi
   if [[ $kind == optional ]]; then optional+=("$package"); else missing+=("$package"); fi
-done < <(grep -Ev '^(#|$)' system_packages.txt)
+done < <(grep -Ev '^(#|$)' "$list")
 
 if ((${#missing[@]} == 0)); then
   echo "System packages: complete"

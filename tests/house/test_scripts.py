@@ -85,6 +85,14 @@ class TestInstallSystemPackages:
         assert result.returncode == 0, result.stderr
         assert "install -y --no-install-recommends libx-dev cache\n" in result.stdout
 
+    def test_another_list_can_be_named(self, machine: Path):
+        (machine / "scripts/others.txt").write_text("doxygen command doxygen\n")
+        environment = {"PATH": os.fspath(machine / "bin")}
+        script = machine / "scripts/install_system_packages.sh"
+        result = run(script, "others.txt", env=environment)
+        assert result.returncode == 1
+        assert "Missing on this machine: doxygen\n" in result.stderr
+
     def test_without_apt_the_packages_are_named(self, machine: Path):
         result = self.install(machine, "bash command bash", "libx-dev header x.h")
         assert result.returncode == 1
