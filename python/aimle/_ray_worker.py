@@ -29,7 +29,7 @@ class _Solving:
         self._fn, self._as_tensor = fn, as_tensor
 
     def start(self) -> tuple:
-        """Answers once the actor has started."""
+        """Answers once the actor has started, and as long as it lives."""
         return ("ready",)
 
     def solve(self, task: Task) -> tuple:
@@ -64,6 +64,11 @@ class RayWorker:
             return self._ray.get(self.pending)
         except self._ray.exceptions.RayActorError as error:
             raise WorkerDied(str(error).partition("\n")[0]) from error
+
+    def check(self) -> bool:
+        """See Worker."""
+        self.pending = self._actor.start.remote()
+        return True
 
     def kill(self) -> None:
         """See Worker."""

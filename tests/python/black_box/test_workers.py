@@ -272,8 +272,45 @@ class Scripted:
         self.die_in("start" if self.said == ("ready",) else "solve")
         return self.said
 
+    def check(self) -> bool:
+        return False
+
     def kill(self) -> None:
         pass
+
+
+class FarAway(Scripted):
+    """A worker whose death shows in its next answer alone, as that of a Ray actor."""
+
+    def __init__(self) -> None:
+        super().__init__("solve")
+        self.alive = True
+
+    def check(self) -> bool:
+        self.said = ("ready",)
+        return True
+
+    def answer(self) -> tuple:
+        if not self.alive:
+            raise WorkerDied("found dead")
+        return super().answer()
+
+
+def test_a_death_between_runs_is_no_fault_of_the_next_instance():
+    tasks = [(number, (), {}) for number in range(3)]
+    workers: list[FarAway] = []
+
+    def make() -> FarAway:
+        workers.append(FarAway())
+        return workers[-1]
+
+    Scripted.left = 0
+    pool = WorkerPool(make, lambda workers, _: workers, 1, None)
+    pool.run(tasks, True)
+    workers[0].alive = False
+    Scripted.left = 1  # its successor dies on the first instance, which is forgiven once
+    assert [each.solution for each in pool.run(tasks, True)] == [0, 1, 2]
+    assert len(workers) == 3
 
 
 @pytest.mark.parametrize("where", ["start", "submit"])
