@@ -336,3 +336,30 @@ def test_a_death_in_mid_solve_is_forgiven_once():
     assert (outcomes[0].failure, outcomes[1:]) == ("died", [None] * 4)
     Scripted.left = 2
     assert [each.failure for each in pool.run(tasks, False)] == ["died", "", "", "", ""]
+
+
+class Solved(torch.utils.data.Dataset):
+    """Rows of scores, each with what a layer over worker processes makes of it."""
+
+    def __init__(self, solver: aimle.PerInstance) -> None:
+        self.layer = aimle.AIMLE(solver, nb_samples=2, noise="gumbel")
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        with torch.no_grad():
+            return self.layer(scores_of(1, 6), key=torch.tensor([index, 7]))[0]
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_a_layer_in_the_workers_of_a_data_loader(start: str):
+    """Each of them starts workers of its own, also if this process had some before."""
+    with aimle.per_instance(best_two, workers=2) as solver:
+        data = Solved(solver)
+        expected = torch.stack([data[index] for index in range(4)])  # starts this process's own
+        loader = torch.utils.data.DataLoader(
+            data, batch_size=2, num_workers=2, multiprocessing_context=start
+        )
+        assert torch.equal(torch.cat(list(loader)), expected)
+        assert torch.equal(data[0], expected[0])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from aimle_program import PROGRAM, aimle, need_program
+from extras import need
 from repository import ROOT
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -79,7 +80,7 @@ def optional_blocks() -> list:
 
 @pytest.mark.parametrize(("package", "block"), optional_blocks())
 def test_python_with_other_packages_runs(package: str, block: str):
-    pytest.importorskip(package)
+    need(package)
     exec(compile(block, package, "exec"), {})
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 from aimle_program import PROGRAM, aimle, metrics, need_program
+from extras import need
 
-ray = pytest.importorskip("ray")
+ray = need("ray")
 
 LONG = [
     *("train", "dvae", "--examples", "200", "--test_examples", "40", "--validation", "40"),
