@@ -250,6 +250,18 @@ std::vector<WorkerRun> prepare_worker_runs(const Campaign& campaign, const std::
   return left;
 }
 
+/// What could not start leaves nothing behind; --resume makes it anew.
+void remove_unstarted(const Campaign& campaign, const std::vector<Run>& runs) {
+  for (const Run& run : runs) {
+    if (fs::exists(run.folder.metrics()) || fs::exists(run.folder.checkpoint())) continue;
+    std::error_code ignored;
+    fs::remove(run.folder.config(), ignored);
+    for (fs::path place = run.folder.path; place != campaign.out; place = place.parent_path()) {
+      if (!fs::remove(place, ignored)) break;  // it is not empty
+    }
+  }
+}
+
 void conduct_on_workers(const Campaign& campaign) {
   const InterruptHandler handler;
   const FolderLock lock(campaign.out);
@@ -258,8 +270,15 @@ void conduct_on_workers(const Campaign& campaign) {
     throw Misuse("--workers " + campaign.workers +
                  ": there is one run only; give --seeds or --grid as well, or leave --workers out");
   }
-  do_on_workers(campaign.workers, campaign.out, prepare_worker_runs(campaign, runs),
-                campaign.threads);
+  const std::vector<WorkerRun> left = prepare_worker_runs(campaign, runs);
+  try {
+    do_on_workers(campaign.workers, campaign.out, left, campaign.threads);
+  } catch (const Stopped&) {
+    throw;
+  } catch (const std::exception&) {
+    remove_unstarted(campaign, runs);
+    throw;
+  }
   std::vector<std::vector<Json>> results;
   for (const Run& run : runs) {
     write_config(run.folder, *run.experiment, run.settings, 1, campaign.command);

@@ -56,9 +56,12 @@ def script(path: Path, *lines: str) -> Path:
 
 
 def prepare(tmp_path: Path, *arguments: object) -> dict[str, Any]:
-    """The request that the program makes of the Python package for this command."""
+    """The request that the program makes of the Python package for this command.
+
+    It is stopped then, as by `kill`, and leaves the folders that it has prepared.
+    """
     asked = tmp_path / "request.json"
-    python = script(tmp_path / "python", f"cat > {asked}", "exit 3")
+    python = script(tmp_path / "python", f"cat > {asked}", "kill -TERM $PPID", "exit 1")
     done = subprocess.run(
         [str(PROGRAM), *map(str, arguments)],
         env={**os.environ, "AIMLE_PYTHON": str(python)},
@@ -67,7 +70,7 @@ def prepare(tmp_path: Path, *arguments: object) -> dict[str, Any]:
         timeout=120,
         check=False,
     )
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == 143, done.stderr
     return json.loads(asked.read_text())
 
 
@@ -262,6 +265,7 @@ def test_without_ray_the_remedy_is_named(tmp_path: Path) -> None:
     )
     assert result.returncode == 1
     assert result.stderr.strip() == "aimle: --workers ray needs Ray: pip install aimle[ray]"
+    assert not (tmp_path / "run").exists()
 
 
 # ---- aimle paper ---------------------------------------------------------------------------------
