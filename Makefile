@@ -18,7 +18,7 @@ export PATH := $(dir $(PYTHON)):$(PATH)
 export PYTHON JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python build library demo test test-repeatedly test-gpu bench bench-gpu lint format sanitize sanitize-gpu soak fuzz wheel docs docs-links docs-pictures versions clean
+.PHONY: help setup check-python build library demo test test-extras test-repeatedly test-gpu bench bench-gpu lint format sanitize sanitize-gpu soak fuzz wheel docs docs-links docs-pictures versions clean
 
 help:  ## Lists the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -56,6 +56,13 @@ demo: build  ## Solves, learns, measures gradients; draws the results on one pag
 
 test: build  ## Runs every C++ and Python test and prints the counts
 	@scripts/test.sh
+
+test-extras: build build/extras/.ready  ## Runs the tests of optional packages, in an environment of their own
+	@scripts/test_extras.sh
+
+build/extras/.ready: requirements-extras.txt scripts/create_extras_venv.sh | setup
+	@scripts/create_extras_venv.sh
+	@touch $@
 
 test-repeatedly: build  ## Runs every test RUNS=10 times under load in random orders (SEED=1)
 	@scripts/test_repeatedly.sh

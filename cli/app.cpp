@@ -18,6 +18,7 @@
 #include "aimle/registry/load_library.h"
 #include "cli/help.h"
 #include "cli/messages.h"
+#include "experiments/engine/worker_runs.h"
 #include "experiments/process/atomic_file.h"
 #include "experiments/process/failure.h"
 #include "experiments/process/output_folder.h"
@@ -209,6 +210,15 @@ void add_common_options(CLI::App& command, CommonOptions& options, const std::st
 void add_resume_option(CLI::App& command, CommonOptions& options, const std::string& help) {
   options.can_resume = true;
   command.add_flag("--resume", options.resume, help);
+}
+
+void add_workers_option(CLI::App& command, std::string& workers) {
+  command
+      .add_option("--workers", workers,
+                  "Do the runs of --seeds and --grid on every GPU of this machine (gpus, or "
+                  "gpus:0,2) or on a Ray cluster (ray, or ray:ADDRESS); at most --threads at once")
+      ->type_name("gpus|ray")
+      ->check(taken_by([](const std::string& given) { experiments::check_workers(given); }));
 }
 
 Prepared apply(const CommonOptions& options) {

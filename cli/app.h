@@ -41,6 +41,8 @@ struct CommonOptions {
 void add_common_options(CLI::App& command, CommonOptions& options, const std::string& default_out);
 /// `--resume`, for commands that can continue after an interruption.
 void add_resume_option(CLI::App& command, CommonOptions& options, const std::string& help);
+/// `--workers`, for commands of several training runs.
+void add_workers_option(CLI::App& command, std::string& workers);
 /// The state of a running command.
 struct Prepared {
   int64_t threads;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -13,6 +14,7 @@
 #include "experiments/data/input_file.h"
 #include "experiments/data/json_text.h"
 #include "experiments/engine/campaign.h"
+#include "experiments/engine/run_folder.h"
 #include "experiments/process/atomic_file.h"
 #include "experiments/process/bytes_in_json.h"
 #include "experiments/process/failure.h"
@@ -33,7 +35,7 @@ namespace fs = std::filesystem;
 struct Request {
   CommonOptions common;
   bool quick = false;
-  std::string device;
+  std::string device, workers;
   std::vector<std::string> entries;
   std::vector<std::string> settings;
 };
@@ -233,8 +235,8 @@ void check_commands(const Json& state, const Request& request) {
   }
 }
 
-/// Runs one command as if it had been typed.
-void run_command(const Json& command, const Request& request) {
+/// With the options that all commands of a call share.
+Arguments complete_arguments(const Json& command, const Request& request) {
   auto arguments = command["arguments"].get<Arguments>();
   const fs::path out = request.common.out / command["folder"].get<std::string>();
   arguments.insert(arguments.end(),
@@ -242,6 +244,15 @@ void run_command(const Json& command, const Request& request) {
   if (request.common.quiet) arguments.push_back("--quiet");
   if (request.common.resume) arguments.push_back("--resume");
   if (!request.common.resume && request.common.force) arguments.push_back("--force");
+  if (!request.workers.empty()) {
+    arguments.insert(arguments.end(), {"--workers", request.workers});
+  }
+  return arguments;
+}
+
+/// Runs one command as if it had been typed.
+void run_command(const Json& command, const Request& request) {
+  const Arguments arguments = complete_arguments(command, request);
   CLI::App app("", "aimle");
   add_commands(app);
   try {
@@ -249,6 +260,44 @@ void run_command(const Json& command, const Request& request) {
   } catch (const CLI::ParseError& error) {
     throw Failure(as_line(arguments) + ": " + error.what());
   }
+}
+
+/// What the epochs of a run have taken.
+double seconds_of(const experiments::WorkerRun& run) {
+  double seconds = 0;
+  for (const auto& epoch : experiments::read_metrics({run.folder})) {
+    seconds += epoch.value("seconds", 0.0) + epoch.value("seconds_evaluate", 0.0);
+  }
+  return seconds;
+}
+
+/// Does the runs of all commands that are left, on workers. Returns the folders of these commands,
+/// which then write their summaries, and how long their runs have taken together. Commands of one
+/// run are left as they are.
+std::map<std::string, double> train_on_workers(const Json& state, const Request& request) {
+  std::vector<std::string> folders;  // of each run
+  std::vector<experiments::WorkerRun> runs;
+  for (const Json& entry : state["entries"]) {
+    if (!is_wanted(entry, request) || entry["experiment"] == "synth") continue;
+    for (const Json& command : entry["commands"]) {
+      if (command["complete"].get<bool>()) continue;
+      const auto folder = command["folder"].get<std::string>();
+      CLI::App app("", "aimle");
+      set_up(app);
+      add_train(app, [&](const experiments::Campaign& campaign) {
+        for (experiments::WorkerRun& run : prepare_worker_runs(campaign)) {
+          run.label = folder + " " + run.label;
+          runs.push_back(std::move(run));
+          folders.push_back(folder);
+        }
+      });
+      parse(app, complete_arguments(command, request));
+    }
+  }
+  do_on_workers(request.workers, request.common.out, runs, request.common.threads);
+  std::map<std::string, double> seconds;
+  for (size_t i = 0; i < runs.size(); ++i) seconds[folders[i]] += seconds_of(runs[i]);
+  return seconds;
 }
 
 /// Counts the commands of the requested entries.
@@ -278,6 +327,11 @@ void reproduce(Request request) {
   const int64_t total = count(state, request, false);
   const experiments::InterruptHandler handler;
   handler.set_late_message("stopped; continue with --resume --out " + request.common.out.string());
+  std::map<std::string, double> trained;  // the folders of commands whose runs are complete
+  if (!request.workers.empty()) trained = train_on_workers(state, request);
+  Request of_trained = request;
+  of_trained.common.resume = true;
+  request.workers.clear();
   for (Json& entry : state["entries"]) {
     if (!is_wanted(entry, request)) continue;
     for (Json& command : entry["commands"]) {
@@ -290,10 +344,11 @@ void reproduce(Request request) {
       const auto start = std::chrono::steady_clock::now();
       const auto add_time = [&] {
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-        command["seconds"] = command["seconds"].get<double>() + took.count();
+        const double on_workers = trained.contains(folder) ? trained.at(folder) : 0.0;
+        command["seconds"] = command["seconds"].get<double>() + took.count() + on_workers;
       };
       try {
-        run_command(command, request);
+        run_command(command, trained.contains(folder) ? of_trained : request);
       } catch (const experiments::Stopped& stopped) {
         add_time();
         save();
@@ -339,6 +394,7 @@ void add_paper(CLI::App& app) {
                    "given more than once")
       ->allow_extra_args(false)
       ->check(taken_by(parse_setting));
+  add_workers_option(*command, request->workers);
   command->callback([request] { reproduce(*request); });
 }
 

@@ -20,7 +20,7 @@ using namespace experiments;
 /// The command line; filled by CLI11 while it parses.
 struct Request {
   CommonOptions common;
-  std::string preset, config_file, seeds, select;
+  std::string preset, config_file, seeds, select, workers;
   Json config = Json::object();  // the settings in that file, read once: it may be a pipe
   std::vector<std::string> grid;
   std::map<std::string, std::string> values;
@@ -109,8 +109,7 @@ std::vector<GridAxis> grid_of(const Request& request, const Settings& settings) 
   return grid;
 }
 
-void train(const Experiment& experiment, const Request& request) {
-  set_quiet(request.common.quiet);
+Campaign campaign_of(const Experiment& experiment, const Request& request) {
   Campaign campaign = {.experiment = &experiment,
                        .settings = settings_of(experiment, request),
                        .out = request.common.out,
@@ -118,15 +117,22 @@ void train(const Experiment& experiment, const Request& request) {
                        .resume = request.common.resume,
                        .force = request.common.force,
                        .threads = request.common.threads,
-                       .command = command_line()};
+                       .command = command_line(),
+                       .workers = request.workers};
   if (!request.seeds.empty()) campaign.seeds = parse_seeds(request.seeds);
   campaign.grid = grid_of(request, campaign.settings);
+  return campaign;
+}
+
+void train(const Campaign& campaign) {
   conduct(campaign);
   const std::string out = campaign.out.string();
   say("results are in " + out + "; to draw a page of them: aimle report " + out);
 }
 
-void add_experiment(CLI::App& parent, const Experiment& experiment) {
+using Act = std::function<void(const Campaign&)>;
+
+void add_experiment(CLI::App& parent, const Experiment& experiment, const Act& act) {
   CLI::App* command = parent.add_subcommand(experiment.name, experiment.summary);
   const auto request = std::make_shared<Request>();
   add_common_options(*command, request->common, "runs/" + experiment.name);
@@ -159,17 +165,23 @@ void add_experiment(CLI::App& parent, const Experiment& experiment) {
       ->add_option("--select", request->select,
                    "Metric that selects the best epoch and the best run of a grid")
       ->default_str(experiment.select);
+  add_workers_option(*command, request->workers);
   add_settings(*command, experiment, *request);
-  command->callback([&experiment, request] { train(experiment, *request); });
+  command->callback([&experiment, request, act] {
+    set_quiet(request->common.quiet);
+    act(campaign_of(experiment, *request));
+  });
 }
 
 }  // namespace
 
-void add_train(CLI::App& app) {
+void add_train(CLI::App& app) { add_train(app, train); }
+
+void add_train(CLI::App& app, const std::function<void(const Campaign&)>& act) {
   CLI::App* command = app.add_subcommand("train", "Trains a model that contains discrete choices");
   command->require_subcommand(1);
   for (const Experiment& experiment : experiments::experiments()) {
-    add_experiment(*command, experiment);
+    add_experiment(*command, experiment, act);
   }
 }
 

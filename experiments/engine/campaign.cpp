@@ -16,6 +16,7 @@
 
 #include "aimle/base/join.h"
 #include "aimle/base/shown_value.h"
+#include "experiments/engine/checkpoint.h"
 #include "experiments/engine/estimator_options.h"
 #include "experiments/engine/own_stream.h"
 #include "experiments/engine/summary.h"
@@ -223,9 +224,79 @@ std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::ve
   return results;
 }
 
+bool is_complete(const Run& run) {
+  const auto found = find_checkpoint(run.folder.checkpoint(), run.folder.previous_checkpoint());
+  if (!found) return false;
+  const auto epoch = found->checkpoint.integers.find("epoch");
+  return epoch != found->checkpoint.integers.end() &&
+         epoch->second >= run.settings.get<int64_t>("epochs");
+}
+
+/// Prepares the folders, which are free for the workers' locks afterwards. As in one process, each
+/// run of several has one thread.
+std::vector<WorkerRun> prepare_worker_runs(const Campaign& campaign, const std::vector<Run>& runs) {
+  check_workers(campaign.workers, runs.front().settings.get<std::string>("device"));
+  refuse_occupied(campaign);
+  const std::vector<FolderLock> locks = prepare_folders(campaign, runs, 1);
+  std::vector<WorkerRun> left;
+  for (const Run& run : runs) {
+    if (is_complete(run)) continue;
+    left.push_back({.experiment = run.experiment->name,
+                    .folder = run.folder.path,
+                    .label = run.label,
+                    .select = run.must_select ? run.select : "",
+                    .device = run.settings.get<std::string>("device")});
+  }
+  return left;
+}
+
+/// What could not start leaves nothing behind; --resume makes it anew.
+void remove_unstarted(const Campaign& campaign, const std::vector<Run>& runs) {
+  for (const Run& run : runs) {
+    if (fs::exists(run.folder.metrics()) || fs::exists(run.folder.checkpoint())) continue;
+    std::error_code ignored;
+    fs::remove(run.folder.config(), ignored);
+    for (fs::path place = run.folder.path; place != campaign.out; place = place.parent_path()) {
+      if (!fs::remove(place, ignored)) break;  // it is not empty
+    }
+  }
+}
+
+void conduct_on_workers(const Campaign& campaign) {
+  const InterruptHandler handler;
+  const FolderLock lock(campaign.out);
+  const std::vector<Run> runs = plan(campaign);
+  if (runs.size() == 1) {
+    throw Misuse("--workers " + campaign.workers +
+                 ": there is one run only; give --seeds or --grid as well, or leave --workers out");
+  }
+  const std::vector<WorkerRun> left = prepare_worker_runs(campaign, runs);
+  try {
+    do_on_workers(campaign.workers, campaign.out, left, campaign.threads);
+  } catch (const Stopped&) {
+    throw;
+  } catch (const std::exception&) {
+    remove_unstarted(campaign, runs);
+    throw;
+  }
+  std::vector<std::vector<Json>> results;
+  for (const Run& run : runs) {
+    write_config(run.folder, *run.experiment, run.settings, 1, campaign.command);
+    results.push_back(read_metrics(run.folder));
+  }
+  write_summary(campaign, runs, results);
+}
+
 }  // namespace
 
+std::vector<WorkerRun> prepare_worker_runs(const Campaign& campaign) {
+  const FolderLock lock(campaign.out);
+  const std::vector<Run> runs = plan(campaign);
+  return runs.size() == 1 ? std::vector<WorkerRun>{} : prepare_worker_runs(campaign, runs);
+}
+
 void conduct(const Campaign& campaign) {
+  if (!campaign.workers.empty()) return conduct_on_workers(campaign);
   const InterruptHandler handler;
   keep_freed_memory();
   const FolderLock lock(campaign.out);

@@ -13,6 +13,7 @@
 
 #include "experiments/engine/campaign_text.h"
 #include "experiments/engine/experiment.h"
+#include "experiments/engine/worker_runs.h"
 
 namespace aimle::experiments {
 
@@ -27,11 +28,17 @@ struct Campaign {
   bool force = false;
   int64_t threads = 0;  // in total; 0: those of a resumed run, otherwise one per core
   std::string command;  // as the user wrote it, for config.json
+  std::string workers;  // which processes do the runs (worker_runs.h); empty: this one
 };
 
 /// Executes all runs and writes the summary. With `resume`, runs take their settings from their
 /// folders, and complete ones are skipped; throws Failure if the user gave another value for an
 /// option that cannot change during a run.
 void conduct(const Campaign& campaign);
+
+/// Prepares the folders of a campaign for workers and returns the runs that are not complete. None
+/// if it is a single run, which has all threads of the machine it is on; nothing is prepared then.
+/// `conduct` with `resume` then writes the summary.
+std::vector<WorkerRun> prepare_worker_runs(const Campaign& campaign);
 
 }  // namespace aimle::experiments

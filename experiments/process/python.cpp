@@ -57,15 +57,29 @@ constexpr const char* kRunModule =
     "finally:\n"
     "    sys.stdout.flush()\n";
 
-// After a signal the module has this long to end, and the same again after SIGTERM.
-constexpr auto kPatience = std::chrono::milliseconds(500);
+// After a signal the module has this long until SIGTERM, and this long until SIGKILL.
+struct Patience {
+  std::chrono::milliseconds terminate, kill;
+};
+
+constexpr Patience patience_with(WhenStopped when_stopped) {
+  using std::chrono::milliseconds;
+  return when_stopped == WhenStopped::kEnds ? Patience{milliseconds(500), milliseconds(1000)}
+                                            : Patience{milliseconds(0), milliseconds(1800)};
+}
 
 using Clock = std::chrono::steady_clock;
 
 /// The child's exit status, or none if it was lost. After a signal the child is ended too: Ctrl-C
 /// reaches both processes, but `kill` only this one.
-std::optional<int> wait_for(pid_t child) {
+std::optional<int> wait_for(pid_t child, WhenStopped when_stopped) {
+  const Patience patience = patience_with(when_stopped);
   std::optional<Clock::time_point> asked;
+  bool told = false;
+  const auto terminate = [&] {
+    if (!told) ::kill(child, SIGTERM);
+    told = true;
+  };
   for (;;) {
     int status = 0;
     const pid_t ended = ::waitpid(child, &status, WNOHANG);
@@ -73,12 +87,12 @@ std::optional<int> wait_for(pid_t child) {
     if (ended < 0 && errno != EINTR) return std::nullopt;
     if (interrupt_signal() != 0 && !asked) {
       asked = Clock::now();
-      if (interrupt_signal() == SIGTERM) ::kill(child, SIGTERM);
+      if (interrupt_signal() == SIGTERM) terminate();
     }
-    if (asked && Clock::now() - *asked > 2 * kPatience) {
+    if (asked && Clock::now() - *asked > patience.kill) {
       ::kill(child, SIGKILL);
-    } else if (asked && Clock::now() - *asked > kPatience) {
-      ::kill(child, SIGTERM);
+    } else if (asked && Clock::now() - *asked > patience.terminate) {
+      terminate();
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -122,6 +136,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 struct Streams {
   std::optional<std::string_view> input;  // none: that of this process
   bool shows_output = true;
+  WhenStopped when_stopped = WhenStopped::kEnds;
 };
 
 /// An open, unnamed file with these contents, positioned at its beginning.
@@ -166,7 +181,7 @@ Outcome run(std::string_view module, const std::vector<std::string>& arguments,
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return {.why = "cannot run " + command[0] + " (" + std::strerror(error) + ")"};
 
-  const std::optional<int> waited = wait_for(child);
+  const std::optional<int> waited = wait_for(child, streams.when_stopped);
   if (!waited) return {.why = command[0] + " was lost (" + std::strerror(errno) + ")"};
   const int status = *waited;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {.done = true};
@@ -195,8 +210,8 @@ bool run_python_module(std::string_view module, const std::vector<std::string>& 
 }
 
 void call_python_module(std::string_view module, const std::vector<std::string>& arguments,
-                        std::string_view input) {
-  const Outcome outcome = run(module, arguments, {.input = input});
+                        std::string_view input, WhenStopped when_stopped) {
+  const Outcome outcome = run(module, arguments, {.input = input, .when_stopped = when_stopped});
   if (outcome.explained) throw Explained();
   if (!outcome.done) throw Failure(outcome.why);
 }

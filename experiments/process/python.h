@@ -16,9 +16,13 @@ namespace aimle::experiments {
 /// InterruptHandler.
 bool run_python_module(std::string_view module, const std::vector<std::string>& arguments);
 
+/// What a module does after a signal: kEnds gets a second, kSaves slightly more than a training run
+/// needs to save its work (kSecondsToStop).
+enum class WhenStopped { kEnds, kSaves };
+
 /// The same for a module that does the command's work: it reads `input` from its standard input and
 /// prints even if the program is quiet. Throws Explained or Failure if it fails.
 void call_python_module(std::string_view module, const std::vector<std::string>& arguments,
-                        std::string_view input);
+                        std::string_view input, WhenStopped when_stopped = WhenStopped::kEnds);
 
 }  // namespace aimle::experiments

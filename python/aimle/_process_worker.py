@@ -77,6 +77,10 @@ class ProcessWorker:
             raise self._death() from error
         raise self._death()
 
+    def check(self) -> bool:
+        """See Worker."""
+        return False
+
     def kill(self) -> None:
         """See Worker."""
         self.connection.close()

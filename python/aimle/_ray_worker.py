@@ -29,7 +29,7 @@ class _Solving:
         self._fn, self._as_tensor = fn, as_tensor
 
     def start(self) -> tuple:
-        """Returns once the actor has started."""
+        """Returns once the actor has started; fails if it has died."""
         return ("ready",)
 
     def solve(self, task: Task) -> tuple:
@@ -64,6 +64,11 @@ class RayWorker:
             return self._ray.get(self.pending)
         except self._ray.exceptions.RayActorError as error:
             raise WorkerDied(str(error).partition("\n")[0]) from error
+
+    def check(self) -> bool:
+        """See Worker."""
+        self.pending = self._actor.start.remote()
+        return True
 
     def kill(self) -> None:
         """See Worker."""

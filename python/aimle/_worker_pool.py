@@ -52,8 +52,16 @@ class Worker(Protocol):
     def answer(self) -> tuple:
         """("ready",), ("refused", why) or `_worker.solve_one`'s result; may raise WorkerDied."""
 
+    def check(self) -> bool:
+        """Before a run, of an idle worker: True if it answers ("ready",) once more, to show that it
+        is alive; False if `submit` raises for one that is not."""
+
     def kill(self) -> None:
         """Ends the worker immediately."""
+
+
+def _start_deadline() -> float:
+    return time.monotonic() + START_LIMIT
 
 
 @dataclass
@@ -63,7 +71,7 @@ class _Post:
     worker: Worker
     ready: bool = False
     index: int | None = None
-    deadline: float = field(default_factory=lambda: time.monotonic() + START_LIMIT)
+    deadline: float = field(default_factory=_start_deadline)
 
 
 class WorkerPool:
@@ -118,6 +126,9 @@ class _Run:
         self.lost = 0
         self.results: list[Outcome | None] = [None] * len(tasks)
         self.failed_at = len(tasks)  # the lowest index that failed
+        for post in self.posts:
+            if post.ready and post.worker.check():
+                post.ready, post.deadline = False, _start_deadline()
 
     def outcomes(self) -> list[Outcome | None]:
         while True:

@@ -5,6 +5,7 @@ docs/guide/black_box_solvers.md explains how to use it.
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
 import warnings
@@ -29,6 +30,20 @@ _OWNER = "per_instance"
 
 Function = Callable[..., Any]
 Pool = Literal["processes", "threads", "ray"]
+
+
+# Numbers the files of this process; solvers may share a folder.
+_saved = itertools.count(1)
+# The folder of each process: a forked one makes its own.
+_folders: dict[int, str] = {}
+
+
+def _temporary_folder() -> str:
+    """For instances that failed: one folder for each process, made when it is first needed."""
+    pid = os.getpid()
+    if pid not in _folders:
+        _folders[pid] = tempfile.mkdtemp(prefix=f"aimle_instances_{pid}_")
+    return _folders[pid]
 
 
 class SolverError(RuntimeError):
@@ -243,14 +258,12 @@ class PerInstance:
 
     def _save(self, index: int, task: Task) -> str:
         """Saves an instance, with those of its arguments that are numbers, to a file."""
-        folder = self.save_to
-        if folder is None:
-            folder = tempfile.mkdtemp(prefix="aimle_instance_")
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        folder = Path(_temporary_folder() if self.save_to is None else self.save_to)
+        folder.mkdir(parents=True, exist_ok=True)
         instance, args, kwargs = task
         extra = {f"argument_{i}": each for i, each in enumerate(args)} | kwargs
         arrays = {name: np.asarray(each) for name, each in extra.items() if _is_numeric(each)}
-        path = Path(folder) / f"instance_{os.getpid()}_{self._counts['failed']}_row_{index}.npz"
+        path = folder / f"instance_{os.getpid()}_{next(_saved)}_row_{index}.npz"
         np.savez(path, **{**arrays, "scores": instance})
         return str(path)
 
@@ -354,7 +367,8 @@ def per_instance(
             arrays do not import torch.
         fractional: accept solutions that are not whole numbers.
         sense, instance_dims, fixed_size: as the attributes of callables, see ``PerturbedMap``.
-        save_to: the folder for failed instances; None: a new temporary folder for each error.
+        save_to: the folder for failed instances; None: one temporary folder per process, created
+            with the first failure and not removed.
     """
     if not callable(fn):
         raise TypeError(f"[aimle.{_OWNER}] expected fn to be callable but got {type(fn).__name__}")

@@ -78,6 +78,16 @@ class Solver:
             for name, value in mine.items()
         )
 
+    def __repr__(self) -> str:
+        """The settings that are not the defaults: of a chain, no length that scores will give."""
+        values = {each: getattr(self, each.name) for each in dataclasses.fields(self)}  # type: ignore[arg-type]
+        given = [
+            f"{each.name}={value!r}"
+            for each, value in values.items()
+            if isinstance(value, Tensor) or value != each.default
+        ]
+        return f"{type(self).__name__}({', '.join(given)})"
+
     def __hash__(self) -> int:
         # The settings are left out: torch 2.11 hashes a solver created inside a compiled function
         # before its settings are assigned.
@@ -220,6 +230,7 @@ def _described(cls: _AnySolver) -> _AnySolver:
     cls.default_noise = known["noise"]
     cls.default_temperature = known["temperature"]
     cls.symmetric_perturbation = not cls.has_costs
+    cls.__repr__ = Solver.__repr__  # type: ignore[method-assign]  # in place of the dataclass's
     return cls
 
 

@@ -6,6 +6,7 @@ looked for in AIMLE_DATA, or in shared/data beside the checkout.
 """
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,16 @@ import torch
 from repository import ROOT
 
 import aimle
+from aimle import black_box
+
+
+@pytest.fixture(scope="session", autouse=True)
+def folder_of_failed_instances(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What failing solvers save goes where pytest cleans up."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = functools.cache(lambda: str(tmp_path_factory.mktemp("instances")))
+        patch.setattr(black_box, "_temporary_folder", folder)
+        yield
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from extras import need
 from layer_cases import run
 from repository import ROOT
 
@@ -85,7 +86,7 @@ def test_networkx():
 
 
 def test_cp_sat():
-    cp_model = pytest.importorskip("ortools.sat.python.cp_model")
+    cp_model = need("ortools.sat.python.cp_model")
     model, weights = cp_model.CpModel(), [3, 1, 4, 1, 5]
     items = [model.new_bool_var(f"item {i}") for i in range(5)]
     model.add(sum(w * item for w, item in zip(weights, items, strict=True)) <= 7)
@@ -121,8 +122,8 @@ def test_whatever_looks_like_a_model_of_pyepo():
 
 
 def test_pyepo():
-    pytest.importorskip("pyepo")
-    pytest.importorskip("ortools")
+    need("pyepo")
+    need("ortools")
     from pyepo.model.ort import knapsackModel, shortestPathModel
 
     model = shortestPathModel((3, 3))
@@ -144,8 +145,8 @@ def test_pyepo():
 
 
 def test_the_comparison_with_pyepo_fills_its_table():
-    pytest.importorskip("pyepo")
-    pytest.importorskip("ortools")
+    need("pyepo")
+    need("ortools")
     program = [sys.executable, str(ROOT / "benchmarks" / "pyepo_comparison.py")]
     folder = str(Path(aimle.__file__).parents[1])
     result = subprocess.run(

@@ -1,7 +1,11 @@
 """aimle.per_instance: a function of one instance as a solver, here without workers."""
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -277,3 +281,32 @@ def test_a_cache_takes_no_arguments():
     solver = aimle.per_instance(best_two, cache=0.5, sense="max")
     with pytest.raises(ValueError, match="cache assumes the same feasible solutions"):
         solver(scores_of(2, 6), scores_of(2, 6))
+
+
+FAILURES = """
+import sys
+import torch
+import aimle
+from instance_solvers import fails_below_zero
+for solver in (aimle.per_instance(fails_below_zero), aimle.per_instance(fails_below_zero)):
+    for value in (-1.0, -2.0):
+        try:
+            solver(torch.full((1, 3), value))
+        except aimle.SolverError as error:
+            print(error.path)
+"""
+
+
+def test_a_process_saves_its_failures_in_one_temporary_folder(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", FAILURES],
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (folder,) = tmp_path.glob("aimle_instances_*")
+    files = [Path(line) for line in done.stdout.splitlines()]
+    assert len(set(files)) == 4
+    assert {file.parent for file in files} == {folder}
+    assert [np.load(file)["scores"][0] for file in files] == [-1, -2, -1, -2]

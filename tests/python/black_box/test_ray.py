@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from extras import need
 from instance_solvers import DiesOnce, best_two, dies_below_zero, never_ends_below_zero
 from layer_cases import run
 
 import aimle
 
-ray = pytest.importorskip("ray")
+ray = need("ray")
 
 TOPK = aimle.TopK(2)
 
@@ -45,6 +46,17 @@ def test_a_worker_killed_in_mid_batch_is_replaced(tmp_path: Path):
     x = scores_of(8, 6)
     x[3, 0] = -1.0
     with solver_of(DiesOnce(tmp_path)) as solver:
+        assert torch.equal(solver(x), TOPK(x))
+    assert (tmp_path / "died").exists()
+
+
+def test_an_actor_found_dead_is_no_fault_of_the_next_instance(tmp_path: Path):
+    x = scores_of(1, 6)
+    with aimle.per_instance(DiesOnce(tmp_path), workers=1, pool="ray") as solver:
+        assert torch.equal(solver(x), TOPK(x))
+        (post,) = solver._started[1]._posts
+        ray.kill(post.worker._actor)
+        x[0, 0] = -1.0
         assert torch.equal(solver(x), TOPK(x))
     assert (tmp_path / "died").exists()
 

@@ -272,8 +272,45 @@ class Scripted:
         self.die_in("start" if self.said == ("ready",) else "solve")
         return self.said
 
+    def check(self) -> bool:
+        return False
+
     def kill(self) -> None:
         pass
+
+
+class FarAway(Scripted):
+    """A worker whose death shows in its next answer alone, as that of a Ray actor."""
+
+    def __init__(self) -> None:
+        super().__init__("solve")
+        self.alive = True
+
+    def check(self) -> bool:
+        self.said = ("ready",)
+        return True
+
+    def answer(self) -> tuple:
+        if not self.alive:
+            raise WorkerDied("found dead")
+        return super().answer()
+
+
+def test_a_death_between_runs_is_no_fault_of_the_next_instance():
+    tasks = [(number, (), {}) for number in range(3)]
+    workers: list[FarAway] = []
+
+    def make() -> FarAway:
+        workers.append(FarAway())
+        return workers[-1]
+
+    Scripted.left = 0
+    pool = WorkerPool(make, lambda workers, _: workers, 1, None)
+    pool.run(tasks, True)
+    workers[0].alive = False
+    Scripted.left = 1  # its successor dies on the first instance, which is forgiven once
+    assert [each.solution for each in pool.run(tasks, True)] == [0, 1, 2]
+    assert len(workers) == 3
 
 
 @pytest.mark.parametrize("where", ["start", "submit"])
@@ -299,3 +336,30 @@ def test_a_death_in_mid_solve_is_forgiven_once():
     assert (outcomes[0].failure, outcomes[1:]) == ("died", [None] * 4)
     Scripted.left = 2
     assert [each.failure for each in pool.run(tasks, False)] == ["died", "", "", "", ""]
+
+
+class Solved(torch.utils.data.Dataset):
+    """Rows of scores, each with what a layer over worker processes makes of it."""
+
+    def __init__(self, solver: aimle.PerInstance) -> None:
+        self.layer = aimle.AIMLE(solver, nb_samples=2, noise="gumbel")
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        with torch.no_grad():
+            return self.layer(scores_of(1, 6), key=torch.tensor([index, 7]))[0]
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_a_layer_in_the_workers_of_a_data_loader(start: str):
+    """Each of them starts workers of its own, also if this process had some before."""
+    with aimle.per_instance(best_two, workers=2) as solver:
+        data = Solved(solver)
+        expected = torch.stack([data[index] for index in range(4)])  # starts this process's own
+        loader = torch.utils.data.DataLoader(
+            data, batch_size=2, num_workers=2, multiprocessing_context=start
+        )
+        assert torch.equal(torch.cat(list(loader)), expected)
+        assert torch.equal(data[0], expected[0])

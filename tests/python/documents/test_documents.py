@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from aimle_program import PROGRAM, aimle, need_program
+from extras import need
 from repository import ROOT
 
 import aimle as library
@@ -86,7 +87,7 @@ def optional_blocks() -> list:
 
 @pytest.mark.parametrize(("package", "block"), optional_blocks())
 def test_python_with_other_packages_runs(package: str, block: str):
-    pytest.importorskip(package)
+    need(package)
     exec(compile(block, package, "exec"), {})
 
 

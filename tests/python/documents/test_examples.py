@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from extras import need
 from repository import ROOT
 
 import aimle
@@ -62,7 +63,7 @@ def test_example_is_short_and_has_a_small_picture(example: str):
 @pytest.mark.parametrize("example", FRAMEWORKS)
 def test_example_learns_in_another_framework(example: str, tmp_path: Path):
     for package in FRAMEWORKS[example]:
-        pytest.importorskip(package)
+        need(package)
     last = run_example(example, tmp_path).splitlines()[-1]
     assert last.endswith("of the wanted entries found; 25% by chance")
     assert list(tmp_path.iterdir()) == []

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from extras import need
 from torch import Tensor, nn
 
 import aimle
@@ -48,7 +49,7 @@ each_exporter = pytest.mark.parametrize("dynamo", [True, False], ids=["dynamo", 
 
 def export(model: nn.Module, x: Tensor, file: Path, dynamo: bool, **settings: object) -> None:
     if dynamo:
-        pytest.importorskip("onnxscript")
+        need("onnxscript")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the tracing exporter is deprecated
         torch.onnx.export(model.eval(), (x,), file, dynamo=dynamo, verbose=False, **settings)
@@ -79,7 +80,7 @@ EXPORTS = [*((name, dynamo) for name in NATIVE for dynamo in (True, False)), ("c
 
 @pytest.mark.parametrize(("name", "dynamo"), EXPORTS)
 def test_an_exported_file_gives_the_same(name: str, dynamo: bool, tmp_path: Path):
-    pytest.importorskip("onnxruntime")
+    need("onnxruntime")
     torch.manual_seed(0)
     model, file = nn.Sequential(nn.Linear(N, N), LAYERS[name]()), tmp_path / "model.onnx"
     if dynamo:
@@ -93,7 +94,7 @@ def test_an_exported_file_gives_the_same(name: str, dynamo: bool, tmp_path: Path
 
 @each_exporter
 def test_ties_go_to_the_lower_index(dynamo: bool, tmp_path: Path):
-    pytest.importorskip("onnxruntime")
+    need("onnxruntime")
     file, theta = tmp_path / "model.onnx", torch.tensor([[1.0, 2, 2, 2, 0, 0], [0.0] * N])
     export(aimle.AIMLE(aimle.TopK(2)), theta, file, dynamo)
     chosen = run(file, theta)[:, 0].tolist()
@@ -102,7 +103,7 @@ def test_ties_go_to_the_lower_index(dynamo: bool, tmp_path: Path):
 
 @each_exporter
 def test_rows_without_a_solution_are_nan(dynamo: bool, tmp_path: Path):
-    pytest.importorskip("onnxruntime")
+    need("onnxruntime")
     file, theta = tmp_path / "model.onnx", torch.randn(4, N)
     theta[1, 3] = torch.nan
     theta[2, 1:] = -torch.inf  # masked: one is left

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import importlib.util
 import math
 import subprocess
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from aimle_program import aimle, need_program
+from extras import need
 
 from aimle.estimate.texts import python_settings
 from aimle.program.benchmark import __main__ as command
@@ -36,11 +36,6 @@ def row(method: str, value: float, seed: int = 0, setting: str = "", name: str =
         commit="abc",
         device="cpu",
     )
-
-
-def need(module: str) -> None:
-    if importlib.util.find_spec(module) is None:
-        pytest.skip(f"{module} is not installed")
 
 
 def run(*arguments: object, out: Path) -> int:

@@ -317,3 +317,23 @@ def test_solvers_are_values():
 def test_status_describes_itself():
     assert aimle.Status(1).describe() == "a score is NaN"
     assert all(status.describe() for status in aimle.Status)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "Argmax()",
+        "TopK(k=3)",
+        "SpanningTree(n=4)",
+        "GridPath()",
+        "GridPath(neighbourhood=4, target=(0, -1))",
+        "Chain()",
+        "Chain(length=5, labels=3)",
+        "Arborescence()",
+        "Arborescence(single_root=True)",
+    ],
+)
+def test_a_solver_shows_the_settings_it_was_given(shown: str):
+    solver = eval(shown, vars(aimle))
+    assert repr(solver) == shown
+    assert eval(repr(solver), vars(aimle)) == solver
