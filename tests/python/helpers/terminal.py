@@ -63,7 +63,7 @@ class Terminal:
         os.killpg(self.process.pid, signal.SIGINT)
         while self.read():
             pass
-        self.process.wait(timeout=60)
+        self.process.wait(timeout=600)
         return time.monotonic() - start
 
     def last_line(self) -> str:

@@ -24,7 +24,7 @@ import aimle
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> TwoProcesses:
-    return TwoProcesses(cases, tmp_path_factory.mktemp("two_processes"), limit=150.0)
+    return TwoProcesses(cases, tmp_path_factory.mktemp("two_processes"), limit=1200.0)
 
 
 def alone(solver: str = "native", target: str = "default", steps: int = STEPS, **settings) -> list:

@@ -207,7 +207,7 @@ def test_stops_in_order(tmp_path: Path) -> None:
         while not metrics.is_file() and time.monotonic() < deadline:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=600)
     assert process.returncode == 130, errors
     last = errors.strip().splitlines()[-1]
     assert "partial results" in last

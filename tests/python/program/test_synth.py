@@ -118,7 +118,7 @@ def test_a_signal_keeps_what_was_done(kind: signal.Signals, code: int, tmp_path:
     while not results.exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     process.send_signal(kind)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=600)
     assert process.returncode == code
     last = errors.strip().splitlines()[-1]
     assert last.startswith("aimle: stopped")

@@ -119,7 +119,7 @@ def stop(command: list[str], ready: Callable[[], bool], **options) -> subprocess
         time.sleep(0.01)
     start = time.monotonic()
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=600)
     assert time.monotonic() - start < PROMPTLY
     return subprocess.CompletedProcess(command, process.returncode, output, errors)
 

@@ -142,7 +142,7 @@ def test_signals_save_and_exit(program: Path, tmp_path: Path, number: int) -> No
         assert running.poll() is None
         time.sleep(0.01)
     running.send_signal(number)
-    _, stderr = running.communicate(timeout=60)
+    _, stderr = running.communicate(timeout=600)
     assert running.returncode == 128 + number
     assert "--resume" in stderr
     checkpoint = torch.load(out / "checkpoint.pt", weights_only=True)
