@@ -52,7 +52,7 @@ class Terminal:
         return bool(new)
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 600
         while not condition():
             assert self.read(), self.shown[-1000:]
             assert time.monotonic() < deadline, self.shown[-1000:]
