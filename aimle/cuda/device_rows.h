@@ -51,7 +51,8 @@ bool is_capturing(void* stream);
 
 /// A key as kernels take it: read on the device when they run, or given with the launch.
 struct DeviceKey {
-  const int64_t* words = nullptr;  // [2] on the device; null: `value` counts
+  const int64_t* words = nullptr;  // [2] or [3] on the device; null: `value` counts
+  bool has_first = false;          // [3]
   Key value;
 };
 

@@ -2,7 +2,8 @@
 //
 // Noise is a pure function of (key, instance b, sample s, element j), always a float32 value, the
 // same bits for any batch split, thread count, instruction set and device; so padding a row does
-// not change its noise, and backward can draw it again instead of keeping it. One 32-bit word of
+// not change its noise, and backward can draw it again instead of keeping it. A part of a batch has
+// the noise of the whole if its key names the part's first instance. One 32-bit word of
 // Philox becomes one value through the inverse distribution function: gumbel.h, normal.h,
 // logistic.h by polynomials, sum_of_gamma.h by a table.
 //
