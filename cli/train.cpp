@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "experiments/engine/campaign.h"
 #include "experiments/engine/estimator_options.h"
+#include "experiments/engine/processes.h"
 #include "experiments/engine/run_folder.h"
 #include "experiments/process/failure.h"
 #include "experiments/process/progress.h"
@@ -110,13 +111,14 @@ std::vector<GridAxis> grid_of(const Request& request, const Settings& settings) 
 }
 
 void train(const Experiment& experiment, const Request& request) {
-  set_quiet(request.common.quiet);
+  set_quiet(request.common.quiet || !processes().is_first());
+  const bool restarted = processes().restarts > 0;  // by torchrun: what is there is this run's
   Campaign campaign = {.experiment = &experiment,
                        .settings = settings_of(experiment, request),
                        .out = request.common.out,
                        .select = request.select,
-                       .resume = request.common.resume,
-                       .force = request.common.force,
+                       .resume = request.common.resume || restarted,
+                       .force = request.common.force && !restarted,
                        .threads = request.common.threads,
                        .command = command_line()};
   if (!request.seeds.empty()) campaign.seeds = parse_seeds(request.seeds);

@@ -40,6 +40,10 @@ EstimatorOptions chosen_estimator_options(const Settings& settings);
 /// ones, and does not name its rule: it would go on with another one.
 void check_step_defaults(const Json& config, const std::string& file);
 
+/// Whether the step of the method is scaled by norms of the whole batch, of which a process that has
+/// a share of it knows nothing.
+bool needs_whole_batch(const Settings& settings);
+
 /// The noise where k entries are chosen together and the user named none: Sum-of-Gamma(k), but a
 /// method that needs a density in closed form, or no noise at all, has its own.
 NoiseSpec default_noise(const EstimatorInfo& method, int64_t k);
