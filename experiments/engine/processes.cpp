@@ -29,10 +29,10 @@ auto together(Call call) {
     return call();
   } catch (const std::exception& error) {
     if (const int signal = interrupt_signal()) throw Stopped(signal, "stopped");
-    const std::string reason = error.what();
+    const std::string reason = error.what();  // a sentence, then advice
     throw Failure("process " + std::to_string(joined.rank) +
                   ": another process of the training has ended, or cannot be reached: " +
-                  reason.substr(0, reason.find('\n')));
+                  reason.substr(0, std::min(reason.find('\n'), reason.find(". "))));
   }
 }
 
@@ -51,6 +51,11 @@ void join_processes(const std::string& name, int64_t on_this_machine, int64_t re
             .size = group->getSize(),
             .on_this_machine = std::max<int64_t>(1, on_this_machine),
             .restarts = restarts};
+  if (!joined.several()) return;
+  // On a machine that lost no process torchrun counts no restart.
+  at::Tensor most = at::full({1}, restarts, at::kLong);
+  together([&] { reduce(most, c10d::ReduceOp::MAX)->wait(); });
+  joined.restarts = most.item<int64_t>();
 }
 
 void leave_processes() {

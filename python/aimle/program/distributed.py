@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import secrets
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -41,21 +43,52 @@ def find() -> Path | None:
     return place if place.is_file() else None
 
 
+def _name_of_this_start(store: dist.Store, rank: int, size: int) -> str:
+    """A word that the processes of this start agree on, for their entries in the store.
+
+    torchrun keeps its store when it starts the processes again, and the new ones would read entries
+    of those that have ended. So every process says hello with a word of its own, and the first one
+    answers under that word."""
+    word = secrets.token_hex(8)
+    if rank > 0:
+        store.set(f"aimle/hello/{rank}", word)
+        name = store.get(f"aimle/answer/{word}").decode()  # waits for it
+        store.set(f"aimle/heard/{name}/{rank}", "")
+        return name
+    others = set(range(1, size))
+    while others:
+        for other in list(others):
+            if store.check([f"aimle/hello/{other}"]):
+                store.set(f"aimle/answer/{store.get(f'aimle/hello/{other}').decode()}", word)
+            if store.check([f"aimle/heard/{word}/{other}"]):
+                others.remove(other)
+        time.sleep(0.01)
+    return word
+
+
+def _open_group() -> str:
+    """Opens the process group of all processes, on this one's GPU if there are any: its name."""
+    backend = "gloo"
+    if torch.cuda.is_available():
+        backend = "cpu:gloo,cuda:nccl"
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+    store, rank, size = next(dist.rendezvous("env://"))
+    own = dist.PrefixStore(_name_of_this_start(store, rank, size), store)
+    dist.init_process_group(backend, store=own, rank=rank, world_size=size, timeout=_PATIENCE)
+    assert dist.group.WORLD is not None
+    return dist.group.WORLD.group_name
+
+
 @contextmanager
 def joined(path: Path) -> Iterator[Callable[[list[str]], int]]:
     """Opens the process group, and gives a function that does what `aimle ARGUMENTS` does, together
     with the other processes, and returns its exit code."""
     program = ctypes.CDLL(str(path))
     program.aimle_program_join.argtypes = [ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64]
-    if torch.cuda.is_available():
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
-    dist.init_process_group(
-        "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=_PATIENCE
-    )
+    group = _open_group()
     try:
-        assert dist.group.WORLD is not None
         failed = program.aimle_program_join(
-            dist.group.WORLD.group_name.encode(),
+            group.encode(),
             int(os.environ.get("LOCAL_WORLD_SIZE", "1")),
             int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")),
         )

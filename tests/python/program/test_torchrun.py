@@ -24,7 +24,7 @@ COMMANDS = {
     "warcraft": "--cells 3 --examples 43 --validation 8 --test_examples 8 --batch 20 --epochs 10 "
     "--nb_samples 2",
     "l2x": "--examples 35 --heldout 20 --annotated 5 --planted 4 --k 4 --dimensions 10 --batch 20 "
-    "--epochs 10",
+    "--epochs 10 --seed 2",
     "nri": "--examples 35 --validation 10 --test_examples 10 --hidden 8 --batch 20 --epochs 10 "
     "--epoch_steps 2",
 }
@@ -48,9 +48,9 @@ def command(experiment: str, out: Path, *more: str) -> list[str]:
     return ["train", experiment, "--out", str(out), "--quiet", *kept, *more]
 
 
-def torchrun(*arguments: str, processes: int = 2, restarts: int = 0) -> list[str]:
+def torchrun(*arguments: str, restarts: int = 0) -> list[str]:
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    return [*launcher, f"--nproc-per-node={processes}", f"--max-restarts={restarts}", *arguments]
+    return [*launcher, "--nproc-per-node=2", f"--max-restarts={restarts}", *arguments]
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -61,6 +61,15 @@ def run(words: list[str], **more: str) -> subprocess.CompletedProcess:
     return subprocess.run(
         words, env=environment(**more), capture_output=True, text=True, timeout=LIMIT, check=False
     )
+
+
+def assert_close(line: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Two lines of metrics.jsonl, as far as the order of sums allows."""
+    assert line.keys() == expected.keys()
+    for name, value in expected.items():
+        # The step size divides by the norm of a gradient, which may be almost zero.
+        wanted = pytest.approx(value, rel=1e-2 if name == "lambda" else 1e-5, abs=1e-6)
+        assert line[name] == (value if value is None else wanted), (line["epoch"], name)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -91,14 +100,12 @@ def test_two_processes_train_as_one_does(name: str, together: Path, tmp_path: Pa
     alone, both = metrics(tmp_path / name), metrics(together / name)
     assert len(alone) == len(both) >= 10
     for one, two in zip(alone, both, strict=True):
-        assert one.keys() == two.keys()
-        for metric, value in one.items():
-            assert two[metric] == pytest.approx(value, rel=2e-3, abs=1e-5), (one["epoch"], metric)
+        assert_close(two, one)
         assert two.get("alpha") == one.get("alpha")
     model = torch.load(tmp_path / name / "checkpoint.pt", weights_only=True)["model"]
     shared = torch.load(together / name / "checkpoint.pt", weights_only=True)["model"]
     for tensor in model:
-        torch.testing.assert_close(shared[tensor], model[tensor], rtol=2e-2, atol=2e-4)
+        torch.testing.assert_close(shared[tensor], model[tensor], rtol=1e-3, atol=1e-4)
     assert json.loads((together / name / "config.json").read_text())["processes"] == 2
 
 
@@ -120,7 +127,7 @@ def test_a_killed_worker_is_restarted_and_nothing_is_lost(together: Path, tmp_pa
     words = torchrun("-m", "aimle", *command("dvae", out), restarts=1)
     done = run(words, AIMLE_TEST_KILL_AT_STEP="1:7")
     assert done.returncode == 0, done.stderr
-    assert "exitcode: -9" in done.stderr.replace(" ", "") or "Signal 9" in done.stderr, done.stderr
+    assert "exitcode: -9" in done.stderr
     check_same(contents(out), contents(together / "dvae"))
 
 
@@ -129,10 +136,10 @@ def test_a_run_goes_on_with_another_number_of_processes(together: Path, tmp_path
     killed = run(torchrun("-m", "aimle", *command("dvae", out)), AIMLE_TEST_KILL_AT_STEP="0:6")
     assert killed.returncode != 0
     assert len(metrics(out)) == 3  # steps 0 to 6: three epochs, and the first step of the fourth
-    done = run(torchrun("-m", "aimle", *command("dvae", out, "--resume"), processes=3))
+    done = aimle(*command("dvae", out, "--resume"))
     assert done.returncode == 0, done.stderr
     for one, other in zip(metrics(out), metrics(together / "dvae"), strict=True):
-        assert one == pytest.approx(other, rel=2e-3, abs=1e-5)
+        assert_close(one, other)
 
 
 def test_a_signal_to_torchrun_saves_and_stops(tmp_path: Path) -> None:
