@@ -67,9 +67,12 @@ def assert_close(line: dict[str, Any], expected: dict[str, Any]) -> None:
     """Two lines of metrics.jsonl, as far as the order of sums allows."""
     assert line.keys() == expected.keys()
     for name, value in expected.items():
+        if value is None:
+            assert line[name] is None
+            continue
         # The step size divides by the norm of a gradient, which may be almost zero.
-        wanted = pytest.approx(value, rel=1e-2 if name == "lambda" else 1e-5, abs=1e-6)
-        assert line[name] == (value if value is None else wanted), (line["epoch"], name)
+        tolerance = 1e-2 if name == "lambda" else 1e-5
+        assert line[name] == pytest.approx(value, rel=tolerance, abs=1e-6), (line["epoch"], name)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -105,7 +108,7 @@ def test_two_processes_train_as_one_does(name: str, together: Path, tmp_path: Pa
     model = torch.load(tmp_path / name / "checkpoint.pt", weights_only=True)["model"]
     shared = torch.load(together / name / "checkpoint.pt", weights_only=True)["model"]
     for tensor in model:
-        torch.testing.assert_close(shared[tensor], model[tensor], rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(shared[tensor], model[tensor], rtol=1e-4, atol=5e-5)
     assert json.loads((together / name / "config.json").read_text())["processes"] == 2
 
 
