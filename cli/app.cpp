@@ -18,6 +18,7 @@
 #include "aimle/registry/load_library.h"
 #include "cli/help.h"
 #include "cli/messages.h"
+#include "experiments/engine/processes.h"
 #include "experiments/engine/worker_runs.h"
 #include "experiments/process/atomic_file.h"
 #include "experiments/process/failure.h"
@@ -132,12 +133,14 @@ void refuse_repeated(const CLI::App& app, const std::vector<std::string>& argume
   }
 }
 
-int run_command(CLI::App& app, int argc, char** argv) {
+}  // namespace
+
+int run(CLI::App& app, int argc, char** argv) {
   try {
     parse(app, {argv + 1, argv + argc});
     return EXIT_SUCCESS;
   } catch (const CLI::Success& wish) {  // --help, --version
-    return app.exit(wish);
+    return experiments::processes().is_first() ? app.exit(wish) : EXIT_SUCCESS;
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error);
   } catch (const experiments::Misuse& error) {
@@ -152,8 +155,6 @@ int run_command(CLI::App& app, int argc, char** argv) {
     return complain(describe(error), EXIT_FAILURE);
   }
 }
-
-}  // namespace
 
 int load_libraries(int argc, char** argv) {
   constexpr std::string_view kOption = "--library";
@@ -193,8 +194,6 @@ void parse(CLI::App& app, std::vector<std::string> arguments) {
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
   app.parse(std::move(arguments));
 }
-
-int run(CLI::App& app, int argc, char** argv) { return close_output(run_command(app, argc, argv)); }
 
 void add_common_options(CLI::App& command, CommonOptions& options, const std::string& default_out) {
   options.out = default_out;

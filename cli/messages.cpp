@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <ios>
@@ -15,6 +16,7 @@
 #include <stdexcept>
 
 #include "aimle/base/shown_value.h"
+#include "experiments/engine/processes.h"
 #include "experiments/process/bytes_in_json.h"
 #include "experiments/process/terminal.h"
 
@@ -87,6 +89,8 @@ std::string describe(const std::exception& error) {
 }
 
 int complain(const std::string& message, int code) {
+  // Of several processes each is told of wrong usage and of signals; the first one says it.
+  if (code != EXIT_FAILURE && !experiments::processes().is_first()) return code;
   const char* start = experiments::is_live_terminal(STDERR_FILENO) ? "\r\033[K" : "";
   std::fprintf(stderr, "%saimle: %s\n", start, own_words(message).c_str());
   return code;

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "experiments/engine/campaign.h"
 #include "experiments/engine/estimator_options.h"
+#include "experiments/engine/processes.h"
 #include "experiments/engine/run_folder.h"
 #include "experiments/process/failure.h"
 #include "experiments/process/progress.h"
@@ -110,12 +111,13 @@ std::vector<GridAxis> grid_of(const Request& request, const Settings& settings) 
 }
 
 Campaign campaign_of(const Experiment& experiment, const Request& request) {
+  const bool restarted = processes().restarts > 0;  // by torchrun: the folder is that of this run
   Campaign campaign = {.experiment = &experiment,
                        .settings = settings_of(experiment, request),
                        .out = request.common.out,
                        .select = request.select,
-                       .resume = request.common.resume,
-                       .force = request.common.force,
+                       .resume = request.common.resume || restarted,
+                       .force = request.common.force && !restarted,
                        .threads = request.common.threads,
                        .command = command_line(),
                        .workers = request.workers};
@@ -168,7 +170,7 @@ void add_experiment(CLI::App& parent, const Experiment& experiment, const Act& a
   add_workers_option(*command, request->workers);
   add_settings(*command, experiment, *request);
   command->callback([&experiment, request, act] {
-    set_quiet(request->common.quiet);
+    set_quiet(request->common.quiet || !processes().is_first());
     act(campaign_of(experiment, *request));
   });
 }

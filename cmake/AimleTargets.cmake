@@ -24,10 +24,16 @@ function(aimle_configure target)
                                             -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${sanitizers})
   endif()
-  # libtorch exports the std::filesystem of the C++ library that it was built with. If it is found
-  # before this compiler's own, programs built by GCC 13 crash. So a program searches the latter first.
   get_target_property(type ${target} TYPE)
-  if(type STREQUAL "EXECUTABLE" AND CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT AIMLE_SANITIZE)
+  if(type STREQUAL "EXECUTABLE")
+    aimle_own_stdlib_first(${target})
+  endif()
+endfunction()
+
+# libtorch exports the std::filesystem of the C++ library that it was built with. Found before this
+# compiler's own, it crashed programs built by GCC 13. So a program looks there first.
+function(aimle_own_stdlib_first target)
+  if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT AIMLE_SANITIZE)
     target_link_options(${target} PRIVATE
       "SHELL:LINKER:--push-state,--no-as-needed -lstdc++ LINKER:--pop-state")
   endif()

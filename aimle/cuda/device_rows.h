@@ -51,7 +51,8 @@ bool is_capturing(void* stream);
 
 /// A key for kernels: read on the device when they run, or passed with the launch.
 struct DeviceKey {
-  const int64_t* words = nullptr;  // [2] on the device; null: `value` is used
+  const int64_t* words = nullptr;  // [2] or [3] on the device; null: `value` is used
+  bool has_first = false;          // [3]
   Key value;
 };
 

@@ -52,7 +52,8 @@ __device__ __forceinline__ Key load_key(const DeviceKey& key) {
   if (key.words == nullptr) return key.value;
   const auto* words = reinterpret_cast<const long long*>(key.words);
   return {.seed = static_cast<uint64_t>(__ldg(words)),
-          .stream = static_cast<uint64_t>(__ldg(words + 1))};
+          .stream = static_cast<uint64_t>(__ldg(words + 1)),
+          .first = key.has_first ? static_cast<uint64_t>(__ldg(words + 2)) : 0};
 }
 
 /// a / b and a % b, in 32 bits where both fit, which is several times as fast.

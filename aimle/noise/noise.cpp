@@ -41,7 +41,7 @@ void fill_rows_by(Quantile quantile, Key key, const NoiseRows& rows, float* out)
   }
 }
 
-void check(const NoiseSource& source, const NoiseRows& rows, const float* out) {
+void check(const NoiseSource& source, Key key, const NoiseRows& rows, const float* out) {
   // Room for Philox's 32-bit counters, and for the AVX2 form to step past their ends.
   constexpr int64_t kMaxInstances = int64_t{1} << 32, kMaxSamples = int64_t{1} << 30;
   constexpr int64_t kMaxN = int64_t{1} << 32;
@@ -56,10 +56,22 @@ void check(const NoiseSource& source, const NoiseRows& rows, const float* out) {
                   rows.first + rows.count <= kMaxInstances * rows.samples,
               "[aimle::noise] expected at most 2^32 instances but got first=", rows.first,
               ", count=", rows.count, ", samples=", rows.samples);
+  AIMLE_CHECK(key.first < static_cast<uint64_t>(kMaxInstances) &&
+                  rows.first + rows.count <=
+                      (kMaxInstances - static_cast<int64_t>(key.first)) * rows.samples,
+              "[aimle::noise] expected a key whose first instance and those after it are at most "
+              "2^32 but got first=",
+              key.first);
   AIMLE_CHECK(source.kind != NoiseKind::kSumOfGamma || source.table != nullptr,
               "[aimle::noise] expected a quantile table for sum_of_gamma but got none");
   AIMLE_CHECK(rows.count == 0 || rows.n == 0 || out != nullptr,
               "[aimle::noise] expected room for the rows but got a null pointer");
+}
+
+/// The rows as vector code counts them: from the key's first instance on.
+[[maybe_unused]] NoiseRows numbered_rows(Key key, NoiseRows rows) {
+  rows.first += static_cast<int64_t>(key.first) * rows.samples;
+  return rows;
 }
 
 /// Measured on a Zen 4 at 3.6 GHz.
@@ -93,15 +105,16 @@ std::string_view name(NoiseKind kind) {
 }
 
 void fill_rows(const NoiseSource& source, Key key, const NoiseRows& rows, float* out) {
-  check(source, rows, out);
+  check(source, key, rows, out);
   if (rows.count == 0 || rows.n == 0) return;
   if (source.kind == NoiseKind::kNone) {
     std::fill_n(out, rows.count * rows.n, 0.0f);
     return;
   }
   if constexpr (kBuiltWithAvx2) {
-    if (isa() == Isa::kAvx512) return avx512::fill_rows(source, key, rows, out);
-    if (isa() == Isa::kAvx2) return avx2::fill_rows(source, key, rows, out);
+    const NoiseRows numbered = numbered_rows(key, rows);
+    if (isa() == Isa::kAvx512) return avx512::fill_rows(source, key, numbered, out);
+    if (isa() == Isa::kAvx2) return avx2::fill_rows(source, key, numbered, out);
   }
   switch (source.kind) {
     case NoiseKind::kNone:
@@ -122,7 +135,7 @@ void fill_rows(const NoiseSource& source, Key key, const NoiseRows& rows, float*
 
 void fill(const NoiseSource& source, Key key, const NoiseRows& rows, float* out,
           const Executor& executor) {
-  check(source, rows, out);
+  check(source, key, rows, out);
   const double ns_per_row = static_cast<double>(rows.n) * ns_per_element(source.kind);
   parallel_for(executor, rows.count, ns_per_row, [&](int64_t begin, int64_t end) {
     NoiseRows part = rows;

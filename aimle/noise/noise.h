@@ -2,9 +2,10 @@
 //
 // Noise is a pure function of (key, instance b, sample s, element j). It is always a float32 value,
 // with the same bits for any batch split, thread count, instruction set and device, so padding a
-// row does not change its noise, and backward can draw it again instead of storing it. One 32-bit
-// word of Philox becomes one value through the inverse distribution function: by polynomials in
-// gumbel.h, normal.h and logistic.h, by a table in sum_of_gamma.h.
+// row does not change its noise, and backward can draw it again instead of storing it. A part of a
+// batch has the noise of the whole if its key names the part's first instance. One 32-bit word of
+// Philox becomes one value through the inverse distribution function: by polynomials in gumbel.h,
+// normal.h and logistic.h, by a table in sum_of_gamma.h.
 //
 //   aimle::NoiseSource source{.kind = aimle::NoiseKind::kGumbel};
 //   aimle::fill_rows(source, key, {.first = 0, .count = 8, .samples = 2, .n = 20}, out);

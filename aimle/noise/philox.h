@@ -31,16 +31,18 @@ AIMLE_HD PhiloxWords philox4x32(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t 
   return {{c0, c1, c2, c3}};
 }
 
-/// Passed by users to reproduce a draw; an int64[2] tensor in Torch.
+/// Passed by users to reproduce a draw; an int64 tensor in Torch: [2], or [3] with `first`.
 struct Key {
   uint64_t seed = 0;
   uint64_t stream = 0;
+  uint64_t first = 0;  // the number of the call's first instance: for a part of a larger batch
 };
 
 /// The four words for elements 4·block ... 4·block + 3 of sample s of instance b: element j uses
 /// word j & 3 of block j >> 2. The whole library relies on this definition of noise.
 AIMLE_HD PhiloxWords noise_words(Key key, uint32_t b, uint32_t s, uint32_t block) {
-  return philox4x32(block, s, b, static_cast<uint32_t>(key.stream), static_cast<uint32_t>(key.seed),
+  return philox4x32(block, s, b + static_cast<uint32_t>(key.first),
+                    static_cast<uint32_t>(key.stream), static_cast<uint32_t>(key.seed),
                     static_cast<uint32_t>(key.seed >> 32));
 }
 

@@ -147,6 +147,11 @@ class Estimator {
   /// Statistics of the last backward pass, as for Layer; empty if nothing is recorded.
   virtual Tensors stats() const { return {}; }
 
+  /// Where several processes share a batch: as for Layer. Without an adaptive state they do nothing.
+  virtual void defer_updates() {}
+  virtual at::Tensor waiting_counts() const { return {}; }
+  virtual void apply_counts(const at::Tensor& /*sum*/) {}
+
   const EstimatorInfo& info() const { return *info_; }
   const std::string& name() const { return info_->name; }
 

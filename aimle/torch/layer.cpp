@@ -2,6 +2,7 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/where.h>
@@ -30,6 +31,11 @@ at::Tensor scalar(double value) { return at::full({}, value, at::kDouble); }
 std::vector<at::IValue> call(const char* op, torch::jit::Stack stack) {
   c10::Dispatcher::singleton().findSchemaOrThrow(op, "").callBoxed(stack);
   return stack;
+}
+
+at::IValue value_in(const std::map<std::string, at::Tensor>& tensors, const char* name) {
+  const auto found = tensors.find(name);
+  return found == tensors.end() ? at::IValue() : at::IValue(found->second);
 }
 
 double noise_stddev(const NoiseSpec& noise) {
@@ -244,19 +250,10 @@ at::Tensor Layer::operator()(const at::Tensor& theta, const LayerCall& given) co
   } else {
     key = draw_host_key(theta, options_.generator);
   }
-  const auto tensor = [](const std::map<std::string, at::Tensor>& from, const char* key_name) {
-    const auto found = from.find(key_name);
-    return found == from.end() ? at::IValue() : at::IValue(found->second);
-  };
-  torch::jit::Stack inputs, state, settings;
-  torch::jit::push(inputs, theta, key, given.mask, given.row_data, tensor(constants_, "table"));
-  torch::jit::push(state, tensor(state_, "alpha"), tensor(state_, "gbar"),
-                   tensor(state_, "updates"),
-                   tensor(state_, state_.contains("reach") ? "reach" : "velocity"),
-                   tensor(constants_, "layer_stats"));
-  const double temperature = *options_.theta_noise_temperature;
-  torch::jit::push(settings, training_ ? training_settings_ : eval_settings_, temperature,
-                   options_.target_noise_temperature.value_or(temperature));
+  torch::jit::Stack inputs;
+  torch::jit::push(inputs, theta, key, given.mask, given.row_data, value_in(constants_, "table"));
+  torch::jit::Stack state = state_arguments();
+  torch::jit::Stack settings = settings_arguments();
   if (options_.solver.function()) {
     return ops::staged_map({.function = options_.solver.function(),
                             .inputs = std::move(inputs),
@@ -267,6 +264,43 @@ at::Tensor Layer::operator()(const at::Tensor& theta, const LayerCall& given) co
   stack.insert(stack.end(), state.begin(), state.end());
   stack.insert(stack.end(), settings.begin(), settings.end());
   return call("aimle::perturbed_map", std::move(stack))[0].toTensor();
+}
+
+torch::jit::Stack Layer::state_arguments() const {
+  torch::jit::Stack state;
+  torch::jit::push(state, value_in(state_, "alpha"), value_in(state_, "gbar"),
+                   value_in(state_, "updates"),
+                   value_in(state_, state_.contains("reach") ? "reach" : "velocity"),
+                   value_in(constants_, "layer_stats"));
+  return state;
+}
+
+torch::jit::Stack Layer::settings_arguments() const {
+  const double temperature = *options_.theta_noise_temperature;
+  torch::jit::Stack settings;
+  torch::jit::push(settings, training_ ? training_settings_ : eval_settings_, temperature,
+                   options_.target_noise_temperature.value_or(temperature));
+  return settings;
+}
+
+void Layer::defer_updates() {
+  at::Tensor& stats = constants_.at("layer_stats");
+  if (state_.empty() || stats.size(0) == kSharedStats) return;
+  stats.set_data(at::cat({stats, at::zeros({kWaitingCounts}, stats.options())}));
+}
+
+at::Tensor Layer::waiting_counts() const {
+  const at::Tensor& stats = constants_.at("layer_stats");
+  return stats.size(0) == kSharedStats ? stats.narrow(0, kLayerStats, kWaitingCounts)
+                                       : at::Tensor();
+}
+
+void Layer::apply_counts(const at::Tensor& sum) {
+  torch::jit::Stack stack = {sum};
+  for (const torch::jit::Stack& part : {state_arguments(), settings_arguments()}) {
+    stack.insert(stack.end(), part.begin(), part.end());
+  }
+  call("aimle::apply_counts", std::move(stack));
 }
 
 std::map<std::string, at::Tensor> Layer::stats() const {

@@ -10,6 +10,7 @@
 
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
 
 #include <cstdint>
 #include <functional>
@@ -183,7 +184,17 @@ class Layer {
   /// for grid paths also clipped_share. Views, no synchronisation.
   std::map<std::string, at::Tensor> stats() const;
 
+  // For a layer that is one of several with the same state, each of which sees a part of a batch:
+  // after defer_updates() backward leaves what it counted to waiting_counts(), and apply_counts
+  // moves the state by the sum of all parts' counts, as one pass over the batch would have done.
+  void defer_updates();
+  /// float64 [3], a view; undefined for a layer without a state, or whose backward moves it.
+  at::Tensor waiting_counts() const;
+  void apply_counts(const at::Tensor& sum);
+
  private:
+  torch::jit::Stack state_arguments() const;
+  torch::jit::Stack settings_arguments() const;
   /// The settings of the ops as text (layer_settings.h).
   std::string settings_text(bool training) const;
 

@@ -60,6 +60,7 @@ class AutoEncoder {
                                    AdamOptions{.lr = settings.get<double>("lr")});
   }
 
+  Estimator& estimator() const { return *estimator_; }
   std::map<std::string, at::Tensor> model_tensors() const { return tensors_of(*model_); }
 
   std::map<std::string, at::Tensor> state_tensors() const { return state_of(*adam_, *estimator_); }
@@ -68,17 +69,18 @@ class AutoEncoder {
     const at::Tensor x = to_unit(data_->train.index_select(0, batch.rows));
     const at::Tensor theta = model_->encode(x);
     const at::Tensor coded = averaging(theta, given_samples_);
-    const at::Tensor z = with_samples((*estimator_)(coded, {.key = batch.key}), coded, 2);
+    const at::Tensor z =
+        with_samples((*estimator_)(coded, {.key = batch.noise_key(theta.size(1))}), coded, 2);
     const at::Tensor bce = reconstruction_loss(model_->decode(z), x);
     const at::Tensor kl = softmax_kl(theta);
     const auto samples = static_cast<double>(bce.size(1));
 
-    at::Tensor objective = (bce.sum(1) + kl_weight_ * kl).mean();
+    at::Tensor objective = batch.mean(bce.sum(1) + kl_weight_ * kl);
     if (estimator_->needs_losses()) {
       // All rows of the code share the example's losses; this adds a gradient, not a value.
       const at::Tensor losses = bce.detach().unsqueeze(1).expand({-1, theta.size(1), -1});
       const at::Tensor scored = estimator_->surrogate(coded, z, losses) - losses;
-      objective = objective + scored.sum({1, 2}).mean();
+      objective = objective + batch.mean(scored.sum({1, 2}));
     }
     adam_->zero_grad();
     objective.backward();
@@ -214,6 +216,7 @@ Training begin(const Settings& settings, const std::shared_ptr<const Data>& data
           .state = trained->state_tensors(),
           .examples = data->train.size(0),
           .step = [trained](const Batch& batch) { return trained->step(batch); },
+          .estimator = {trained, &trained->estimator()},
           .schedule = [trained](int64_t step) { return trained->schedule(step); },
           .evaluate = [trained](const at::Tensor& key) { return trained->evaluate(key); },
           .watch = [trained] { return trained->watch(); },

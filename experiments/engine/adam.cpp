@@ -40,6 +40,7 @@ Adam::Adam(const std::map<std::string, at::Tensor>& parameters, AdamOptions opti
   TORCH_CHECK(!parameters_.empty(), "[aimle::Adam] expected parameters but got none");
   steps_ = at::zeros({}, parameters_[0].options().dtype(at::kFloat).requires_grad(false));
   state_["steps"] = steps_;
+  sum_.emplace(parameters_);
 }
 
 void Adam::zero_grad() {
@@ -48,6 +49,7 @@ void Adam::zero_grad() {
 
 void Adam::step() {
   const at::NoGradGuard no_grad;
+  sum_->finish();
   steps_.add_(1);
   FusedLists lists;
   const int64_t slice = (entries_ / kSlices / kAlignment + 1) * kAlignment;

@@ -6,8 +6,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "experiments/engine/gradient_sum.h"
 
 namespace aimle::experiments {
 
@@ -26,7 +29,8 @@ class Adam {
 
   /// Clears the gradients: the next backward pass provides its own buffers.
   void zero_grad();
-  /// Parameters without a gradient are not changed.
+  /// Uses the sum of all processes' gradients (gradient_sum.h). Parameters without a gradient are not
+  /// changed.
   void step();
   void set_lr(double lr) { options_.lr = lr; }
 
@@ -41,6 +45,7 @@ class Adam {
   at::Tensor steps_;
   int64_t entries_ = 0;  // of all parameters
   std::map<std::string, at::Tensor> state_;
+  std::optional<GradientSum> sum_;
 };
 
 }  // namespace aimle::experiments

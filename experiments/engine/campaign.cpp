@@ -19,6 +19,7 @@
 #include "experiments/engine/checkpoint.h"
 #include "experiments/engine/estimator_options.h"
 #include "experiments/engine/own_stream.h"
+#include "experiments/engine/processes.h"
 #include "experiments/engine/summary.h"
 #include "experiments/engine/training_run.h"
 #include "experiments/process/atomic_file.h"
@@ -66,8 +67,17 @@ std::string shown(const Json& value) {
   return shown_value(value.is_string() ? "'" + value.get<std::string>() + "'" : value.dump());
 }
 
-Settings resumed(const Settings& wanted, const Run& run) {
-  const Json config = read_config(run.folder.config());
+/// The config.json of a run that is continued, as the first process reads it; empty if there is
+/// none.
+std::string config_to_resume(const Run& run) {
+  std::string text;
+  if (processes().is_first() && fs::exists(run.folder.config())) {
+    text = read_config(run.folder.config()).dump();
+  }
+  return take_from_first(text);
+}
+
+Settings resumed(const Settings& wanted, const Run& run, const Json& config) {
   if (config["experiment"] != run.experiment->name) {
     throw Failure(run.folder.path.string() + " holds a run of " +
                   config["experiment"].get<std::string>() + ", not of " + run.experiment->name);
@@ -116,8 +126,9 @@ std::vector<Run> plan(const Campaign& campaign) {
         run.label += (cell.empty() ? "seed " : " seed ") + std::to_string(seed);
         run.settings.set("seed", Json(seed), Origin::kUser);
       }
-      if (campaign.resume && fs::exists(run.folder.config())) {
-        run.settings = resumed(run.settings, run);
+      if (const std::string config = campaign.resume ? config_to_resume(run) : "";
+          !config.empty()) {
+        run.settings = resumed(run.settings, run, Json::parse(config));
       }
       runs.push_back(std::move(run));
     }
@@ -138,6 +149,9 @@ at::Device device_of(const std::vector<Run>& runs) {
 
 int64_t threads_in_all(const Campaign& campaign, const std::vector<Run>& runs) {
   if (campaign.threads > 0) return campaign.threads;
+  if (processes().several()) {
+    return std::max<int64_t>(1, std::thread::hardware_concurrency() / processes().on_this_machine);
+  }
   if (campaign.resume && runs.size() == 1 && fs::exists(runs.front().folder.config())) {
     return read_config(runs.front().folder.config()).value("threads", int64_t{1});
   }
@@ -155,6 +169,7 @@ void refuse_occupied(const Campaign& campaign) {
 std::vector<FolderLock> prepare_folders(const Campaign& campaign, const std::vector<Run>& runs,
                                         int64_t threads) {
   std::vector<FolderLock> locks;
+  if (!processes().is_first()) return locks;
   for (const Run& run : runs) {
     if (run.folder.path != campaign.out) locks.emplace_back(run.folder.path);
   }
@@ -181,7 +196,9 @@ std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::ve
   const auto begin = [&](const Run& run) {
     const std::scoped_lock lock(starting);
     at::manual_seed(static_cast<uint64_t>(run.settings.get<int64_t>("seed")));
-    return start(run.settings);
+    Training training = start(run.settings);
+    check_sharing(run, training);
+    return training;
   };
   const Training first = begin(runs.front());
   const size_t seeds = std::max<size_t>(1, campaign.seeds.size());
@@ -194,7 +211,9 @@ std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::ve
   const std::vector<FolderLock> locks =
       prepare_folders(campaign, runs, runs.size() == 1 ? threads : 1);
   int64_t steps = 0;
-  for (const Run& run : runs) steps += steps_left(run, first);
+  if (processes().is_first()) {
+    for (const Run& run : runs) steps += steps_left(run, first);
+  }
   if (campaign.resume && steps == 0) {
     say("--resume: " + campaign.out.string() + " is complete; use a larger --epochs to continue");
   }
@@ -213,8 +232,8 @@ std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::ve
                     error.what_without_backtrace());
     }
   };
-  if (runs.size() == 1) {
-    train_one(0);
+  if (runs.size() == 1 || processes().several()) {
+    for (int64_t i = 0; i < std::ssize(runs); ++i) train_one(i);
   } else {
     run_tasks(static_cast<int64_t>(runs.size()), threads, train_one);
   }
@@ -299,21 +318,22 @@ void conduct(const Campaign& campaign) {
   if (!campaign.workers.empty()) return conduct_on_workers(campaign);
   const InterruptHandler handler;
   keep_freed_memory();
-  const FolderLock lock(campaign.out);
+  std::optional<FolderLock> lock;
+  if (processes().is_first()) lock.emplace(campaign.out);
   const std::vector<Run> runs = plan(campaign);
   check_device(runs.front().settings);
-  refuse_occupied(campaign);
+  if (processes().is_first()) refuse_occupied(campaign);
   if (campaign.resume && std::none_of(runs.begin(), runs.end(), [](const Run& run) {
         return fs::exists(run.folder.config());
       })) {
     say("--resume: there is no run in " + campaign.out.string() + " yet: starting a new one");
   }
   // A single run uses all threads; several runs use one thread each, so that the results of a run
-  // do not depend on how many there are.
+  // do not depend on how many there are. Several processes do one run after the other, together.
   const int64_t threads = threads_in_all(campaign, runs);
   at::set_num_threads(static_cast<int>(threads));
   const std::vector<std::vector<Json>> results = train_all(campaign, runs, threads, handler);
-  if (runs.size() > 1) write_summary(campaign, runs, results);
+  if (runs.size() > 1 && processes().is_first()) write_summary(campaign, runs, results);
 }
 
 }  // namespace aimle::experiments

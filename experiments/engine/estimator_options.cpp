@@ -212,6 +212,12 @@ EstimatorOptions chosen_estimator_options(const Settings& given) {
   return options;
 }
 
+bool needs_whole_batch(const Settings& settings) {
+  if (!estimator_info(settings.get<std::string>("method")).takes("scope")) return false;
+  const auto scope = settings.get<std::string>("scope");
+  return scope == "batch" || (scope.empty() && settings.get<std::string>("reference") == "true");
+}
+
 NoiseSpec default_noise(const EstimatorInfo& method, int64_t k) {
   if (method.name == "identity") return {.kind = NoiseKind::kNone};
   if (method.name == "dpo") return {.kind = NoiseKind::kNormal};

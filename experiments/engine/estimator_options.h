@@ -41,6 +41,10 @@ EstimatorOptions chosen_estimator_options(const Settings& settings);
 /// changed since and does not name its rule: it would continue with another one.
 void check_step_defaults(const Json& config, const std::string& file);
 
+/// Whether the step of the method is scaled by norms of the whole batch, which a process with a share
+/// of it does not know.
+bool needs_whole_batch(const Settings& settings);
+
 /// The default noise if k entries are chosen together: Sum-of-Gamma(k). A method that needs a
 /// density in closed form, or no noise at all, has its own.
 NoiseSpec default_noise(const EstimatorInfo& method, int64_t k);

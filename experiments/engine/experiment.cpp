@@ -1,10 +1,21 @@
 #include "experiments/engine/experiment.h"
 
+#include <ATen/Functions.h>
+
 #include <algorithm>
 
 #include "experiments/engine/estimator_options.h"
 
 namespace aimle::experiments {
+
+at::Tensor Batch::noise_key(int64_t instances) const {
+  return first == 0 ? key : at::cat({key, at::full({1}, first * instances, key.options())});
+}
+
+at::Tensor Batch::mean(const at::Tensor& losses) const {
+  const at::Tensor own = losses.mean();
+  return share == 1.0 ? own : own * share;
+}
 
 std::vector<Option> engine_options() {
   std::vector<Option> options = {

@@ -8,19 +8,32 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "experiments/engine/options.h"
 
+namespace aimle {
+class Estimator;
+}
+
 namespace aimle::experiments {
 
-/// The data of one step. Tensors are on the run's device.
+/// The data of one step. Tensors are on the run's device. If several processes train together
+/// (processes.h), it is this process's share of the step's batch.
 struct Batch {
-  at::Tensor rows;   // int64 [B]: which training examples
-  at::Tensor key;    // int64 [2]: for all noise of this step, a pure function of (seed, step)
-  int64_t step = 0;  // since the run began
+  at::Tensor rows;     // int64 [B]: which training examples
+  at::Tensor key;      // int64 [2]: for all noise of this step, a pure function of (seed, step)
+  int64_t step = 0;    // since the run began
+  int64_t first = 0;   // the place of the first of these rows in the whole batch
+  double share = 1.0;  // of the whole batch
+
+  /// The key of noise for `instances` instances an example, numbered as in the whole batch.
+  at::Tensor noise_key(int64_t instances = 1) const;
+  /// The part of these examples in the whole batch's mean: what backward starts from.
+  at::Tensor mean(const at::Tensor& losses) const;
 };
 
 /// Named zero-dimensional tensors. The engine averages them over the epoch without reading them at
@@ -46,6 +59,8 @@ struct Training {
   bool evaluate_first = false;              // also evaluate the untrained model, as epoch 0
 
   std::function<Scalars(const Batch&)> step;
+  /// The estimator whose state the steps update, if any: several processes update it together.
+  std::shared_ptr<Estimator> estimator;
   /// Called before a step, for settings computed on the host (a temperature, a learning rate);
   /// returns true if they have changed.
   std::function<bool(int64_t step)> schedule = [](int64_t) { return false; };

@@ -8,6 +8,7 @@
 #include "experiments/data/json_text.h"
 #include "experiments/engine/config_text.h"
 #include "experiments/engine/png.h"
+#include "experiments/engine/processes.h"
 #include "experiments/process/atomic_file.h"
 #include "experiments/process/bytes_in_json.h"
 #include "experiments/process/failure.h"
@@ -56,6 +57,7 @@ void write_config(const RunFolder& folder, const Experiment& experiment, const S
   config["versions"] = {{"aimle", AIMLE_VERSION}, {"torch", TORCH_VERSION}};
   config["commit"] = AIMLE_COMMIT;
   config["threads"] = threads;
+  if (processes().several()) config["processes"] = processes().size;
   config["command"] = to_json_text(command);
   config["created"] = now();
   write_atomically(folder.config(), config.dump(2) + "\n");

@@ -10,8 +10,11 @@
 #include <stdexcept>
 
 #include "aimle/base/nearest.h"
+#include "aimle/torch/estimator.h"
 #include "experiments/engine/batches.h"
 #include "experiments/engine/checkpoint.h"
+#include "experiments/engine/estimator_options.h"
+#include "experiments/engine/processes.h"
 #include "experiments/engine/randomness.h"
 #include "experiments/engine/step_graph.h"
 #include "experiments/process/failure.h"
@@ -56,6 +59,12 @@ Position position_in(const Checkpoint& checkpoint, const std::filesystem::path& 
   }
 }
 
+Batches batches_of(const Run& run, const Training& training, at::Device device) {
+  return Batches(run.settings.get<int64_t>("seed"), training.examples,
+                 run.settings.get<int64_t>("batch"), training.shuffle, training.epoch_steps,
+                 device);
+}
+
 class Trainer {
  public:
   Trainer(const Run& run, Training training, Progress& progress)
@@ -68,11 +77,16 @@ class Trainer {
         batches_(batches_of(run, training_, device_)),
         steps_(batches_.epoch_steps()),
         step_([this](const Batch& batch) { add(training_.step(batch), batch.rows.size(0)); }),
-        recorded_(run.settings.get<bool>("graph") && StepGraph::possible(device_)) {}
+        // A recorded step would leave out the sums over processes that backward starts.
+        recorded_(run.settings.get<bool>("graph") && StepGraph::possible(device_) &&
+                  !processes().several()) {
+    if (processes().several() && training_.estimator) training_.estimator->defer_updates();
+  }
 
   std::vector<Json> run() {
-    resume();
-    if (training_.evaluate_first && metrics_.empty()) {
+    if (is_first_) resume();
+    if (processes().several()) begin_together();
+    if (is_first_ && training_.evaluate_first && metrics_.empty()) {
       unless_interrupted([&] { measure_first(); });
     }
     while (position_.epoch < epochs_) {
@@ -83,6 +97,24 @@ class Trainer {
   }
 
  private:
+  /// From where the first process is, which alone has read the folder.
+  void begin_together() {
+    for (const auto* tensors : {&training_.model, &training_.state}) {
+      for (const auto& [name, tensor] : *tensors) take_from_first(tensor);
+    }
+    names_ = Json::parse(take_from_first(Json(names_).dump())).get<std::vector<std::string>>();
+    at::Tensor place = at::tensor({position_.epoch, position_.step}, at::kLong);
+    take_from_first(place);
+    position_.epoch = place[0].item<int64_t>();
+    position_.step = place[1].item<int64_t>();
+    if (position_.step == 0) return;
+    if (!is_first_) {
+      totals_ =
+          at::zeros({static_cast<int64_t>(names_.size())}, at::device(device_).dtype(at::kDouble));
+    }
+    take_from_first(totals_);
+  }
+
   void resume() {
     saved_ = Clock::now();
     const std::optional<FoundCheckpoint> found =
@@ -149,10 +181,12 @@ class Trainer {
     while (position_.step < steps_) {
       const auto begun = Clock::now();
       const int64_t step = first_step() + position_.step;
-      const Batch batch = {.rows = batches_.rows(step), .key = keys[position_.step], .step = step};
+      const Batch batch =
+          own_share({.rows = batches_.rows(step), .key = keys[position_.step], .step = step});
       position_.engine_seconds += seconds_since(begun);
       run_step(batch);
       ++position_.step;
+      pass_step(step);
       ++pending_;
       // Reading a value waits for a GPU, so it is read only if something will be shown. The wait
       // counts as the time of steps, not of the engine.
@@ -163,6 +197,16 @@ class Trainer {
       position_.engine_seconds += seconds_since(stepped);
       position_.seconds = before + seconds_since(start);
     }
+  }
+
+  static Batch own_share(Batch batch) {
+    if (!processes().several()) return batch;
+    const int64_t all = batch.rows.size(0);
+    const Share share = share_of(all);
+    batch.rows = batch.rows.narrow(0, share.first, share.count);
+    batch.first = share.first;
+    batch.share = static_cast<double>(share.count) / static_cast<double>(all);
+    return batch;
   }
 
   void run_step(const Batch& batch) {
@@ -182,7 +226,7 @@ class Trainer {
       names_.push_back(name);
       values.push_back(value.detach().to(at::kDouble));
     }
-    const at::Tensor sums = at::stack(values).mul_(static_cast<double>(weight));
+    const at::Tensor sums = shared(at::stack(values).mul_(static_cast<double>(weight)));
     if (totals_.defined()) {
       totals_.add_(sums);
     } else {
@@ -190,14 +234,29 @@ class Trainer {
     }
   }
 
+  /// The sums over all processes; one message with the counts that move the estimator's state.
+  at::Tensor shared(const at::Tensor& sums) {
+    if (!processes().several()) return sums;
+    const at::Tensor counts =
+        training_.estimator ? training_.estimator->waiting_counts() : at::Tensor();
+    const at::Tensor message = counts.defined() ? at::cat({sums, counts}) : sums;
+    sum_over_processes(message);
+    const int64_t own = sums.size(0);
+    if (counts.defined()) {
+      training_.estimator->apply_counts(message.narrow(0, own, counts.size(0)));
+    }
+    return message.narrow(0, 0, own);
+  }
+
   bool shows_now() const {
-    return pending_ > 0 &&
+    return is_first_ && pending_ > 0 &&
            (interrupt_signal() != 0 || seconds_since(shown_) > 0.1 || position_.step == steps_);
   }
 
   void after_step() {
     if (shows_now()) show();
-    if (interrupt_signal() != 0) save_and_stop();
+    if (const int signal = signal_of_any()) save_and_stop(signal);
+    if (!is_first_) return;
     const auto every = run_.settings.get<int64_t>("checkpoint_steps");
     const bool due = every > 0
                          ? position_.step % every == 0
@@ -205,13 +264,12 @@ class Trainer {
     if (due && position_.step < steps_) save();
   }
 
-  [[noreturn]] void save_and_stop() {
+  [[noreturn]] void save_and_stop(int signal) {
     const KeepAlive saving;
-    if (position_.epoch > 0 || position_.step > 0) save();
-    throw Stopped(interrupt_signal(), "stopped at epoch " + std::to_string(position_.epoch + 1) +
-                                          ", step " + std::to_string(position_.step) +
-                                          "; continue with --resume --out " +
-                                          run_.folder.path.string());
+    if (is_first_ && (position_.epoch > 0 || position_.step > 0)) save();
+    throw Stopped(signal, "stopped at epoch " + std::to_string(position_.epoch + 1) + ", step " +
+                              std::to_string(position_.step) + "; continue with --resume --out " +
+                              run_.folder.path.string());
   }
 
   /// For an evaluation, which leaves the training unchanged if it is interrupted.
@@ -219,8 +277,8 @@ class Trainer {
     try {
       stop_if_interrupted();
       evaluation();
-    } catch (const Interrupted&) {
-      save_and_stop();
+    } catch (const Interrupted& interrupted) {
+      save_and_stop(interrupted.signal);
     }
   }
 
@@ -285,6 +343,21 @@ class Trainer {
   }
 
   void end_epoch() {
+    if (is_first_) {
+      measure_epoch();
+    } else {
+      next_epoch();
+    }
+    const int signal = signal_of_any();  // the others wait for the evaluation here
+    if (signal != 0 && position_.epoch < epochs_) save_and_stop(signal);
+  }
+
+  void next_epoch() {
+    position_ = {.epoch = position_.epoch + 1};
+    totals_.zero_();
+  }
+
+  void measure_epoch() {
     const auto start = Clock::now();
     Json line;
     line["epoch"] = position_.epoch + 1;
@@ -308,8 +381,7 @@ class Trainer {
     line["seconds_evaluate"] = evaluated;
     line["peak_memory_mib"] = peak_memory_mib();
     metrics_.push_back(as_in_the_file(line));
-    position_ = {.epoch = position_.epoch + 1};
-    totals_.zero_();
+    next_epoch();
 
     const KeepAlive saving;
     // In this order: a checkpoint never includes an epoch whose line is missing.
@@ -319,7 +391,6 @@ class Trainer {
       save();
     }
     tell(line);
-    if (!last && interrupt_signal() != 0) after_step();
   }
 
   void measure_first() {
@@ -369,11 +440,6 @@ class Trainer {
     say(text);
   }
 
-  static Batches batches_of(const Run& run, const Training& training, at::Device device) {
-    return Batches(run.settings.get<int64_t>("seed"), training.examples,
-                   run.settings.get<int64_t>("batch"), training.shuffle, training.epoch_steps,
-                   device);
-  }
   int64_t first_step() const { return position_.epoch * steps_; }
   double examples_seen() const {
     return static_cast<double>(batches_.examples_in(first_step(), first_step() + position_.step));
@@ -382,6 +448,7 @@ class Trainer {
   const Run& run_;
   Training training_;
   Progress& progress_;
+  const bool is_first_ = processes().is_first();
   int64_t seed_;
   int64_t epochs_;
   at::Device device_;
@@ -430,10 +497,7 @@ const Json& best_epoch(const Run& run, const std::vector<Json>& metrics) {
 }
 
 int64_t steps_left(const Run& run, const Training& training) {
-  const int64_t steps =
-      Batches(run.settings.get<int64_t>("seed"), training.examples,
-              run.settings.get<int64_t>("batch"), training.shuffle, training.epoch_steps, at::kCPU)
-          .epoch_steps();
+  const int64_t steps = batches_of(run, training, at::kCPU).epoch_steps();
   int64_t done = 0;
   if (const auto found =
           find_checkpoint(run.folder.checkpoint(), run.folder.previous_checkpoint())) {
@@ -441,6 +505,23 @@ int64_t steps_left(const Run& run, const Training& training) {
     done = position.epoch * steps + position.step;
   }
   return std::max<int64_t>(0, run.settings.get<int64_t>("epochs") * steps - done);
+}
+
+void check_sharing(const Run& run, const Training& training) {
+  const int64_t size = processes().size;
+  if (size == 1) return;
+  const int64_t smallest = batches_of(run, training, at::kCPU).smallest();
+  if (smallest < size) {
+    throw Misuse("expected batches of at least " + std::to_string(size) +
+                 " examples, one for each process, but the smallest of a pass has " +
+                 std::to_string(smallest) +
+                 ": choose a --batch that divides the number of training examples (" +
+                 std::to_string(training.examples) + "), or fewer processes");
+  }
+  if (needs_whole_batch(run.settings)) {
+    throw Misuse("--scope batch takes norms over the whole batch, which " + std::to_string(size) +
+                 " processes share: expected --scope example or sample, or one process");
+  }
 }
 
 std::vector<Json> train(const Run& run, Training training, Progress& progress) {

@@ -2,6 +2,9 @@
 // its last checkpoint and ends with the same bits (on the CPU) as an uninterrupted one: a step is a
 // function of the saved tensors and of (seed, step), and the checkpoint includes the sums of the
 // epoch so far.
+//
+// Several processes (processes.h) do the same steps, each with its share of the batch, and have the
+// same tensors after each of them. The first one reads and writes the folder.
 #pragma once
 
 #include <string>
@@ -33,6 +36,9 @@ const Json& best_epoch(const Run& run, const std::vector<Json>& metrics);
 
 /// The number of remaining steps, for a progress bar over several runs.
 int64_t steps_left(const Run& run, const Training& training);
+
+/// Misuse if several processes (processes.h) cannot share this run's batches.
+void check_sharing(const Run& run, const Training& training);
 
 /// Trains from the folder's checkpoint, or from the beginning if there is none, and returns the
 /// metrics of all epochs. Throws Stopped after a signal, once everything is saved, and Failure for

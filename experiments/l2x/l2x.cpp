@@ -51,23 +51,25 @@ class Explainer {
     test_ = at::tensor(split.test, at::kLong).to(device_);
   }
 
+  Estimator& estimator() const { return *estimator_; }
   std::map<std::string, at::Tensor> model_tensors() const { return tensors_of(*model_); }
   std::map<std::string, at::Tensor> state_tensors() const { return state_of(*adam_, *estimator_); }
 
   Scalars step(const Batch& batch) {
     const Words words = gather(data_->train, batch.rows);
+    const at::Tensor key = batch.noise_key();
     const LayerCall call = {
-        .mask = words.mask, .row_data = takes_k_ ? words.k : std::nullopt, .key = batch.key};
-    const at::Tensor theta = model_->selector(words.vectors, words.mask, subkey(batch.key, 1));
+        .mask = words.mask, .row_data = takes_k_ ? words.k : std::nullopt, .key = key};
+    const at::Tensor theta = model_->selector(words.vectors, words.mask, subkey(key, 1));
     const at::Tensor scored = averaging(theta, given_samples_);
     const at::Tensor z = with_samples((*estimator_)(scored, call), scored, 1);  // [B, S, L]
     const at::Tensor rating = model_->predictor(words.vectors, z, words.count);
     const at::Tensor errors = (rating - words.ratings.unsqueeze(1)).square();
-    at::Tensor objective = errors.sum(1).mean();
+    at::Tensor objective = batch.mean(errors.sum(1));
     if (estimator_->needs_losses()) {
       const at::Tensor losses = errors.detach();
       objective =
-          objective + (estimator_->surrogate(scored, z, losses, call) - losses).sum(1).mean();
+          objective + batch.mean((estimator_->surrogate(scored, z, losses, call) - losses).sum(1));
     }
     adam_->zero_grad();
     objective.backward();
@@ -194,6 +196,7 @@ Training begin(const Settings& settings, const std::shared_ptr<const Data>& data
           .state = explainer->state_tensors(),
           .examples = data->train.count(),
           .step = [explainer](const Batch& batch) { return explainer->step(batch); },
+          .estimator = {explainer, &explainer->estimator()},
           .evaluate = [explainer](const at::Tensor& key) { return explainer->evaluate(key); },
           .watch = [explainer] { return explainer->watch(); },
           .exhibits = [explainer](const at::Tensor& key) { return explainer->exhibits(key); }};

@@ -17,11 +17,11 @@
 #pragma once
 
 #include <torch/nn/module.h>
-#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 
 #include <cstdint>
 
+#include "experiments/engine/batch_norm.h"
 #include "experiments/nri/tree_rollout.h"
 
 namespace aimle::experiments::nri {
@@ -69,7 +69,7 @@ class BlockImpl : public torch::nn::Module {
 
  private:
   torch::nn::Linear first_, second_;
-  torch::nn::BatchNorm1d norm_;
+  BatchNorm1d norm_;
 };
 TORCH_MODULE(Block);
 

@@ -74,6 +74,7 @@ class TreeLearner {
         std::make_unique<Adam>(parameters_of(*model_), AdamOptions{.lr = lr > 0 ? lr : found.lr});
   }
 
+  Estimator& estimator() const { return *estimator_; }
   std::map<std::string, at::Tensor> model_tensors() const { return tensors_of(*model_); }
   std::map<std::string, at::Tensor> state_tensors() const {
     std::map<std::string, at::Tensor> result = state_of(*adam_, *estimator_);
@@ -85,15 +86,16 @@ class TreeLearner {
     const at::Tensor paths = data_->train.paths.index_select(0, batch.rows);
     const at::Tensor theta = scores(paths);
     const at::Tensor scored = averaging(theta, given_samples_);
-    const auto [z, links] = choose(*estimator_, wiring_, gradient_, scored, batch.key);
+    const auto [z, links] = choose(*estimator_, wiring_, gradient_, scored, batch.noise_key());
     const at::Tensor nll =
         path_nll(paths, model_->decoder(paths, links, horizon_, wiring_, links_));
     const at::Tensor kl = score_kl(theta, kVertices);
-    at::Tensor objective = (nll.sum(1) + kl).mean();
+    at::Tensor objective = batch.mean(nll.sum(1) + kl);
     const at::Tensor loss = (nll.detach().mean(1) + kl.detach()).mean();
     if (estimator_->needs_losses()) {
       const at::Tensor losses = nll.detach();
-      objective = objective + (estimator_->surrogate(scored, z, losses) - losses).sum(1).mean();
+      objective =
+          objective + batch.mean((estimator_->surrogate(scored, z, losses) - losses).sum(1));
     }
     adam_->zero_grad();
     objective.backward();
@@ -241,6 +243,7 @@ Training begin(const Settings& settings, const std::shared_ptr<const Data>& data
           .epoch_steps = settings.get<int64_t>("epoch_steps"),
           .evaluate_first = true,
           .step = [learner](const Batch& batch) { return learner->step(batch); },
+          .estimator = {learner, &learner->estimator()},
           .evaluate = [learner](const at::Tensor& key) { return learner->evaluate(key); },
           .watch = [learner] { return learner->watch(); },
           .exhibits = [learner](const at::Tensor& key) { return learner->exhibits(key); }};

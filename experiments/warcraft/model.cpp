@@ -41,8 +41,7 @@ BasicBlockImpl::BasicBlockImpl(int64_t from, int64_t to, int64_t stride)
   register_module("conv2", conv2_);
   register_module("bn2", bn2_);
   if (stride != 1 || from != to) {
-    shortcut_ =
-        torch::nn::Sequential(kaiming_conv(from, to, 1, stride), torch::nn::BatchNorm2d(to));
+    shortcut_ = torch::nn::Sequential(kaiming_conv(from, to, 1, stride), BatchNorm2d(to));
     register_module("shortcut", shortcut_);
   }
 }

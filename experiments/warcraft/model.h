@@ -14,10 +14,11 @@
 #pragma once
 
 #include <torch/nn/module.h>
-#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
+
+#include "experiments/engine/batch_norm.h"
 
 namespace aimle::experiments::warcraft {
 
@@ -30,7 +31,7 @@ class BasicBlockImpl : public torch::nn::Module {
 
  private:
   torch::nn::Conv2d conv1_, conv2_;
-  torch::nn::BatchNorm2d bn1_, bn2_;
+  BatchNorm2d bn1_, bn2_;
   torch::nn::Sequential shortcut_{nullptr};
 };
 TORCH_MODULE(BasicBlock);
@@ -47,7 +48,7 @@ class PathNetImpl : public torch::nn::Module {
   Kind kind_;
   int64_t cells_;
   torch::nn::Conv2d conv1_;
-  torch::nn::BatchNorm2d bn1_;
+  BatchNorm2d bn1_;
   torch::nn::Sequential stages_;
   torch::nn::Linear out_{nullptr};
 };

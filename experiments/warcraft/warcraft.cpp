@@ -49,6 +49,7 @@ class Pathfinder {
     adam_ = std::make_unique<Adam>(parameters_of(*net_), AdamOptions{.lr = lr_});
   }
 
+  Estimator& estimator() const { return *estimator_; }
   std::map<std::string, at::Tensor> model_tensors() const { return tensors_of(*net_); }
   std::map<std::string, at::Tensor> state_tensors() const { return state_of(*adam_, *estimator_); }
 
@@ -57,8 +58,8 @@ class Pathfinder {
     const at::Tensor label = data_->train.paths.index_select(0, batch.rows);
     const at::Tensor out = look(data_->train.images.index_select(0, batch.rows));
     adam_->zero_grad();
-    const at::Tensor losses = loss(out, label, batch.key);
-    losses.sum(1).mean().backward();
+    const at::Tensor losses = loss(out, label, batch.noise_key());
+    batch.mean(losses.sum(1)).backward();
     adam_->step();
     Scalars result = {{"loss", losses.detach().mean()}};
     if (solves()) {
@@ -171,6 +172,7 @@ Training begin(const Settings& settings, const std::shared_ptr<const Data>& data
           .state = finder->state_tensors(),
           .examples = data->train.maps.count,
           .step = [finder](const Batch& batch) { return finder->step(batch); },
+          .estimator = {finder, &finder->estimator()},
           .schedule = [finder](int64_t step) { return finder->schedule(step); },
           .evaluate = [finder](const at::Tensor&) { return finder->evaluate(); },
           .watch = [finder] { return finder->watch(); },

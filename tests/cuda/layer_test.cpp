@@ -70,7 +70,7 @@ struct Call {
     Random random(seed);
     choose_solver(random);
     choose_settings(random);
-    key = {.seed = 77 * seed + 5, .stream = seed};
+    key = {.seed = 77 * seed + 5, .stream = seed, .first = seed % 3 * 1000};
     alpha = random.chance(0.2) ? 0.0 : random.chance(0.5) ? 0.5 : 5.0;
     adapt = random.chance(0.8);
     with_stats = random.chance(0.8);
@@ -307,10 +307,12 @@ void compare(uint64_t seed, bool key_by_value) {
 
   Arena arena;
   const cuda::Context context{.allocate = arena};
-  const int64_t key[2] = {static_cast<int64_t>(call.key.seed),
-                          static_cast<int64_t>(call.key.stream)};
+  const int64_t key[3] = {static_cast<int64_t>(call.key.seed),
+                          static_cast<int64_t>(call.key.stream),
+                          static_cast<int64_t>(call.key.first)};
   const cuda::DeviceKey key_of_call =
-      key_by_value ? cuda::DeviceKey{.value = call.key} : cuda::DeviceKey{.words = key};
+      key_by_value ? cuda::DeviceKey{.value = call.key}
+                   : cuda::DeviceKey{.words = key, .has_first = call.key.first != 0};
   const cuda::DeviceExamples<T> on_device{.count = call.count,
                                           .n = call.n,
                                           .theta = call.theta.data(),

@@ -168,6 +168,19 @@ TEST_P(NoiseRowsTest, AnySplitAndAnyThreadCountGiveTheSameBits) {
   }
 }
 
+TEST_P(NoiseRowsTest, APartOfABatchHasTheNoiseOfTheWhole) {
+  const NoiseRows whole{.count = 60, .samples = 3, .n = 13};
+  const std::vector<float> expected = filled_rows(source(), kKey, whole);
+  for (const int64_t first : {0, 1, 7, 19}) {
+    Key key = kKey;
+    key.first = static_cast<uint64_t>(first);
+    const NoiseRows part{.count = whole.count - 3 * first, .samples = 3, .n = 13};
+    const std::vector<float> wanted(expected.begin() + 3 * first * 13, expected.end());
+    EXPECT_TRUE(same_bits(filled_rows(source(), key, part), wanted)) << "first=" << first;
+    EXPECT_TRUE(same_bits(expected_rows(source(), key, part), wanted)) << "first=" << first;
+  }
+}
+
 TEST_P(NoiseRowsTest, EmptyRowsWriteNothing) {
   float untouched = 7;
   fill_rows(source(), kKey, {.first = 0, .count = 0, .samples = 1, .n = 20}, &untouched);

@@ -134,6 +134,44 @@ TEST(Layer, SameKeySameSolution) {
   EXPECT_TRUE(first.sum(-1).eq(5).all().item<bool>());
 }
 
+TEST(Layer, PartsOfABatchMoveTheStateAsTheWhole) {
+  LayerOptions options = aimle::aimle(topk(3));
+  options.nb_samples = 2;
+  Layer whole(options), left(options), right(options);
+  left.defer_updates();
+  right.defer_updates();
+  right.defer_updates();  // again: nothing
+  for (int64_t step = 0; step < 5; ++step) {
+    const at::Tensor theta = leaf({7, 10}, step), weights = at::randn({7, 2, 10});
+    const auto key = [&](int64_t first) {
+      return at::tensor({int64_t{5}, step, first}, at::kLong);
+    };
+    const at::Tensor all = whole(theta, {.key = key(0)});
+    all.backward(weights);
+    const auto part = [&](Layer& layer, int64_t first, int64_t count) {
+      const at::Tensor own = theta.detach().narrow(0, first, count).requires_grad_(true);
+      const at::Tensor z = layer(own, {.key = key(first)});
+      EXPECT_TRUE(z.equal(all.narrow(0, first, count)));
+      z.backward(weights.narrow(0, first, count));
+      EXPECT_TRUE(own.grad().equal(theta.grad().narrow(0, first, count)));
+      EXPECT_EQ(layer.state().at("updates").item<int64_t>(), step);
+      return layer.waiting_counts();
+    };
+    const at::Tensor sum = part(left, 0, 4) + part(right, 4, 3);
+    for (Layer* layer : {&left, &right}) {
+      layer->apply_counts(sum);
+      EXPECT_TRUE(layer->waiting_counts().eq(0).all().item<bool>());
+      for (const auto& [name, tensor] : whole.state()) {
+        EXPECT_TRUE(layer->state().at(name).equal(tensor)) << name;
+      }
+    }
+  }
+  EXPECT_FALSE(whole.waiting_counts().defined());
+  Layer stateless(ste(topk(3)));
+  stateless.defer_updates();
+  EXPECT_FALSE(stateless.waiting_counts().defined());
+}
+
 TEST(Layer, EvalModeIsTheNoiseFreeSolutionAndTheStateRests) {
   Layer layer(aimle::aimle(argmax()));
   layer.train(false);

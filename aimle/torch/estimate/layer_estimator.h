@@ -22,6 +22,9 @@ class LayerEstimator : public Estimator {
   }
   const Tensors& state() const override { return layer_.state(); }
   const Tensors& constants() const override { return layer_.constants(); }
+  void defer_updates() override { layer_.defer_updates(); }
+  at::Tensor waiting_counts() const override { return layer_.waiting_counts(); }
+  void apply_counts(const at::Tensor& sum) override { layer_.apply_counts(sum); }
   Tensors stats() const override { return layer_.stats(); }
 
  protected:

@@ -1,6 +1,7 @@
 #include "aimle/torch/exact/exact_ops.h"
 
 #include "aimle/base/join.h"
+#include "aimle/torch/noise/noise_ops.h"
 #include "aimle/torch/tensor/dtype.h"
 
 namespace aimle::ops {
@@ -48,8 +49,9 @@ void check_v(const at::Tensor& v, const at::Tensor& scores) {
 void check_sample(const at::Tensor& key, const at::Tensor& scores, const c10::SymInt& samples) {
   TORCH_CHECK_TYPE(key.scalar_type() == at::kLong,
                    "[aimle::exact_sample] expected a key of int64 but got ", dtype_name(key));
-  TORCH_CHECK_VALUE(key.dim() == 1 && key.sym_size(0) == 2,
-                    "[aimle::exact_sample] expected a key of shape [2] but got ", key.sym_sizes());
+  TORCH_CHECK_VALUE(has_shape_of_key(key),
+                    "[aimle::exact_sample] expected a key of shape [2] or [3] but got ",
+                    key.sym_sizes());
   TORCH_CHECK_VALUE(key.device() == scores.device() || key.is_cpu(),
                     "[aimle::exact_sample] expected a key on the device of scores, ",
                     scores.device(), ", or on the CPU but it is on ", key.device());

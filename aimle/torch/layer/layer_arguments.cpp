@@ -3,6 +3,7 @@
 #include <ATen/core/ivalue.h>
 
 #include "aimle/noise/quantile_table.h"
+#include "aimle/torch/noise/noise_ops.h"
 #include "aimle/torch/tensor/dtype.h"
 
 namespace aimle::ops {
@@ -41,8 +42,8 @@ void check_layer(const LayerInput& input, const LayerSettings& settings) {
   TORCH_CHECK_TYPE(input.key.scalar_type() == at::kLong,
                    "[aimle::perturbed_map] expected key of type int64 but got ",
                    dtype_name(input.key));
-  TORCH_CHECK_VALUE(input.key.dim() == 1 && input.key.sym_size(0) == 2,
-                    "[aimle::perturbed_map] expected key of shape [2] but got ",
+  TORCH_CHECK_VALUE(has_shape_of_key(input.key),
+                    "[aimle::perturbed_map] expected key of shape [2] or [3] but got ",
                     input.key.sym_sizes());
   if (settings.estimator.noise.kind == NoiseKind::kSumOfGamma) {
     TORCH_CHECK_VALUE(input.table.has_value(),

@@ -51,8 +51,8 @@ void check_noise(NoiseKind kind, const at::Tensor& key, const NoiseShape& shape,
   const std::string_view op = name(kind);
   TORCH_CHECK_TYPE(key.scalar_type() == at::kLong, "[aimle::", op,
                    "] expected a key of int64 but got ", dtype_name(key));
-  TORCH_CHECK_VALUE(key.dim() == 1 && key.sym_size(0) == 2, "[aimle::", op,
-                    "] expected a key of shape [2] but got ", key.sym_sizes());
+  TORCH_CHECK_VALUE(has_shape_of_key(key), "[aimle::", op,
+                    "] expected a key of shape [2] or [3] but got ", key.sym_sizes());
   TORCH_CHECK_VALUE(shape.samples == -1 || shape.samples >= 1, "[aimle::", op,
                     "] expected samples >= 1, or -1 for none, but got ", shape.samples);
   TORCH_CHECK_VALUE(shape.samples <= kMaxSamples, "[aimle::", op, "] expected at most ",

@@ -3,7 +3,8 @@
 //   static at::Tensor fill(NoiseKind kind, const at::Tensor& key, const NoiseShape& shape,
 //                          const std::optional<at::Tensor>& table);
 //
-//   key       int64 [2] on the requested device: seed and stream
+//   key       int64 [2] on the requested device: seed and stream; [3]: also the number of the first
+//             instance, for a part of a larger batch
 //   batch     sizes of the batch dimensions; instance b is numbered in row-major order
 //   samples   S >= 1 draws of every instance, or -1 for one draw without a sample dimension
 //   instance  sizes of the dimensions of one instance; element j is numbered in row-major order
@@ -35,10 +36,17 @@ struct NoiseShape {
 void check_noise(NoiseKind kind, const at::Tensor& key, const NoiseShape& shape,
                  const std::optional<at::Tensor>& table);
 
+/// Whether the tensor has the shape of a key.
+inline bool has_shape_of_key(const at::Tensor& key) {
+  return key.dim() == 1 && (key.sym_size(0) == 2 || key.sym_size(0) == 3);
+}
+
 /// The numbers of a contiguous key on the CPU.
 inline Key host_key(const at::Tensor& key) {
   const auto* words = key.const_data_ptr<int64_t>();
-  return {.seed = static_cast<uint64_t>(words[0]), .stream = static_cast<uint64_t>(words[1])};
+  return {.seed = static_cast<uint64_t>(words[0]),
+          .stream = static_cast<uint64_t>(words[1]),
+          .first = key.size(0) == 3 ? static_cast<uint64_t>(words[2]) : 0};
 }
 
 template <class Device, NoiseKind kind>

@@ -23,7 +23,7 @@ bool is_capturing(c10::Device device) { return cuda::is_capturing(stream_of(devi
 
 cuda::DeviceKey device_key(const at::Tensor& key) {
   if (key.is_cpu()) return {.value = host_key(key)};
-  return {.words = key.const_data_ptr<int64_t>()};
+  return {.words = key.const_data_ptr<int64_t>(), .has_first = key.size(0) == 3};
 }
 
 void* DeviceContext::Room::operator()(size_t bytes) {

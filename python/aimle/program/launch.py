@@ -1,4 +1,7 @@
-"""Finds the program `aimle`, and runs it with this Python and its torch."""
+"""Finds the program `aimle`, and runs it with this Python and its torch.
+
+Where torchrun has started this process, the program runs inside of it (aimle.program.distributed).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pathlib import Path
 import torch
 
 from aimle import _library
+from aimle.program import distributed
 
 #: Exit code of a module called by the program that has already explained what is wrong with its
 #: arguments or files (experiments/process/python.cpp): another Python would not help.
@@ -35,10 +39,9 @@ def environment() -> dict[str, str]:
 
 
 def main() -> None:
+    if distributed.is_started_by_torchrun():
+        sys.exit(distributed.run(sys.argv[1:]))
     program = find()
     if program is None:
-        sys.exit(
-            "aimle: the program is not part of this installation: it is only built if CLI11, "
-            "nlohmann-json and zlib are installed"
-        )
+        sys.exit(distributed.NOT_BUILT)
     os.execve(program, ["aimle", *sys.argv[1:]], environment())

@@ -42,6 +42,12 @@ def moments(noise: aimle.Noise) -> tuple[float, float]:
 # ---- Shapes and determinism ----------------------------------------------------------------------
 
 
+def test_a_part_of_a_batch_has_the_noise_of_the_whole(noise: aimle.Noise, key: Tensor):
+    whole = aimle.sample_noise(noise, (9, 5), key, nb_samples=3)
+    numbered = torch.cat([key, key.new_tensor([4])])  # the number of the first instance
+    assert torch.equal(aimle.sample_noise(noise, (5, 5), numbered, nb_samples=3), whole[4:])
+
+
 def test_shapes(noise: aimle.Noise, key: Tensor):
     assert aimle.sample_noise(noise, (4, 5), key).shape == (4, 5)
     assert aimle.sample_noise(noise, (4, 5), key, nb_samples=3).shape == (4, 3, 5)
