@@ -50,7 +50,7 @@ build: setup  ## Builds the libraries and the C++ tests in build/release
 	@cmake --preset release -DPYTHON="$(PYTHON)"
 	@cmake --build --preset release -j $(JOBS)
 
-demo: build  ## Solves, learns, measures gradients; draws the results on one page (out/demo/report.html)
+demo: library  ## Solves and learns; draws the results on one page (out/demo/report.html); more after `make build`
 	@! test -x build/release/aimle || scripts/train_demo.sh out/digits
 	@PYTHONPATH=python "$(PYTHON)" -m aimle.program.demo
 

@@ -63,7 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
     except subprocess.CalledProcessError as error:
         return error.returncode
     if not studied:
-        print("the program `aimle` was not built: no gradient study", file=sys.stderr)
+        print("left out, because the program `aimle` was not built: `make build` builds it")
     print(f"\n{gradients.page(out, studied)}")
     return 0
 
