@@ -1,7 +1,7 @@
-"""Solvers and noise against what one would write instead: `make bench`.
+"""Compares solvers and noise with common alternatives: `make bench`.
 
-Every row checks the result first, then times both sides in turns in the same run and prints the
-ratio of the medians beside the ratio aimed for. This is no test: no row fails for being slow.
+Every row first checks the result, then times both sides alternately in the same run and prints the
+ratio of the medians next to the target ratio. This is not a test: no row fails for being slow.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
 
     print(f"{options.threads} threads, torch {torch.__version__}; medians of alternating rounds")
-    print(f"{'what':36}{'aimle':>12}   {'instead':22}{'':>12}{'ratio':>10}{'aim':>8}")
+    print(f"{'task':36}{'aimle':>12}   {'compared with':22}{'':>12}{'ratio':>10}{'aim':>8}")
     for room in options.rooms:
         for row in ROOMS[room]():
             ours, theirs = measure(row)

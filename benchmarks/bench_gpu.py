@@ -1,9 +1,9 @@
 """Forward and backward of the layers on the GPU, from Python: eager, and as a captured graph.
 
-`make bench-gpu` runs it. Before anything is timed, z, gradient and alpha are compared bit for bit
-with the CPU's. `aim` is the time aimed for; `authors` that reported for the authors' layer on an
-H200, forward and backward. Eager times are mostly the host's, so those of `torch.relu` and of a
-multiplication stand before them.
+`make bench-gpu` runs it. Before timing, z, gradient and alpha are compared bit for bit with the
+CPU's. `aim` is the target time; `authors` is the time reported for the authors' layer on an H200,
+forward and backward. Eager times are mostly those of the host, so those of `torch.relu` and of a
+multiplication are printed first.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def time_case(case: Case) -> tuple[float, float]:
 
 
 def plain_us(function) -> float:
-    """Forward and backward of something that costs the GPU next to nothing."""
+    """Forward and backward of an operation that takes almost no GPU time."""
     theta = torch.randn(2000, 20, device="cuda").requires_grad_()
     dy = torch.ones_like(theta)
 

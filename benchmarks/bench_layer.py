@@ -1,8 +1,8 @@
-"""Forward and backward of one adaptive central layer against the same written plainly in PyTorch.
+"""Forward and backward of one adaptive central layer, compared with plain PyTorch code.
 
 `make bench` runs it; `--reference DIR` adds the authors' code from a checkout of
-EdinburghNLP/torch-adaptive-imle. Gradients are compared on the same noise before anything is timed.
-`published` is a time reported for the authors' layer on a 2-core machine, `aim` the time aimed for
+EdinburghNLP/torch-adaptive-imle. Gradients are compared on the same noise before timing.
+`published` is a time reported for the authors' layer on a 2-core machine, `aim` the target time
 with two threads. `--thresholds` compares `Thresholds` with `AIMLE` instead.
 """
 
@@ -106,7 +106,7 @@ def check(case: Case) -> None:
     (ours,) = torch.autograd.grad(layer(theta, key=key), theta, dy)
     (theirs,) = torch.autograd.grad(plain(theta), theta, dy)
     same = torch.isclose(ours, theirs, rtol=1e-3, atol=1e-6).double().mean().item()
-    # The plain one rounds lambda otherwise, which may flip a solution now and then.
+    # The plain version rounds lambda differently, which occasionally changes a solution.
     assert same > 0.995, f"{case.name}: only {same:.4f} of the gradient agrees"
 
 
@@ -141,7 +141,7 @@ def _authors_layer(case: Case, folder: Path) -> Callable[[Tensor], Tensor]:
 
 
 def measure(steps: list[Callable[[], object]], rounds: int) -> list[float]:
-    """Median seconds of every step, measured in turns."""
+    """Median seconds of every step, measured alternately."""
     times: list[list[float]] = [[] for _ in steps]
     repeats = []
     for step in steps:
@@ -159,14 +159,14 @@ def measure(steps: list[Callable[[], object]], rounds: int) -> list[float]:
 
 
 def tiny_calls(rounds: int) -> list[float]:
-    """Seconds for theta [1, 10] under argmax, what a call costs before any work, and times two."""
+    """Seconds for theta [1, 10] with argmax (the overhead of a call), and for theta * 2."""
     case = Case("", (1, 10), 1, aimle.Argmax(), None, aimle.Gumbel(), None, 0, 0)
     layer = _stepper(aimle.AIMLE(case.solver), case)
     return measure([layer, _stepper(lambda theta: theta * 2.0, case, case.shape)], rounds)
 
 
 def print_scaling(rounds: int) -> None:
-    """Time over the number of rows B S: a line without jumps where blocks or threads begin."""
+    """Time by number of rows B S: linear, without jumps at the boundaries of blocks or threads."""
     print(f"{'B':>8}{'S':>6}{'rows':>10}{'aimle':>12}{'per row':>12}")
     shapes = [(b, 1) for b in (1, 63, 64, 65, 500, 999, 1000, 1001, 2000, 4000, 8000, 16000)]
     shapes += [(200, s) for s in (1, 9, 10, 11, 63, 64, 65, 100)]
@@ -178,7 +178,8 @@ def print_scaling(rounds: int) -> None:
 
 
 def _plain_thresholds(theta: Tensor, eps: Tensor, z: Tensor, dy: Tensor) -> Tensor:
-    """The gradient of argmax and top-k under Gumbel noise, by the formulas of docs/guide/math.md."""
+    """The gradient of argmax and top-k under Gumbel noise, by the formulas of
+    docs/guide/math.md."""
     theta, d = theta.detach().double().unsqueeze(1), dy.double()
     x = theta + eps.double()
     is_in = z > 0.5
@@ -220,7 +221,7 @@ def _check_chain(case: Case, key: Tensor, z: Tensor, dy: Tensor, ours: Tensor) -
 
 
 def check_thresholds(case: Case) -> None:
-    """Both layers choose the same, and the gradient is the plain one (of trees: sums to zero)."""
+    """Both layers choose the same, and the gradient is the plain one (for trees: sums to zero)."""
     key, theta, dy = torch.tensor([3, 4]), case.theta(), case.gradient()
     z = aimle.Thresholds(case.solver, nb_samples=case.samples)(theta, key=key)
     assert torch.equal(z, aimle.AIMLE(case.solver, nb_samples=case.samples)(theta, key=key))
@@ -240,7 +241,7 @@ def check_thresholds(case: Case) -> None:
 
 
 def print_thresholds(threads_list: list[int], rounds: int) -> None:
-    """Forward and backward of `Thresholds` against those of `AIMLE`, on the same theta."""
+    """Forward and backward of `Thresholds` compared with those of `AIMLE`, on the same theta."""
     batches = [(32, 1), (128, 1), (512, 1), (32, 10), (128, 10), (512, 10)]
     structures = [
         ("10 of 100", aimle.TopK(10), (100,), batches),
@@ -276,7 +277,7 @@ def main() -> None:
     parser.add_argument("--reference", type=Path, help="checkout of the authors' code")
     parser.add_argument("--only", type=str, default="", help="cases whose name contains this")
     parser.add_argument("--scaling", action="store_true", help="time over the number of rows")
-    parser.add_argument("--thresholds", action="store_true", help="Thresholds against AIMLE")
+    parser.add_argument("--thresholds", action="store_true", help="compare Thresholds with AIMLE")
     options = parser.parse_args()
     torch.set_num_threads(max(options.threads))
     if options.scaling:
@@ -288,7 +289,7 @@ def main() -> None:
 
 
 def print_cases(options: argparse.Namespace) -> None:
-    """Every case, on every number of threads asked for."""
+    """Every case, with every requested number of threads."""
     print("forward + backward from Python; medians of alternating rounds")
     print(
         f"{'layer':24}{'threads':>8}{'aimle':>12}{'aim':>9}{'plain':>12}{'ratio':>9}"

@@ -1,4 +1,4 @@
-"""One row of a benchmark: what this library does beside what one would write instead."""
+"""One row of a benchmark: this library compared with a common alternative."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _repeats(run: Callable[[], object], seconds: float) -> int:
 
 
 def measure(row: Row, rounds: int = 7) -> tuple[float, float]:
-    """Median seconds of both sides, measured in turns so that a noisy machine hits both alike."""
+    """Median seconds of both sides, measured alternately so that noise affects both equally."""
     row.check()
     mine, other = _repeats(row.ours, 0.03), _repeats(row.theirs, 0.03)
     times = [(_elapsed(row.ours, mine), _elapsed(row.theirs, other)) for _ in range(rounds)]
@@ -47,7 +47,7 @@ def measure(row: Row, rounds: int = 7) -> tuple[float, float]:
 def training_row(
     name: str, solver: aimle.Solver, scores: torch.Tensor, theirs: Callable[[], object], of: Row
 ) -> Row:
-    """A training step of the solver's layer beside the solves that a Python function would need."""
+    """A training step of the solver's layer, compared with the solves of a Python function."""
     generator = torch.Generator().manual_seed(7)
     layer, theta = aimle.AIMLE(solver), scores.clone().requires_grad_()
     with torch.no_grad():

@@ -2,9 +2,9 @@
 //
 //   aimle      the library's layer
 //   constant   a z that costs nothing; the decoder need not even compute its gradient
-//   free       the same z, whose gradient is computed and thrown away
-//   plain      AIMLE written plainly with PyTorch's operators (the noise as ten Gamma draws)
-//   plain topk the same on ready-made noise: what is left without the noise
+//   free       the same z, whose gradient is computed and discarded
+//   plain      AIMLE in plain PyTorch (the noise as ten Gamma draws)
+//   plain topk the same on precomputed noise: the cost without the noise
 //
 // Steps of the five alternate, and medians are compared: the machine may be busy.
 //
@@ -70,7 +70,7 @@ struct PlainLayer : torch::autograd::Function<PlainLayer> {
   }
 };
 
-/// A constant z, and nothing back: what a layer must cost at least.
+/// A constant z without a gradient: the lower bound of a layer's cost.
 struct FreeLayer : torch::autograd::Function<FreeLayer> {
   static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor&,
                             const at::Tensor& z) {
@@ -82,7 +82,7 @@ struct FreeLayer : torch::autograd::Function<FreeLayer> {
   }
 };
 
-/// A model of its own for each layer, and the times of its steps.
+/// A separate model for each layer, and the times of its steps.
 struct Contestant {
   Layer layer;
   dvae::Dvae model{dvae::Shape{}};
@@ -168,9 +168,9 @@ int run(int threads, int rounds) {
     }
     std::printf("  plain / aimle: %.2f\n", median(4) / median(0));
   };
-  table("on the wall", &Contestant::seconds);
-  // Of use on a busy machine; with several threads it counts their waiting as well.
-  if (threads == 1) table("of the processor", &Contestant::cpu_seconds);
+  table("wall-clock time", &Contestant::seconds);
+  // Useful on a busy machine; with several threads it also counts their waiting.
+  if (threads == 1) table("CPU time", &Contestant::cpu_seconds);
   return 0;
 }
 

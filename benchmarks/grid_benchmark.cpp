@@ -1,6 +1,6 @@
 // Time of grid paths on one thread, every instruction set: costs drawn uniformly (no ties), and
-// terrain of five costs as in the Warcraft maps (many ties). Each is checked against the portable
-// result before anything is timed.
+// terrain with five costs as in the Warcraft maps (many ties). Each is checked against the portable
+// result before timing.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

@@ -1,15 +1,15 @@
-"""Which noise suits paths over costs? Distributions and temperatures, by what they do to a model.
+"""Compares noise distributions and temperatures for paths over costs.
 
     python benchmarks/grid_noise.py
 
 cosine    of AIMLE's gradient, a central difference at S = 1000, to the true one of its own model,
           E hamming(MAP(costs - tau eps), path), on 3 x 3 grids with costs in [1, 3]; the truth by
           the score function from `--truth` samples. Below tau = 0.3 paths hardly ever change there,
-          and the truth itself is not known.
+          and the true gradient is not known.
 clipped   share of perturbed costs below zero, 12 x 12 grids with costs in [.5, 1.5]
 centred   the same after the mean of the noise is subtracted
 cells     of a perturbed path, and in how many it differs from the noise-free one, on these grids
-          (noise as it is)
+          (uncentred noise)
 regret    excess cost of a network's paths on 200 test maps of 10 x 10, after 400 steps of 32
           maps, mean over three seeds
 """

@@ -1,6 +1,6 @@
-// Time of the noise per float on one thread: every distribution and instruction set, calls of many
-// and of few rows, what one would write by hand for Sum-of-Gamma, and the building of its table.
-// The instruction sets are checked against each other before anything is timed.
+// Time of the noise per float on one thread: every distribution and instruction set, calls with
+// many and with few rows, a hand-written Sum-of-Gamma, and the construction of its table. The
+// instruction sets are checked against each other before timing.
 #include <benchmark/benchmark.h>
 
 #include <cmath>

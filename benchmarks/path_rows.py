@@ -1,4 +1,4 @@
-"""Paths over graphs, chains and lattices against what one would write instead."""
+"""Paths over graphs, chains and lattices, compared with common alternatives."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def graph_rows() -> list[Row]:
     costs = torch.rand(count, len(tails), generator=generator) + 0.1
     solver = aimle.GraphPath(np.stack([tails, heads], 1), 0, vertices - 1)
     flat = costs.double().numpy()
-    # SciPy's graphs are made anew for new costs, as a layer would have to.
+    # SciPy's graphs are rebuilt for new costs, as a layer would have to.
     places = csr_matrix((np.arange(1, len(tails) + 1), (tails, heads)), shape=(vertices, vertices))
     order = places.data - 1
 
@@ -98,7 +98,7 @@ def graph_rows() -> list[Row]:
 
 
 def _viterbi(scores: torch.Tensor) -> torch.Tensor:
-    """The best sequences step by step, the batch and the labels as vectors."""
+    """The best sequences step by step, vectorised over the batch and the labels."""
     best, before = scores.new_zeros(scores.shape[0], scores.shape[2]), []
     for t in range(scores.shape[1]):
         best, from_ = (best.unsqueeze(2) + scores[:, t]).max(1)
@@ -164,7 +164,7 @@ def chain_rows() -> list[Row]:
     try:
         import torch_struct
     except ImportError:
-        print("no torch_struct here: its rows are left out")
+        print("torch_struct is not installed: its rows are left out")
         return rows
     theirs = lambda x: torch_struct.LinearChainCRF(x)  # noqa: E731
     # Its edges run from the column to the row.
@@ -186,7 +186,7 @@ def chain_rows() -> list[Row]:
 
 
 def _warp(scores: list[list[float]]) -> list[tuple[int, int]]:
-    """Dynamic time warping as one writes it down: the cells of the best path."""
+    """Plain dynamic time warping: the cells of the best path."""
     best: dict[tuple[int, int], tuple[float, tuple[int, int] | None]] = {
         (0, 0): (scores[0][0], None)
     }
@@ -204,7 +204,7 @@ def _warp(scores: list[list[float]]) -> list[tuple[int, int]]:
 
 
 def _by_diagonals(x: torch.Tensor, add_up: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-    """The same over a batch, an anti-diagonal at a time: the best paths, or the marginals, are the
+    """The same over a batch, one anti-diagonal at a time: the best paths, or the marginals, are the
     gradient of the last sum."""
     count, height, width = x.shape
     x = x.detach().requires_grad_()

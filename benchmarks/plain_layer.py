@@ -1,7 +1,7 @@
-"""AIMLE with a central difference, written plainly in PyTorch: what one would write without aimle.
+"""AIMLE with a central difference, written in plain PyTorch.
 
-The same mathematics as ``aimle.AIMLE`` (per-example lambda), with the solver as a callable. Used by
-bench_layer.py as the yardstick, and checked against the layer there on the same noise.
+The same mathematics as ``aimle.AIMLE`` (one lambda per example), with the solver as a callable.
+bench_layer.py uses it for comparison, and checks it against the layer on the same noise.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def gumbel(shape: torch.Size) -> Tensor:
 
 
 def sum_of_gamma(k: int, iterations: int = 10) -> Callable[[torch.Size], Tensor]:
-    """Ten Gamma draws a value."""
+    """Ten Gamma draws per value."""
 
     def sample(shape: torch.Size) -> Tensor:
         total = torch.zeros(shape)

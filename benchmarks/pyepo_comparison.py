@@ -1,17 +1,18 @@
-"""PyEPO's methods against ours on PyEPO's problems, at an equal number of solver calls.
+"""PyEPO's methods compared with ours on PyEPO's problems, with equal numbers of solver calls.
 
     python benchmarks/pyepo_comparison.py [--calls 4800] [--seeds 3]
 
 Data and models are PyEPO's: shortest path over a 5 x 5 grid, and a knapsack of 16 items with one
 budget. A linear model predicts costs; the loss is the mean regret, except for SPO+ and PFY (the
-perturbed Fenchel-Young loss), which are losses themselves. Every method may call its solver so
-often; ours are run three times: PyEPO's model through ``aimle.from_pyepo``, the native solver for
-as many steps as that, and the native solver until it first has the regret that PyEPO ends with,
-which is held against the time at which PyEPO first had it.
+perturbed Fenchel-Young loss), which are losses themselves. Every method has the same number of
+solver calls; ours are run three times: PyEPO's model through ``aimle.from_pyepo``, the native
+solver for as many steps, and the native solver until it first reaches PyEPO's final regret, which
+is compared with the time at which PyEPO first reached it.
 
-Printed are the regret on test examples, in per cent of the optimal objective with its standard
-error over seeds, and the seconds of training, checks left out: CPU time of the one thread that
-everything runs in, which is wall-clock time on a machine that does nothing else. Needs
+Prints the regret on test examples, in per cent of the optimal objective with its standard error
+over
+seeds, and the seconds of training without checks: CPU time of the single thread, which is
+wall-clock time on an idle machine. Needs
 `pip install aimle[pyepo]`.
 """
 
@@ -60,7 +61,7 @@ class Problem:
         return self.native(costs if self.native.sense == self.sense else -costs)
 
     def regret(self, z: Tensor, rows: Tensor) -> Tensor:
-        """What solutions of these examples lose against the best ones."""
+        """The loss of solutions of these examples compared with the best ones."""
         sign = 1 if self.sense == "min" else -1
         return sign * ((z - self.best[rows]) * self.costs[rows]).sum(-1)
 

@@ -1,4 +1,4 @@
-"""Assignments, arborescences, switches and knapsacks against what one would write instead."""
+"""Assignments, arborescences, switches and knapsacks, compared with common alternatives."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def arborescence_rows() -> list[Row]:
     return _arborescence_rows(4, 20, 100)
 
 
-# ---- entries by themselves -----------------------------------------------------------------------
+# ---- independent entries -------------------------------------------------------------------------
 
 
 def bernoulli_rows() -> list[Row]:
@@ -95,7 +95,7 @@ def bernoulli_rows() -> list[Row]:
 
 
 def _pack_by_lines(values: np.ndarray, weights: np.ndarray, capacity: int) -> np.ndarray:
-    """The dynamic programme as one writes it in NumPy, a line of capacities at a time."""
+    """Dynamic programming in plain NumPy, one line of capacities at a time."""
     best = np.zeros(capacity + 1)
     taken = np.zeros((len(values), capacity + 1), dtype=bool)
     for j, (value, weight) in enumerate(zip(values, weights, strict=True)):
@@ -111,7 +111,7 @@ def _pack_by_lines(values: np.ndarray, weights: np.ndarray, capacity: int) -> np
 def _knapsack_rows(count: int, items: int, capacity: int) -> list[Row]:
     generator = np.random.default_rng(items)
     weights = generator.integers(1, max(2, 4 * capacity // items), items)
-    # Whole numbers, as OR-Tools wants them.
+    # Whole numbers, as OR-Tools requires.
     values = generator.integers(1, 1000, (count, items))
     scores, solver = torch.tensor(values, dtype=torch.float32), aimle.Knapsack(weights, capacity)
     plain, plain_weights = values.tolist(), weights.tolist()
@@ -130,7 +130,7 @@ def _knapsack_rows(count: int, items: int, capacity: int) -> list[Row]:
     try:
         from ortools.algorithms.python import knapsack_solver
     except ImportError:
-        print("no ortools here: its rows are left out")
+        print("ortools is not installed: its rows are left out")
         return rows
 
     def by_ortools() -> torch.Tensor:

@@ -1,5 +1,5 @@
-// Time of argmax and top-k on one thread: every instruction set, and what one would write by hand
-// (nth_element on indices). Each is checked against the latter before anything is timed.
+// Time of argmax and top-k on one thread: every instruction set, and a hand-written version
+// (nth_element on indices). Each is checked against the latter before timing.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ using aimle::TopK;
 enum class Kind {
   kPlain,
   kPadded,  // the last fifth of every row is masked
-  kOwnK,    // every row brings its own k, up to the solver's
+  kOwnK,    // every row has its own k, up to the solver's
   kTied,    // scores of three distinct values
 };
 

@@ -1,6 +1,6 @@
-// Time of spanning trees on one thread: every instruction set, and what one would write by hand
-// (Kruskal with a sort and a union-find). All are checked against each other before anything is
-// timed; `ns_per_tree` (processor time) is the figure to read.
+// Time of spanning trees on one thread: every instruction set, and a hand-written version (Kruskal
+// with a sort and a union-find). All are checked against each other before timing; `ns_per_tree`
+// (processor time) is the relevant figure.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-"""A parser: which word heads which in toy sentences, learned from trees. [--picture FILE]"""
+"""A parser: learns the heads of the words in toy sentences from trees. [--picture FILE]"""
 
 import random
 import sys
@@ -26,7 +26,7 @@ def batch(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tens
         words[row, : len(text)] = torch.tensor(list(map(WORDS.index, text)))
         trees[row, heads, range(LONGEST)] = 1
     mask = (words > 0).unsqueeze(-1) & (words > 0).unsqueeze(-2)
-    mask[:, 0] |= words == 0  # padding hangs on the first word
+    mask[:, 0] |= words == 0  # attach padding to the first word
     return words, trees, mask
 
 
@@ -44,7 +44,7 @@ for step in range(101):
     optimiser.zero_grad()
     (z - trees.unsqueeze(1)).square().sum((-1, -2)).mean().backward()
     optimiser.step()
-z = solver(theta, mask=mask)  # of 200 sentences that the parser had not seen then
+z = solver(theta, mask=mask)  # for 200 sentences not seen in training
 right = (z * trees).sum(-2)[words > 0].mean().item()
 print(f"heads found: {right:.1%}")
 assert right > 0.97

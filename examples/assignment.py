@@ -1,4 +1,4 @@
-"""Sorts pictures of digits, having only seen sets of them in the right order. [--picture FILE]"""
+"""Learns to sort pictures of digits from sets in the right order. [--picture FILE]"""
 
 import sys
 

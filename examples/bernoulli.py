@@ -1,4 +1,4 @@
-"""A mask: which pixels tell ten noisy digits apart, as few as will do. [--picture FILE]"""
+"""Learns a mask: the smallest set of pixels that identifies ten noisy digits. [--picture FILE]"""
 
 import sys
 
@@ -6,7 +6,7 @@ import torch
 
 import aimle
 
-#   a        Where the segments of a display lie, as rows and columns of 9 x 7 pixels.
+#   a        The segments of a display, as rows and columns of 9 x 7 pixels.
 # f   b
 #   g
 # e   c
@@ -47,7 +47,7 @@ right = (classifier(pixels * mask).argmax(-1) == labels).double().mean().item()
 print(f"{int(mask.sum())} of 63 pixels tell {right:.1%} of the digits")
 assert right > 0.95
 assert mask.sum() < 25
-assert not mask.view(9, 7)[[0, 8]].any()  # the margin tells nothing
+assert not mask.view(9, 7)[[0, 8]].any()  # the margin has no information
 if "--picture" in sys.argv:
     from matplotlib import pyplot
 

@@ -1,4 +1,4 @@
-"""A tagger: the parts of speech of ambiguous words, told by their neighbours. [--picture FILE]"""
+"""A tagger: learns parts of speech of ambiguous words from neighbours. [--picture FILE]"""
 
 import random
 import sys

@@ -1,9 +1,9 @@
-"""Predict, then travel: learn costs of roads from features, judged by the way that is taken.
+"""Predict, then optimise: learns costs of roads from features, with the cost of the path as loss.
 
     python examples/graph_path.py [--picture graph_path.png]
 
-PyEPO's shortest path: roads east and south between 5 x 5 crossings, their costs no linear function
-of the features. The loss of a linear model is what its way costs, through AIMLE.
+PyEPO's shortest path: roads east and south between 5 x 5 crossings, whose costs are not a linear
+function of the features. The loss of a linear model is the cost of its path, through AIMLE.
 """
 
 import sys
@@ -24,7 +24,7 @@ costs = ((features @ mixing / FEATURES**0.5 + 3).clamp(min=0) / 3.5) ** 6 + 1
 
 
 def regret(model: torch.nn.Module) -> float:
-    """What ways by the model cost more on new days than the best ones, as a share."""
+    """The relative excess cost of the model's paths on new days."""
     true, z = costs[DAYS:], solver(-model(features[DAYS:]))
     return float((true * z).sum() / (true * solver(-true)).sum() - 1)
 

@@ -1,9 +1,9 @@
-"""Predict, then pack: learn values of items from features, judged by what is packed.
+"""Predict, then optimise: learns values of items from features, with the packed value as loss.
 
     python examples/knapsack.py [--picture knapsack.png]
 
-The values of a day are an unknown function of its features, and no linear one. A linear model must
-choose what to get right: the loss is what the packed items turn out to be worth, through AIMLE.
+The values of a day are an unknown, nonlinear function of its features, so a linear model cannot fit
+all of them: the loss is the true value of the items that it packs, through AIMLE.
 """
 
 import argparse
@@ -22,7 +22,7 @@ values = ((features @ mixing / FEATURES**0.5 + 3).clamp(min=0) ** 6 / 3.5**5 + 1
 
 @torch.no_grad()
 def regret(model: torch.nn.Module) -> float:
-    """What is lost on new days against packing by the true values, in percent."""
+    """The loss on new days compared with packing by the true values, in percent."""
     true, packed = values[DAYS:], solver(model(features[DAYS:]))
     return float(100 - 100 * (true * packed).sum() / (true * solver(true)).sum())
 

@@ -1,6 +1,6 @@
-"""Which frames belong to which letter, learned from recordings and their texts alone.
+"""Learns which frames belong to which letter from recordings and their texts alone.
 
-Letters sound for one to six noisy frames. The loss is how well they explain the frames they get.
+Letters last for one to six noisy frames. The loss is how well they explain their frames.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Logs what a layer sees while it trains, by one line in the loop.
+"""Logs a layer's statistics during training, with one line in the loop.
 
 python examples/log_stats.py            # prints a line per number
 python examples/log_stats.py runs       # writes for TensorBoard: tensorboard --logdir runs

@@ -1,11 +1,11 @@
 // The difference of two solutions, summed over the samples of an example and divided: the gradient.
 //
-// A thread per four entries of theta goes through the example's samples in order, as the host does,
-// so that sums of fractions round alike; counts are integers, and any order serves.
+// A thread per four entries of theta processes the example's samples in order, like the host, so
+// that sums of fractions round identically; counts are integers, so their order does not matter.
 //
-// Solutions come as bits (BitPair) or as numbers (NumberPair); both answer
-//   void changes(row, q, d)                  d: z_left - z_right of entries 4q ... 4q + 3, NaN where
-//                                            a solution is missing; anything beyond the row's end
+// Solutions are bits (BitPair) or numbers (NumberPair); both have
+//   void changes(row, q, d)                  d: z_left - z_right of entries 4q ... 4q + 3, NaN if a
+//                                            solution is missing; arbitrary past the end of the row
 //   long long nonzeros(row, n, lane, lanes)  this lane's share of the changed entries; < 0: NaN
 #pragma once
 
@@ -35,7 +35,7 @@ struct BitPair {
     const int left_code = left_status == nullptr ? 0 : left_status[row];
     return (left_code | right_status[row]) != 0;
   }
-  /// Entries 4q ... 4q + 3 as the lowest bit of a byte each.
+  /// Entries 4q ... 4q + 3, each as the lowest bit of a byte.
   __device__ static uint32_t four(const uint8_t* bits, int64_t stride, int64_t row, int64_t q) {
     const uint32_t nibble = (bits[row * stride + q / 2] >> (4 * (q % 2))) & 0xfu;
     return (nibble * 0x00204081u) & 0x01010101u;
@@ -93,7 +93,7 @@ struct NumberPair {
 };
 
 /// The changes of entries 4q ... 4q + 3 over the rows of an example, each divided by its step size
-/// if it has one of its own; NaN if a step size or a solution is missing.
+/// if it has its own; NaN if a step size or a solution is missing.
 template <class Pair>
 __device__ __forceinline__ void sum_of_changes(const Pair& pair, const DivideRule& rule,
                                                const double* steps, int64_t first_row, int64_t q,
@@ -101,7 +101,7 @@ __device__ __forceinline__ void sum_of_changes(const Pair& pair, const DivideRul
   const int64_t samples = rule.samples;
   const auto step_of = [&](int64_t s) { return steps[rule.row(s)]; };
   if constexpr (Pair::kIntegers) {
-    if (!rule.own_lambda) {  // exact in any order, and without branches all loads are under way
+    if (!rule.own_lambda) {          // exact in any order; without branches all loads are in flight
       constexpr int64_t kFit = 255;  // counts that fit a byte
       long long total[4] = {};
       bool lost = false;
@@ -193,7 +193,7 @@ __device__ __forceinline__ void count_changes(const DeviceExamples<T>& examples,
                                               const DivideRule& rule, const double* lambda,
                                               const uint8_t* counted, int64_t thread,
                                               int64_t threads, Changes& seen) {
-  // Short rows a thread each, long ones a warp each.
+  // One thread per short row, one warp per long row.
   const int64_t n = examples.n, gradients = rule.gradients;
   const int lanes = n <= 64 ? 1 : 32;
   const int lane = static_cast<int>(thread % lanes);
@@ -238,7 +238,7 @@ inline unsigned accumulate_blocks(int64_t count, int64_t n, int64_t samples) {
          blocks_for(count * std::max((n + 3) / 4, samples), kAccumulateThreads, kAccumulateBlocks);
 }
 
-/// Bytes of device memory that accumulate wants.
+/// Bytes of device memory that accumulate needs.
 inline int64_t accumulate_bytes(int64_t count, int64_t n, int64_t samples) {
   return align_up(accumulate_blocks(count, n, samples) * static_cast<int64_t>(sizeof(Changes))) +
          update_bytes(count);

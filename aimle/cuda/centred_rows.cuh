@@ -1,5 +1,5 @@
-// Rows under centred noise, for solvers whose solutions vary in size, and for those of costs, which
-// take none below zero.
+// Rows with centred noise, for solvers whose solutions vary in size, and for those of costs, which
+// must not be below zero.
 #pragma once
 
 #include "aimle/cuda/direct_output.cuh"
@@ -19,8 +19,8 @@ struct CentredScores {
   }
 };
 
-/// The costs of a row under centred noise, and how many of them this thread saw: those below zero
-/// times 2^32, and all that are no walls.
+/// The costs of a row with centred noise, and this thread's counts: costs below zero times 2^32,
+/// plus all costs that are not walls.
 template <class T>
 struct Costs {
   const Row<T>& row;
@@ -38,7 +38,7 @@ struct Costs {
   }
 };
 
-/// Adds what all threads saw to RowSink::clipped, if that is wanted.
+/// Adds the counts of all threads to RowSink::clipped, if requested.
 template <class Group>
 __device__ __forceinline__ void count_clipped(Group& group, unsigned long long seen,
                                               unsigned long long* clipped) {

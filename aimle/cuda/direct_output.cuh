@@ -1,6 +1,6 @@
-// Rows beyond shared memory: scores are made one by one when asked for, and solutions go straight
-// to the sink, which is cleared by all threads, set by one, and finished by all, with a sync of the
-// group between the three.
+// Rows that do not fit into shared memory: scores are computed on request, and solutions are
+// written directly to the sink, which is cleared by all threads, set by one, and completed by all,
+// with a sync of the group in between.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ class DirectOutput {
   int64_t bytes_;
 };
 
-/// A row's scores: all of them, a quad at a time, or one entry alone.
+/// A row's scores: all of them, one quad at a time, or a single entry.
 template <class T>
 struct QuadScores {
   const Row<T>& row;

@@ -143,7 +143,7 @@ struct EvaluateTree {
   }
 };
 
-/// A tree to a group: "row" counts the samples of all rows.
+/// One tree per group: "row" counts the samples of all rows.
 template <class T>
 struct SampleTree {
   int32_t vertices;
@@ -167,7 +167,7 @@ struct SampleTree {
   }
 };
 
-/// A dependent to a group: "row" counts those of all rows.
+/// One dependent per group: "row" counts those of all rows.
 template <class T>
 struct EvaluateArborescence {
   int32_t vertices;
@@ -213,7 +213,7 @@ struct EvaluateArborescence {
   }
 };
 
-/// A sample to a group, as SampleTree.
+/// One sample per group, like SampleTree.
 template <class T>
 struct SampleArborescence {
   int32_t vertices;

@@ -1,4 +1,4 @@
-// One kernel for all exact distributions: a body works on a row with memory of its own.
+// One kernel for all exact distributions: a body processes a row with its own memory.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kLargeThreads = 256;
-constexpr int64_t kWarpBytes = 8 * 1024;  // beyond, a block works on a row
+constexpr int64_t kWarpBytes = 8 * 1024;  // beyond this, a block processes a row
 constexpr int64_t kLargeBlocks = 264;
 constexpr int64_t kLargeBytes = int64_t{1} << 30;
 
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kLargeThreads)
   }
 }
 
-/// Calls body(group, row, memory of so many doubles) for every row.
+/// Calls body(group, row, memory of this many doubles) for every row.
 template <class Body>
 void for_each_row(const char* op, int64_t rows, int64_t doubles, const Body& body,
                   const Context& context) {
@@ -66,7 +66,7 @@ __device__ void fill(Group& group, T* out, int64_t count, T value) {
   for (int64_t j = group.rank(); j < count; j += group.size()) out[j] = value;
 }
 
-/// Writes the status of a row, and NaN where it is refused; true if it is not.
+/// Writes the status of a row, and NaN if it is invalid; true if it is valid.
 template <class T, class Group>
 __device__ bool accept(Group& group, const DistributionRows<T>& rows, int64_t size, int64_t row,
                        Status status) {

@@ -69,8 +69,8 @@ __global__ void __launch_bounds__(kLargeThreads)
 
 constexpr int64_t kManyRows = 1056;  // 8 for each of 132 multiprocessors
 
-/// Few grids want many threads each, so that a sweep is short; many fill the device anyway, and
-/// barriers between few threads cost less.
+/// Few grids need many threads each, so that a sweep is short; many grids fill the device anyway,
+/// and barriers between few threads are cheaper.
 template <class T>
 void map_in_shared(const GridShape& grid, const RowSource<T>& source, const RowSink<T>& sink,
                    const Context& context) {

@@ -1,4 +1,4 @@
-// The threads that work on one row together: a warp, or a whole block. See group.h.
+// The threads that process one row together: a warp, or a whole block. See group.h.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct Group {
     }
   }
 
-  /// combine(a, b) over the values of all threads, known to all of them; combine is associative and
-  /// commutative.
+  /// combine(a, b) over the values of all threads, returned to all of them; combine is associative
+  /// and commutative.
   template <class Value, class Combine>
   __device__ static Value reduce(Value value, Combine combine) {
     if constexpr (kThreads == 32) __syncwarp();

@@ -25,7 +25,7 @@ struct WorkOnLattice {
   }
 };
 
-/// As many threads as a wave has cells; a warp for short waves.
+/// As many threads as a wave has cells; one warp for short waves.
 template <bool kPerMove, class T>
 void map_lattices(const LatticeShape& lattice, const RowSource<T>& source, const RowSink<T>& sink,
                   const Context& context) {

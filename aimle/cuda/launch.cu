@@ -14,7 +14,7 @@ int64_t shared_memory_limit() {
   int device = 0, bytes = 0;
   check(cudaGetDevice(&device), "cuda");
   check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cuda");
-  return bytes - 2048;  // room for what kernels declare themselves
+  return bytes - 2048;  // space for the static shared memory of kernels
 }
 
 }  // namespace aimle::cuda

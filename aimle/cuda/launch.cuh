@@ -23,14 +23,14 @@ inline cudaStream_t stream_of(const Context& context) {
   return static_cast<cudaStream_t>(context.stream);
 }
 
-/// Blocks for `items`, `per_block` of them each; kernels stride over what is beyond the limit.
+/// Blocks for `items`, `per_block` of them each; kernels stride over items beyond the limit.
 inline unsigned blocks_for(int64_t items, int64_t per_block, int64_t limit = int64_t{1} << 22) {
   return static_cast<unsigned>(std::clamp<int64_t>((items + per_block - 1) / per_block, 1, limit));
 }
 
 constexpr int64_t align_up(int64_t bytes, int64_t to = 16) { return (bytes + to - 1) / to * to; }
 
-/// The most dynamic shared memory that a block may ask for on the current device.
+/// The maximum dynamic shared memory of a block on the current device.
 int64_t shared_memory_limit();
 
 /// Starts kernel<<<blocks, threads, shared>>>(args...) on the context's stream.

@@ -1,28 +1,28 @@
 // The kernel that all solvers share: scores in, solutions out.
 //
-// A policy says how one row is solved, by one thread, by a warp or by a block. It is a small struct
-// of settings, copied to the device:
+// A policy defines how one row is solved, by one thread, by a warp or by a block. It is a small
+// struct of settings, copied to the device:
 //
 //   struct Policy {
 //     static constexpr int kRowThreads;    // threads that share a row: 1, 32, or the whole block
 //     static constexpr int kBlockThreads;  // threads in a block; a multiple of 32 and kRowThreads
 //     static constexpr const char* kName;  // for error messages
-//     static constexpr int kMinBlocks;     // optional: blocks that shall fit a multiprocessor
+//     static constexpr int kMinBlocks;     // optional: blocks that should fit on a multiprocessor
 //
-//     /// Shared memory for one row of n entries of T, beside what the kernel needs itself. Host.
+//     /// Shared memory for one row of n entries of T, besides that of the kernel itself. Host.
 //     template <class T>
 //     int64_t row_bytes(int64_t n) const;
 //
 //     /// Solves one row. All kRowThreads threads call it and return the same status. `chosen` is
-//     /// shared memory of (n + 31) / 32 words: bit j % 32 of word j / 32 says that entry j is
-//     /// chosen. All words must be written where the status is kOk (bits from n on are zeros).
+//     /// shared memory of (n + 31) / 32 words: bit j % 32 of word j / 32 means that entry j is
+//     /// chosen. All words must be written if the status is kOk (bits from n on are zeros).
 //     /// `scratch` is the row's shared memory, aligned to 16 bytes.
 //     template <class T>
 //     __device__ Status solve(const Row<T>& row, uint32_t* chosen, char* scratch) const;
 //   };
 //
-// Inside, threads of a row meet at Group<kRowThreads>::sync(). The kernel writes z, bits and
-// status, neighbouring threads to neighbouring addresses.
+// Inside, the threads of a row synchronise with Group<kRowThreads>::sync(). The kernel writes z,
+// bits and status, with neighbouring threads writing to neighbouring addresses.
 #pragma once
 
 #include "aimle/cuda/group.cuh"
@@ -32,7 +32,7 @@
 
 namespace aimle::cuda {
 
-/// The rows that a warp (or a block, where a row has more threads) works on at once.
+/// The rows that a warp (or a block, if a row has more threads) processes at once.
 template <class Policy>
 struct UnitOf {
   static constexpr int kThreads = Policy::kRowThreads < 32 ? 32 : Policy::kRowThreads;
@@ -51,7 +51,7 @@ struct UnitOf {
   }
 };
 
-/// Bit `bit` of the word as 0 or 1, or NaN; selections, since conversions are slow.
+/// Bit `bit` of the word as 0 or 1, or NaN; by selection, because conversions are slow.
 template <class T>
 __device__ __forceinline__ T as_number(uint32_t word, int bit, bool bad) {
   const T one = bad ? static_cast<T>(NAN) : T(1), zero = bad ? static_cast<T>(NAN) : T(0);
@@ -79,7 +79,7 @@ struct NoSplit {
   __device__ Split operator()(int64_t e) const { return {0, e}; }
 };
 
-/// Writes the solutions of rows [first, first + count); a unit's threads together.
+/// Writes the solutions of rows [first, first + count); executed by the threads of a unit together.
 template <class Policy, class T>
 __device__ void write_rows(const RowSink<T>& sink, int64_t first, int count, int64_t n,
                            const uint8_t* status, const uint32_t* chosen) {

@@ -1,11 +1,12 @@
-// Solvers that need working memory for a row: in shared memory where it fits, else in device memory.
+// Solvers that need scratch memory for a row: in shared memory if it fits, otherwise in device
+// memory.
 //
 // A work is a small struct of settings, copied to the device:
 //
 //   struct Work {
 //     static constexpr const char* kName;  // for error messages
 //
-//     /// Working memory for one row of n entries of T. Host.
+//     /// Scratch memory for one row of n entries of T. Host.
 //     template <class T>
 //     int64_t bytes(int64_t n) const;
 //
@@ -26,7 +27,7 @@
 
 namespace aimle::cuda {
 
-/// Some threads to a row, everything in shared memory.
+/// Several threads per row, everything in shared memory.
 template <class Work, int kThreads, int kRowsPerBlock>
 struct InSharedMemory {
   static constexpr int kRowThreads = kThreads;
@@ -73,8 +74,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Solves every row of the source; false, and nothing done, where the rows of a block do not fit
-/// into shared memory.
+/// Solves every row of the source; false, and nothing done, if the rows of a block do not fit into
+/// shared memory.
 template <int kThreads, int kRowsPerBlock, class Work, class T>
 bool map_in_shared_memory(const Work& work, const RowSource<T>& source, const RowSink<T>& sink,
                           const Context& context) {

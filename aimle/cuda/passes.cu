@@ -33,7 +33,7 @@ RowSource<T> stepped_rows(const PassSettings& settings, Sense solver_sense,
   return source;
 }
 
-/// How far the left solution steps, in units of lambda.
+/// The step of the left solution, in units of lambda.
 int left_scale(const PassSettings& settings) {
   return settings.difference == Difference::kCentral ? 1 : 0;
 }
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Backward in one kernel and update_state; false, and nothing done, where that does not fit.
+/// Backward in one kernel and update_state; false, and nothing done, if that does not fit.
 template <class T, class SourceFor>
 bool backward_of_whole_examples(const PassSettings& settings, const Solver& solver,
                                 const DeviceExamples<T>& examples, const DeviceBackward<T>& pass,

@@ -1,7 +1,7 @@
-// One row of scores on the device, made as they are asked for.
+// One row of scores on the device, computed on request.
 //
-// Philox gives four words at a time, so scores come in quads: entries 4q ... 4q + 3. The formulas
-// are those of the host (aimle/noise, aimle/estimate/perturb.h) and so are the bits.
+// Philox returns four words at a time, so scores are computed in quads: entries 4q ... 4q + 3. The
+// formulas, and therefore the bits, are those of the host (aimle/noise, aimle/estimate/perturb.h).
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ __device__ __forceinline__ Key load_key(const DeviceKey& key) {
           .first = key.has_first ? static_cast<uint64_t>(__ldg(words + 2)) : 0};
 }
 
-/// a / b and a % b, in 32 bits where both fit, which is several times as fast.
+/// a / b and a % b, in 32 bits if both fit, which is several times faster.
 struct Split {
   int64_t quotient;
   int64_t rest;
@@ -74,7 +74,7 @@ __device__ __forceinline__ bool is_infinite(T x) {
   return x == static_cast<T>(INFINITY) || x == -static_cast<T>(INFINITY);
 }
 
-/// Entries 4q ... 4q + 3 of a row of n, zeros beyond its end. `aligned`: four at a time.
+/// Entries 4q ... 4q + 3 of a row of n, zeros past its end. `aligned`: four at a time.
 template <class T>
 __device__ __forceinline__ void load_quad(const T* row, int64_t q, int64_t n, bool aligned,
                                           T (&out)[4]) {
@@ -122,7 +122,7 @@ class Row {
   __device__ int64_t n() const { return source_.examples.n; }
   __device__ int64_t example() const { return b_; }
 
-  /// May entry j be chosen, as far as the mask knows?
+  /// Whether entry j may be chosen according to the mask.
   __device__ bool allowed(int64_t j) const {
     return source_.examples.mask == nullptr || source_.examples.mask[b_ * n() + j];
   }
@@ -131,19 +131,19 @@ class Row {
   __device__ const bool* mask() const {
     return has_mask() ? source_.examples.mask + b_ * n() : nullptr;
   }
-  /// The row's own k, or else `k`.
+  /// The row's own k, otherwise `k`.
   __device__ int64_t k(int64_t k) const {
     return source_.examples.k == nullptr ? k : source_.examples.k[b_];
   }
-  /// What the row's instance brings beside its scores.
+  /// The data of the row's instance besides its scores.
   __device__ const int64_t* data() const { return source_.examples.data.of(b_); }
 
-  /// What is subtracted from the scores where the noise is centred.
+  /// What is subtracted from the scores if the noise is centred.
   __device__ T centring() const {
     return aimle::centring<T>(source_.mean, source_.tau, source_.sign);
   }
 
-  /// The scores of entries 4q ... 4q + 3; anything beyond the end of the row.
+  /// The scores of entries 4q ... 4q + 3; arbitrary past the end of the row.
   __device__ __forceinline__ void quad(int64_t q, T (&x)[4]) const {
     if (d_ == nullptr) {
       load<false>(q, aligned_, x);
@@ -153,8 +153,8 @@ class Row {
     with_noise_kind(source_.noise.kind, [&](auto kind) { this->add_noise<kind.value>(q, x); });
   }
 
-  /// The scores of quads first, first + stride, ..., kQuads of them, into registers; anything
-  /// beyond the end of the row. Without branches inside, so that all loads are under way at once.
+  /// The scores of quads first, first + stride, ..., kQuads of them, into registers; arbitrary past
+  /// the end of the row. Without branches inside, so that all loads are in flight at once.
   template <int kQuads>
   __device__ __forceinline__ void quads(int64_t first, int64_t stride, T (&x)[4 * kQuads]) const {
     T four[kQuads][4];

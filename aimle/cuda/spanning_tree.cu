@@ -7,7 +7,7 @@
 namespace aimle::cuda {
 namespace {
 
-/// No more vertices than threads, the row's scores in shared memory.
+/// At most as many vertices as threads, with the row's scores in shared memory.
 template <bool kDirected, int kThreads, int kRowsPerBlock>
 struct TreePolicy {
   static constexpr int kRowThreads = kThreads;
@@ -95,7 +95,7 @@ void map_trees(const SpanningTree& solver, const RowSource<T>& source, const Row
   }
 }
 
-/// std::midpoint, which the host calls.
+/// std::midpoint, which the host uses.
 template <class T>
 __device__ __forceinline__ T midpoint(T a, T b) {
   constexpr T kSmall =

@@ -1,5 +1,5 @@
-// What only nvcc can say: the start of a kernel, and its dynamic shared memory. Tests put a file of
-// this name before it and run the same kernels on the host (tests/cuda/on_host).
+// The parts that only nvcc can compile: the start of a kernel, and its dynamic shared memory. Tests
+// use another file of this name to run the same kernels on the host (tests/cuda/on_host).
 #pragma once
 
 #include <cuda_runtime.h>

@@ -14,7 +14,8 @@ struct BatchSums {
   double* lambda;  // [1]
 };
 
-/// The norms of theta_b and of its gradient rows, the latter into `d`; a block together.
+/// The norms of theta_b and of its gradient rows, the latter into `d`; executed by a block
+/// together.
 template <class T>
 __device__ RowNorm example_norms(const StepRule& rule, const DeviceExamples<T>& examples, int64_t b,
                                  const T* dy, int64_t rows, double* d) {
@@ -89,7 +90,7 @@ __global__ void step_sizes_kernel(const __grid_constant__ DeviceExamples<T> exam
 
 constexpr int kShortThreads = 128, kShortQuads = 8;
 
-/// Short rows: `per_block` examples to a block.
+/// Short rows: `per_block` examples per block.
 template <class T>
 __global__ void __launch_bounds__(kShortThreads)
     short_step_sizes_kernel(const __grid_constant__ DeviceExamples<T> examples, const T* dy,

@@ -9,7 +9,7 @@
 
 namespace aimle::cuda {
 
-/// The rule, and where its alpha is.
+/// The rule, and the location of its alpha.
 struct DeviceStepRule : StepRule {
   AlphaSource alpha;
 };
@@ -28,7 +28,7 @@ __device__ __forceinline__ double alpha_of(const DeviceStepRule& rule) {
 
 // ---- Norms --------------------------------------------------------------------------------------
 
-/// The norm of a row over the entries of theta that can move, and how many they are.
+/// The norm of a row over the entries of theta that can move, and their number.
 struct RowNorm {
   double norm;
   double entries;
@@ -79,7 +79,7 @@ __device__ __forceinline__ RowNorm norm_by_warp(const StepRule& rule,
 template <int kQuads, class T>
 __device__ __forceinline__ RowNorm norm_by_thread(const StepRule& rule, const T* x, const T* theta,
                                                   const bool* mask, int64_t n, bool aligned) {
-  static_assert(kQuads <= 8);  // every partial sum has one term at most
+  static_assert(kQuads <= 8);  // every partial sum has at most one term
   T values[kQuads][4] = {}, scores[kQuads][4] = {};
   uint32_t free = 0;
 #pragma unroll
@@ -125,8 +125,8 @@ __device__ __forceinline__ RowNorm norm_by_thread(const StepRule& rule, const T*
 }
 
 /// The norms of `count` examples from `first` on: [count, rows + 1], those of dy's rows, then
-/// theta's. A block together, a thread for a row of n <= 4 kQuads entries, or, if kQuads is 0, a
-/// warp for a row of any length. Ends without a sync.
+/// theta's. Executed by a block together, with a thread per row of n <= 4 kQuads entries or, if
+/// kQuads is 0, a warp per row of any length. Ends without a sync.
 template <int kQuads, class T>
 __device__ __forceinline__ void norms_by_block(const StepRule& rule,
                                                const DeviceExamples<T>& examples, int64_t first,
@@ -152,11 +152,11 @@ __device__ __forceinline__ void norms_by_block(const StepRule& rule,
 
 // ---- The rule -----------------------------------------------------------------------------------
 
-/// How the threads that share an example work together: a warp, or one thread alone.
+/// How the threads that share an example work together: a warp, or a single thread.
 struct AsWarp {
   __device__ static int64_t first() { return threadIdx.x % 32; }
   static constexpr int64_t kStride = 32;
-  /// Of numbers >= 0, whose bits are ordered as they are.
+  /// For numbers >= 0, whose bits have the same order.
   __device__ static double max(double x) {
     return __longlong_as_double(static_cast<long long>(
         Group<32>::max(static_cast<unsigned long long>(__double_as_longlong(x)))));
@@ -181,7 +181,7 @@ struct AsThread {
   }
 };
 
-/// From the norms d(s) to `row` [rows + 2], the step sizes and what the example shares, and
+/// From the norms d(s) to `row` [rows + 2], the step sizes and the example's shared values, and
 /// `counted` [rows]. d may read row.
 template <class As, class Norm>
 __device__ __forceinline__ void write_steps(const StepRule& rule, const ExampleNorms& norms,
@@ -194,8 +194,8 @@ __device__ __forceinline__ void write_steps(const StepRule& rule, const ExampleN
 }
 
 /// From norms_by_block to the step sizes of `count` examples from `first` on, lambda
-/// [count, rows + 2] and counted [count, rows]: a thread for an example of few rows, else a warp. A
-/// block together, after a sync.
+/// [count, rows + 2] and counted [count, rows]: a thread per example with few rows, otherwise a
+/// warp. Executed by a block together, after a sync.
 template <class T>
 __device__ __forceinline__ void steps_by_block(const StepRule& rule,
                                                const DeviceExamples<T>& examples, int64_t first,

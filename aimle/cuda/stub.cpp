@@ -1,4 +1,4 @@
-// What stands in for the kernels where there is no CUDA compiler: every call says what is missing.
+// Replaces the kernels if there is no CUDA compiler: every call reports what is missing.
 #include <stdexcept>
 
 #include "aimle/cuda/directions.h"
@@ -9,8 +9,8 @@ namespace aimle::cuda {
 
 void require_kernels() {
   throw std::runtime_error(
-      "[aimle] built without GPU kernels: build again where nvcc and a torch with CUDA are found, "
-      "or with -DAIMLE_CUDA=ON, or move the tensors to the CPU");
+      "[aimle] built without GPU kernels: rebuild with nvcc and a torch with CUDA, or with "
+      "-DAIMLE_CUDA=ON, or move the tensors to the CPU");
 }
 
 const Kernels& kernels_of(const Solver&) {
@@ -18,7 +18,7 @@ const Kernels& kernels_of(const Solver&) {
   throw std::logic_error("unreachable");
 }
 
-// Those of a library that was built with a GPU compiler are kept by nobody.
+// Registrations of a library that was built with a GPU compiler are ignored.
 void register_kernels(const std::type_info&, std::unique_ptr<const Kernels>) {}
 
 bool is_capturing(void*) {

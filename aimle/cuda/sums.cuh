@@ -10,8 +10,8 @@ namespace aimle::cuda {
 
 static_assert(kSumLanes == 32);
 
-/// fixed_sum of use(load(j)) by the calling warp; every lane gets it. Loads come before uses,
-/// kAtOnce at a time, so that a lane waits for memory once for all of them.
+/// fixed_sum of use(load(j)) by the calling warp; every lane gets the result. Loads precede uses,
+/// kAtOnce at a time, so that a lane waits for memory only once for all of them.
 template <int kAtOnce = 8, class Load, class Use>
 __device__ __forceinline__ double warp_fixed_sum(int64_t n, Load load, Use use) {
   double partial = 0.0;
@@ -37,10 +37,10 @@ __device__ __forceinline__ double warp_fixed_sum(int64_t n, Term term) {
   return warp_fixed_sum<kAtOnce>(n, term, [](double x) { return x; });
 }
 
-/// Doubles of device memory that block_fixed_total wants for n terms.
+/// Doubles of device memory that block_fixed_total needs for n terms.
 inline int64_t fixed_total_scratch(int64_t n) { return n / kSumChunk + n / (kSumChunk * 512) + 8; }
 
-/// fixed_total by the calling block; every thread gets it. `scratch` is the block's own.
+/// fixed_total by the calling block; every thread gets the result. `scratch` is the block's own.
 template <class Term>
 __device__ double block_fixed_total(int64_t n, Term term, double* scratch) {
   const int warp = static_cast<int>(threadIdx.x) / 32, warps = static_cast<int>(blockDim.x) / 32;

@@ -22,7 +22,7 @@ constexpr int64_t kLargeBlocks = 528;
 constexpr int64_t kLargeScratch = int64_t{1} << 30;
 constexpr int kTotalThreads = 1024;
 
-/// What the cap took of an example.
+/// The effect of the cap on an example.
 struct Capped {
   double weights;
   double capped;
@@ -36,15 +36,15 @@ struct Rule {
   double max_weight;
   double tau;
   double sign;
-  double shift;  // what was subtracted from the scores, to centre their noise
+  double shift;  // subtracted from the scores, to centre their noise
   double scale;
-  bool centred;  // subtract the mean of the gradient?
+  bool centred;  // whether to subtract the mean of the gradient
   int64_t gradients;
 };
 
 // ---- Gradients ----------------------------------------------------------------------------------
 
-/// A tree of halves, as the end of fixed_sum.
+/// A tree of halves, like the end of fixed_sum.
 __device__ __forceinline__ double fold_lanes(double partial) {
 #pragma unroll
   for (int half = 16; half > 0; half /= 2) partial += __shfl_down_sync(kAllLanes, partial, half);
@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   }
 }
 
-/// The shares of all examples: out[0] of the weights, out[1] of the mass; and a lambda of none.
+/// The shares of all examples: out[0] of the weights, out[1] of the mass; and no lambda.
 __global__ void __launch_bounds__(kTotalThreads)
     total_kernel(int64_t count, const Capped* capped, double* scratch, double* out) {
   const auto total = [&](double Capped::*part) {

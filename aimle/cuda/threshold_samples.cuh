@@ -1,5 +1,5 @@
-// The swaps of one sample, entry by entry, by a warp: for each structure at which score an entry
-// enters, and what <d, z> gains by it. Private to threshold_backward.cu.
+// The swaps of one sample, entry by entry, by a warp: for each structure the score at which an
+// entry enters, and the resulting change of <d, z>. Private to threshold_backward.cu.
 //
 // A sample is made from its row, the gradient, the solution and memory of `bytes`, if it is solved.
 #pragma once
@@ -19,13 +19,13 @@
 namespace aimle::cuda {
 namespace {
 
-/// Not finite where there is none, and what <d, z> gains by the entry.
+/// Not finite if there is none, and the change of <d, z> by the entry.
 struct Threshold {
   double threshold;
   double difference;
 };
 
-/// The scores of a row, which has to be in memory for what follows.
+/// The scores of a row, stored in memory for the following steps.
 template <class T, class Scores>
 __device__ const T* keep_scores(Group<32>& warp, const Scores& scores, char* memory) {
   T* x = reinterpret_cast<T*>(memory);
@@ -76,7 +76,7 @@ class RowSample {
   T in_ = 0;
 };
 
-/// Spanning trees; the scores lie in memory, after the partners.
+/// Spanning trees; the scores are in memory, after the partners.
 template <class T, bool kDirected>
 class TreeSample {
  public:
@@ -167,7 +167,7 @@ class TreeSample {
   TreePartners<T> tree_;
 };
 
-/// Bernoulli: zero, and nothing else changes. Its rows are solved unless theta is NaN.
+/// Bernoulli: zero, and no other entry changes. Its rows are solved unless theta is NaN.
 template <class T>
 class SignSample {
  public:
@@ -239,7 +239,7 @@ class LatticeSample {
     return score_bytes<T>(n) + align_up(Swaps::numbers(lattice.height, lattice.width) *
                                         static_cast<int64_t>(sizeof(double)));
   }
-  /// A path has an entry, but for that of moves over a single cell.
+  /// A path has an entry, except that of moves over a single cell.
   __device__ static bool solved(Group<32>& warp, const Shape& lattice, const Row<T>& row,
                                 const T* theta, int ones) {
     if (ones > 0 || !kPerMove) return ones > 0;

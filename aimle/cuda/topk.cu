@@ -54,7 +54,7 @@ int64_t whole_examples(const TopK& solver, const WholeExamples<T>& work, const C
   return blocks;
 }
 
-/// The largest is the first of one: same rules, same statuses.
+/// Argmax is top-1: same rules, same statuses.
 template <class T>
 void map_rows(const Argmax& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context) {

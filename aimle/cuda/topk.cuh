@@ -1,12 +1,13 @@
 // Top-k on the device: the k largest scores of a row, the lower index first among equals.
 //
-//   n <= 32     a thread per row: the row in registers, sorted by a network; what exceeds the k-th
-//               largest is chosen, and of what equals it the first
+//   n <= 32     a thread per row: the row in registers, sorted by a network; entries that exceed
+//               the k-th largest are chosen, and the first of those that equal it
 //   n <= 1024   a warp per row, the row in registers
-//   beyond      a block per row, the row in shared memory; what does not fit: topk_large.h
+//   beyond      a block per row, the row in shared memory; if it does not fit: topk_large.h
 //
-// Warps and blocks look for the k-th largest by bisection: count what reaches the middle, halve,
-// stop as soon as exactly k do. Comparison is on integers that are ordered as the scores are.
+// Warps and blocks search the k-th largest by bisection: count the entries that reach the middle,
+// halve, stop as soon as exactly k do. Comparisons are on integers with the same order as the
+// scores.
 #pragma once
 
 #include <utility>
@@ -81,7 +82,7 @@ struct ThreadTopK {
 #pragma unroll
     for (int j = 0; j < kSize; ++j) sorted[j] = x[j];
     sort_descending(sorted, std::make_integer_sequence<int, kNetwork<kSize>.count>());
-    // The least of the k largest: not an index, which would send the array to memory.
+    // The smallest of the k largest: not by index, which would move the array to memory.
     T kth = -kMasked;
 #pragma unroll
     for (int j = 0; j < kSize; ++j) kth = min(kth, j < wanted ? sorted[j] : -kMasked);
@@ -107,7 +108,7 @@ struct ThreadTopK {
 
 // ---- Longer rows --------------------------------------------------------------------------------
 
-/// Scores as integers of the same order; 0 for what may not be chosen, NaN aside.
+/// Scores as integers of the same order; 0 for entries that may not be chosen, except NaN.
 template <class T>
 struct OrderedKey;
 
@@ -147,15 +148,15 @@ __device__ typename OrderedKey<T>::Bits kth_key(int64_t k, Each each) {
     largest = key > largest ? key : largest;
     smallest = key != 0 && key < smallest ? key : smallest;
   });
-  // As many keys as there are threads reach the least of their maxima.
+  // As many keys as there are threads reach the smallest of their maxima.
   const Bits reached = Threads::min(largest);
   largest = Threads::max(largest);
   Bits low = Threads::min(smallest);  // at least k keys reach it
   if (k <= kThreads && reached > low) low = reached;
   Bits high = largest;  // fewer than k keys exceed it
   for (int round = 0; low < high; ++round) {
-    // low < middle <= high. In the middle of the values, or, now and then, of the keys, which
-    // bounds the number of rounds.
+    // low < middle <= high. The middle of the values or, occasionally, of the keys, which bounds
+    // the number of rounds.
     Bits middle = low + (high - low + 1) / 2;
     if (round % 4 != 3) {
       const T half = static_cast<T>(0.5);
@@ -176,7 +177,7 @@ __device__ typename OrderedKey<T>::Bits kth_key(int64_t k, Each each) {
   return low;
 }
 
-/// Leaves the first `keep` bits of `words` [count]; a warp together.
+/// Keeps the first `keep` set bits of `words` [count]; executed by a warp together.
 __device__ inline void keep_first_bits(uint32_t* words, int64_t count, int64_t keep) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   for (int64_t first = 0; first < count; first += 32) {
@@ -197,7 +198,7 @@ __device__ inline void keep_first_bits(uint32_t* words, int64_t count, int64_t k
   }
 }
 
-/// Rows of 32 < n <= 128 kQuads entries, lane l holding quads l, l + 32, ...
+/// Rows of 32 < n <= 128 kQuads entries; lane l has quads l, l + 32, ...
 template <int kQuads>
 struct WarpTopK {
   static constexpr int kRowThreads = 32;

@@ -12,7 +12,7 @@ constexpr int kWord = 32;                 // entries of a thread in the last pas
 constexpr int kChunk = kThreads * kWord;  // entries of a block
 constexpr int kBinsPerThread = kBins / kThreads;
 
-/// What is known of a row's k-th largest key: its leading digits.
+/// What is known about a row's k-th largest key: its leading digits.
 template <class Bits>
 struct Search {
   Bits prefix;
@@ -41,7 +41,7 @@ __host__ __device__ constexpr int shift_of(int pass) {
 template <class Bits>
 constexpr int kPasses = (8 * static_cast<int>(sizeof(Bits)) + kDigit - 1) / kDigit;
 
-/// Does the key begin as the k-th largest, as far as the passes before have found?
+/// Whether the key has the same prefix as the k-th largest, as far as previous passes have found.
 template <class Bits>
 __device__ __forceinline__ bool in_reach(Bits key, Bits prefix, int pass) {
   return pass == 0 || key >> shift_of<Bits>(pass - 1) == prefix;
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kThreads) clear_kernel(const __grid_constant__
   for (int64_t i = thread; i < room.rows * kBins; i += threads) room.bins[i] = 0;
 }
 
-/// How many keys in reach have which digit.
+/// Counts the keys with this prefix by digit.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     count_digits(const __grid_constant__ RowSource<T> source, const __grid_constant__ Room<T> room,
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// The sum over lower threads of their values, which add up to `total`; a block together.
+/// The sum of the values of lower threads, all of which add up to `total`; executed by a block.
 __device__ __forceinline__ unsigned long long exclusive_sum(unsigned value,
                                                             unsigned long long& total) {
   __shared__ unsigned long long warp_sum[kThreads / 32];
@@ -134,7 +134,7 @@ __device__ __forceinline__ unsigned long long exclusive_sum(unsigned value,
   return before + sum - value;
 }
 
-/// A block per row: one digit more of the k-th largest key. Leaves the bins at zero.
+/// A block per row: one more digit of the k-th largest key. Resets the bins to zero.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     choose_digit(const __grid_constant__ RowSource<T> source, const __grid_constant__ Room<T> room,
@@ -225,7 +225,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// What exceeds the k-th largest is chosen, and of what equals it the first.
+/// Chooses the keys that exceed the k-th largest, and the first of those that equal it.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     write_chosen(const __grid_constant__ RowSource<T> source, const __grid_constant__ Room<T> room,

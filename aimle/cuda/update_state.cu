@@ -11,7 +11,7 @@ constexpr int64_t kBlocks = 132;
 __global__ void __launch_bounds__(kThreads)
     update_state_kernel(const __grid_constant__ UpdateTask task) {
   constexpr int kWarps = kThreads / 32;
-  // Before the step sizes, so that both are on their way at once.
+  // Before the step sizes, so that both are in flight at once.
   const Changes share = gridDim.x == 1 ? share_of_changes<kThreads>(task) : Changes{};
   sum_lambda_chunks(task, static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32,
                     static_cast<int64_t>(gridDim.x) * kWarps);

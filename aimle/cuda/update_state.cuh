@@ -1,4 +1,4 @@
-// What one backward pass saw: statistics and the controller's update, by one block.
+// The report of one backward pass: statistics and the controller's update, by one block.
 #pragma once
 
 #include "aimle/cuda/group.cuh"
@@ -16,20 +16,20 @@ struct LambdaChunk {
   double count;
 };
 
-/// What the block that reports needs to know.
+/// The task of the reporting block.
 struct UpdateTask {
   DeviceReport seen;
   DeviceState state;
   AdaptiveTarget target;
   int64_t samples = 1;
   bool adaptive = false;
-  bool wanted = false;  // is there anything to write?
+  bool wanted = false;  // whether there is anything to write
   int64_t chunks = 0;
   LambdaChunk* chunk = nullptr;  // [chunks]
   double* scratch = nullptr;
 };
 
-/// Bytes of device memory for a report on so many examples.
+/// Bytes of device memory for a report on this many examples.
 inline int64_t update_bytes(int64_t examples) {
   const int64_t chunks = (examples + kSumChunk - 1) / kSumChunk;
   return chunks * static_cast<int64_t>(sizeof(LambdaChunk)) +
@@ -115,8 +115,8 @@ __device__ inline void sum_lambda_chunks(const UpdateTask& task, int64_t first, 
   }
 }
 
-/// Lambda over the examples that had one, from the chunks; `Threads` together, and total(n, term)
-/// is their fixed_total.
+/// Lambda over the examples that have one, from the chunks; executed by `Threads` together, with
+/// total(n, term) as their fixed_total.
 template <class Threads, class Total>
 __device__ void report_lambda(const UpdateTask& task, Total total, BackwardReport& report) {
   const double infinity = static_cast<double>(INFINITY);
@@ -137,7 +137,7 @@ __device__ void report_lambda(const UpdateTask& task, Total total, BackwardRepor
   report.lambda_mean = count > 0.0 ? sum / count : nan;
 }
 
-/// What the blocks counted, this thread's share.
+/// The counts of the blocks, this thread's share.
 template <int kThreads>
 __device__ Changes share_of_changes(const UpdateTask& task) {
   Changes mine;
@@ -167,14 +167,14 @@ __device__ inline void write_controller(const ControllerState& controller,
   if (state.memory != nullptr) *state.memory = controller.memory;
 }
 
-/// Writes the statistics and lets the controller move, given every thread's share of the changes; a
-/// block of kThreads together. The chunks of step sizes have been summed.
+/// Writes the statistics and updates the controller, given every thread's share of the changes;
+/// executed by a block of kThreads together. The chunks of step sizes have been summed.
 template <int kThreads>
 __device__ void update_state_in_block(const UpdateTask& task, const Changes& share) {
   const DeviceState& state = task.state;
   const bool moves = task.adaptive && state.adapt;
   ControllerState controller;
-  if (moves && threadIdx.x == 0) {  // now, so that nobody waits for it later
+  if (moves && threadIdx.x == 0) {  // early, so that nothing waits for it later
     controller = read_controller(state);
   }
   BackwardReport report;
@@ -213,8 +213,8 @@ __device__ void update_state_in_block(const UpdateTask& task, const Changes& sha
   }
 }
 
-/// Is this block the last of the grid to get here? A block together; what the others wrote before
-/// can then be read. `done` is a zero at first.
+/// Whether this block is the last of the grid to get here. Executed by a block together; writes of
+/// the other blocks before it are then visible. `done` initially is zero.
 __device__ inline bool is_last_block(unsigned* done) {
   __shared__ bool last;
   __threadfence();

@@ -8,7 +8,7 @@
 
 namespace aimle::cuda {
 
-/// WholeExamples, as the device reads them.
+/// WholeExamples for the device.
 template <class T>
 struct WholeTask {
   RowSource<T> rows;
@@ -53,7 +53,7 @@ __host__ __device__ WholeRoom whole_room(const WholeTask<T>& task) {
   return room;
 }
 
-/// The most quads of a row, for a policy that solves a row by a thread; else 0.
+/// The maximum number of quads of a row, for a policy that solves a row by a thread; otherwise 0.
 template <class Policy>
 inline constexpr int kRowQuads = 0;
 template <class Policy>
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(Policy::kBlockThreads, min_blocks<Policy>())
     long long sum = 0;
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) sum += counts[w * kCounts + thread];
-    // In the order in which Changes has them.
+    // In the order of Changes.
     reinterpret_cast<long long*>(task.changes + blockIdx.x)[thread] = sum;
   }
 }

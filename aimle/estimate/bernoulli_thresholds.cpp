@@ -1,4 +1,4 @@
-// Thresholds of entries that are on or off by themselves: zero, and nothing else changes.
+// Thresholds of independent entries: zero, and no other entry changes.
 #include <algorithm>
 #include <cmath>
 

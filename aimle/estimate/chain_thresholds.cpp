@@ -1,11 +1,11 @@
-// Thresholds of the edges of a chain, in two passes over it: the best sequences up to every label
-// and, backwards, from every label on, with their sums of d.
+// Thresholds of the edges of a chain, in two passes: the best sequences up to every label and,
+// backwards, from every label on, with their sums of d.
 //
-// Every sequence has one edge per step. So an edge that is out competes with the solution, and one
-// that is in with the best sequence through another edge of its step: of the best label i before the
-// step, the best edge from it; the lower labels of equals. Sums in float64, from the chain's start
-// for prefixes and from its end for suffixes. A solution with a score of +inf has no finite sum, and
-// leaves its row without thresholds.
+// Every sequence has one edge per step. An edge that is out is therefore compared with the
+// solution, and one that is in with the best sequence through another edge of its step: for the
+// best label i before the step, the best edge from it; lower labels win ties. Sums are in float64,
+// from the start of the chain for prefixes and from its end for suffixes. A solution with a score
+// of +inf has no finite sum, and its row has no thresholds.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -117,7 +117,7 @@ class ChainThresholds final : public SwapFinder<T> {
     }
   }
 
-  /// The best sequence through an edge of the step other than `chosen`, given what step_back found.
+  /// The best sequence through an edge of the step except `chosen`, given the results of step_back.
   ChainSum best_other(const ChainStep<T>& step, int64_t chosen, const ChainSums& prefix) const {
     const int64_t from = chosen / labels_, to = chosen % labels_;
     ChainSum best{.score = kNever};

@@ -31,7 +31,7 @@ void DifferenceSum<T>::add(const ExampleStep& step, int64_t s, const T* z_left, 
 template <class T>
 void DifferenceSum<T>::only(int64_t b, const ExampleStep& step, const T* z_left, const T* z_right,
                             T* dtheta) {
-  // Differences are -1, 0 or 1, so that the quotient may be taken and rounded once.
+  // Differences are -1, 0 or 1, so the quotient can be computed and rounded once.
   const double quotient = rule_.quotient(rule_.sign, 1.0, rule_.divisor(step.shared.lambda));
   const auto factor = static_cast<T>(quotient);
   const bool plain = step.all_free && !rule_.own_lambda && !std::isnan(step.sample[0]);

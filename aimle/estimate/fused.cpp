@@ -17,7 +17,7 @@ void unpack(const uint8_t* bits, int64_t n, T* z) {
   for (int64_t j = 0; j < n; ++j) z[j] = static_cast<T>((bits[j / 8] >> (j % 8)) & 1);
 }
 
-/// Keeps the failure with the lowest row, whichever thread meets it.
+/// Keeps the failure with the lowest row, whichever thread finds it.
 class FirstFailure {
  public:
   void add(int64_t row, Status status) {
@@ -122,7 +122,7 @@ BackwardReport difference_backward(const PassSettings& settings, const Solver& s
     const auto size = static_cast<size_t>(block.capacity() * n);
     std::vector<T> x_left(size), x_right(size), z_left(size), z_right(size);
     std::vector<T> widened(static_cast<size_t>(n));
-    // A block may hold the end of one example and the start of others.
+    // A block may contain the end of one example and the start of others.
     std::vector<ExampleStep> steps(static_cast<size_t>(block.capacity()) + 1);
     std::vector<StepRow<T>> step_rows(static_cast<size_t>(block.capacity()));
     DifferenceSum<T> sum(settings, examples);

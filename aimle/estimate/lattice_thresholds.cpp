@@ -1,4 +1,4 @@
-// Thresholds of the entries of a lattice on the host (lattice_swaps.h has how).
+// Thresholds of the entries of a lattice on the host (lattice_swaps.h has the method).
 #include <bit>
 #include <vector>
 
@@ -50,7 +50,7 @@ class LatticeThresholds final : public SwapFinder<T> {
   }
 
  private:
-  /// A path has an entry, but for that of moves over a single cell.
+  /// A path has an entry, except that of moves over a single cell.
   bool has_solution(const SwapRow<T>& row, const detail::LatticeExtent& extent) const {
     for (int64_t i = 0; i < bytes_per_row(solver_.size()); ++i) {
       if (row.bits[i] != 0) return true;

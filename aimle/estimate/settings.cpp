@@ -63,8 +63,9 @@ void PassSettings::validate() const {
               target_temperature);
   std::visit([](const auto& chosen) { chosen.validate(); }, target);
   const auto* thresholds = std::get_if<ThresholdTarget>(&target);
-  AIMLE_CHECK((thresholds != nullptr) == (difference == Difference::kThresholds),
-              "[aimle] the difference \"thresholds\" and the target \"thresholds\" go together");
+  AIMLE_CHECK(
+      (thresholds != nullptr) == (difference == Difference::kThresholds),
+      "[aimle] the difference \"thresholds\" and the target \"thresholds\" must be used together");
   if (thresholds != nullptr) {
     AIMLE_CHECK(theta_temperature > 0.0,
                 "[aimle::thresholds] expected theta_noise_temperature > 0 but got ",

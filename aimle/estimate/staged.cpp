@@ -68,7 +68,7 @@ BackwardReport difference(const PassSettings& settings, const Examples<T>& examp
   const double ns = 1.0 * static_cast<double>(samples * n);
   parallel_for(executor, examples.count, ns, [&](int64_t begin, int64_t end) {
     DifferenceSum<T> sum(settings, examples);
-    ExampleStep step{.all_free = false};  // look at every entry
+    ExampleStep step{.all_free = false};  // checks every entry
     for (int64_t b = begin; b < end; ++b) {
       const double* row = lambda + b * (gradients + 2);
       step.sample.assign(row, row + gradients);

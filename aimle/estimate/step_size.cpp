@@ -10,7 +10,7 @@
 namespace aimle {
 namespace {
 
-/// One thread does it all.
+/// A single thread.
 struct Alone {
   static constexpr int64_t kStride = 1;
   static int64_t first() { return 0; }

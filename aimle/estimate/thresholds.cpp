@@ -19,11 +19,11 @@
 namespace aimle {
 namespace {
 
-/// Entries whose weights are taken in one go: enough that one exponential need not wait for the
-/// other, few enough to stay in the cache.
+/// Entries whose weights are computed together: enough to overlap exponentials, few enough to stay
+/// in the cache.
 constexpr int64_t kEntriesAtOnce = 1024;
 
-/// Sums up the gradients of examples, sample by sample, in batches of up to `capacity` of them.
+/// Sums the gradients of examples, sample by sample, in batches of up to `capacity` of them.
 template <class T>
 class ThresholdSum {
  public:
@@ -62,8 +62,8 @@ class ThresholdSum {
   /// Whether rows need their scores.
   bool reads_noise() const { return finder_ == nullptr || finder_->reads_noise(); }
 
-  /// Sample i of the next batch is one of example b, with scores x (null: its rivals, or theta, tell
-  /// enough), solution `bits` and gradient d.
+  /// Sample i of the next batch belongs to example b, with scores x (null if its rivals, or theta,
+  /// are sufficient), solution `bits` and gradient d.
   void set(int64_t i, int64_t b, const T* x, const std::byte* rivals, const uint8_t* bits,
            const T* d) {
     Row& row = rows_[static_cast<size_t>(i)];
@@ -88,9 +88,9 @@ class ThresholdSum {
     row.chosen = examples_.k != nullptr ? examples_.k[b] : chosen_;
   }
 
-  /// Finds the weights of a batch, whose solutions lie one after the other.
+  /// Computes the weights of a batch, whose solutions are contiguous.
   void weigh(int64_t count) {
-    if (finder_) return;  // add does it, a part of a row at a time
+    if (finder_) return;  // done in `add`, a part of a row at a time
     kernels_.meet(rows_.data(), count, stride_, weight_.data());
     const SolutionRows rows{
         .bits = rows_.front().swaps.bits, .count = count, .n = examples_.n, .stride = stride_};
@@ -117,7 +117,7 @@ class ThresholdSum {
     }
   }
 
-  /// Writes the gradient of an example, of which sample i of the batch was the last.
+  /// Writes the gradient of an example whose last sample was sample i of the batch.
   CappedTotals finish(int64_t i, T* dtheta) {
     const double samples =
         settings_.output == Output::kMean ? static_cast<double>(settings_.samples) : 1.0;
@@ -145,7 +145,7 @@ class ThresholdSum {
   }
   size_t at_once() const { return static_cast<size_t>(std::min(stride_, kEntriesAtOnce)); }
 
-  /// Adds the entries from j on, up to kEntriesAtOnce, whose thresholds and differences are found.
+  /// Adds the entries from j on, up to kEntriesAtOnce, whose thresholds and differences are known.
   void add_part(const Row& row, int64_t j) {
     static_assert(kEntriesAtOnce % kSumLanes == 0);  // so that partial sums are the row's
     ThresholdExample<T> part = row.example;
@@ -165,9 +165,9 @@ class ThresholdSum {
   ThresholdTarget target_;
   const Examples<T>& examples_;
   const ThresholdKernels<T>& kernels_;
-  std::unique_ptr<SwapFinder<T>> finder_;  // null: all entries meet the same two rivals
+  std::unique_ptr<SwapFinder<T>> finder_;  // null: all entries have the same two rivals
   int64_t chosen_;                         // entries in a solution
-  bool fixed_size_;                        // have all solutions that many?
+  bool fixed_size_;                        // whether all solutions have that many
   double sign_;
   double shift_ = 0.0;  // see ThresholdExample
   int64_t stride_;
@@ -178,7 +178,7 @@ class ThresholdSum {
   AlignedVector<double> difference_;  // of a finder, with valid_
   AlignedVector<double> weight_, scratch_;
   AlignedVector<Flag> valid_, free_;
-  bool exceeds_ = false;  // does a weight exceed the cap?
+  bool exceeds_ = false;  // whether a weight exceeds the cap
 
   // The example.
   AlignedVector<double> sum_;

@@ -45,7 +45,7 @@ TreeThresholds<T>::TreeThresholds(const SpanningTree& solver)
   heavy_.resize(vertices * static_cast<size_t>(stride_), kNoEdge<T>);
 }
 
-/// What every vertex sees of the tree. Returns how many entries are in.
+/// The tree as seen from every vertex. Returns the number of entries that are in.
 template <class T>
 int64_t TreeThresholds<T>::read_tree(const uint8_t* bits) {
   int64_t chosen = 0;
@@ -67,8 +67,8 @@ int64_t TreeThresholds<T>::read_tree(const uint8_t* bits) {
   return chosen;
 }
 
-/// Strips leaves until vertex 0 is left, which tells who is whose parent and how many are below,
-/// and from there the places. Moves the tree's edges from the numbers to the places.
+/// Strips leaves until vertex 0 is left, which gives the parents and the sizes of subtrees, and
+/// from these the places. Moves the tree's edges from the numbers to the places.
 template <class T>
 void TreeThresholds<T>::walk() {
   int64_t count = 0;

@@ -19,7 +19,7 @@ using detail::Logarithmic;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNegligible = 40;  // e^-40 is less than the roundings of float64
 
-/// One row as a graph: logits of arcs and roots, -inf for those that there are not.
+/// One row as a graph: logits of arcs and roots, -inf for missing ones.
 class Graph {
  public:
   template <class T>
@@ -37,16 +37,16 @@ class Graph {
   }
 
   int64_t vertices() const { return n_; }
-  /// Of the arc h -> d, or of root d where h = d.
+  /// Of the arc h -> d, or of root d if h = d.
   double logit(int64_t h, int64_t d) const { return x_[static_cast<size_t>(h * n_ + d)]; }
   bool has(int64_t h, int64_t d) const { return logit(h, d) > -kInf; }
-  /// Its weight, that of the largest logit being 1, roots lowered where there is to be one.
+  /// Its weight, scaled so that the largest logit has 1, with roots reduced for a single root.
   template <class Number>
   double weight(int64_t h, int64_t d) const {
     return has(h, d) ? Number::from_log(logit(h, d) - largest_ - (h == d ? lowered_ : 0))
                      : Number::zero();
   }
-  /// What belongs to the log-partition beside the weights.
+  /// The part of the log-partition that is not in the weights.
   double offset() const { return static_cast<double>(n_) * largest_ + lowered_; }
   bool linear() const { return linear_; }
   /// All weights, [n, n].
@@ -61,7 +61,7 @@ class Graph {
 
  private:
   /// Whether arcs lead from the roots, or from a single one, to all vertices. With a single root,
-  /// what is in no arborescence is left out.
+  /// removes arcs that are in no arborescence.
   bool is_connected(bool single_root) {
     const auto is_root = [&](int64_t v) { return has(v, v); };
     if (!single_root) return reach(is_root, kNobody) == n_;
@@ -85,7 +85,7 @@ class Graph {
 
   static constexpr int64_t kNobody = -1;
 
-  /// How many vertices are reached from these roots on ways that avoid one vertex.
+  /// The number of vertices reachable from these roots on paths that avoid one vertex.
   template <class IsRoot>
   int64_t reach(const IsRoot& is_root, int64_t avoided) {
     reached_.assign(static_cast<size_t>(n_), 0);
@@ -125,7 +125,7 @@ class Graph {
     }
     lowered_ = 0;
     if (single_root && n_ > 1) {
-      // Where all arcs are there, a root too many is exchanged for any arc; else for up to n arcs.
+      // If all arcs exist, an extra root is exchanged for any arc; otherwise for up to n arcs.
       const auto n = static_cast<double>(n_);
       const double gain = complete ? std::log(n) + std::max(largest_root - smallest_arc, 0.0)
                                    : n * (std::log(n) + largest_ - smallest);
@@ -197,7 +197,7 @@ class Evaluator {
     }
   };
 
-  /// write(whole, d log whole) with mu_hd = w_hd / whole; nothing where mu_hd is 0.
+  /// write(whole, d log whole) with mu_hd = w_hd / whole; not called if mu_hd is 0.
   template <class Write>
   void pair(DirectedNetwork<Number>& two, int64_t h, int64_t d, bool tangents, const Write& write) {
     if (two.w(kRoot, h) == Number::zero()) return;
@@ -283,7 +283,7 @@ class Sampler {
     weights_ = graph.weights<Number>();
   }
 
-  /// chosen(h, d) for the head h of every vertex d, h = d for roots; uniform(d) gives its number.
+  /// chosen(h, d) for the head h of every vertex d, h = d for roots; uniform(d) returns its number.
   template <class Uniform, class Chosen>
   void draw(const Uniform& uniform, const Chosen& chosen) {
     const int64_t n = n_;
@@ -296,7 +296,7 @@ class Sampler {
       for (int64_t h = 0; h < n; ++h) {
         const double weight = part(h, d);
         if (weight == Number::zero()) continue;
-        heads_[static_cast<size_t>(d)] = h;  // the last one that is possible, if sums are rounded
+        heads_[static_cast<size_t>(d)] = h;  // the last possible one, in case of rounding
         left -= Number::ratio(weight, total);
         if (left < 0) break;
       }
@@ -310,7 +310,7 @@ class Sampler {
 
   double weight(int64_t h, int64_t d) const { return weights_[static_cast<size_t>(h * n_ + d)]; }
 
-  /// The probability of head h for d, but for a factor.
+  /// The probability of head h for d, up to a factor.
   double part(int64_t h, int64_t d) const {
     const double weight = this->weight(h, d);
     if (h == d || weight == Number::zero()) return weight;
@@ -318,7 +318,7 @@ class Sampler {
   }
 
   /// escape_[h]: the probability that a walk from h to its head, to the head of that, and so on,
-  /// meets a root before d.
+  /// reaches a root before d.
   void find_escapes(int64_t d) {
     const int64_t n = n_;
     network_.reset(n);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-/// The flips of one row; false, and the row refused, where a score is NaN or +inf.
+/// The probabilities of one row; false, and the row is marked, if a score is NaN or +inf.
 template <class Rows>
 bool read_row(const Rows& rows, int64_t i, std::vector<CoinFlip>& flips) {
   const auto n = static_cast<int64_t>(flips.size());

@@ -9,7 +9,7 @@
 namespace aimle {
 namespace {
 
-/// Calls body(i, row, weights) for every row that is not refused.
+/// Calls body(i, row, weights) for every valid row.
 template <class Rows, class Body>
 void for_each_row(int64_t n, const Rows& rows, const Body& body) {
   detail::OneThread thread;

@@ -59,7 +59,7 @@ class Evaluator {
     if (!fill_forward<Number>(weights_, forward_)) {
       return detail::refuse(rows, size_, row, Status::kDisconnected);
     }
-    // A chain of length 1 has no edge: one structure, whatever its label.
+    // A chain of length 1 has no edge: it has one structure.
     const bool empty = weights_.steps == 0;
     if (rows.log_partition) {
       rows.log_partition[row] =
@@ -80,7 +80,7 @@ class Evaluator {
     }
   }
 
-  /// Of step t: F w B, divided by their sum.
+  /// For step t: F w B, divided by their sum.
   template <class Number>
   void fill_marginals(int64_t t) {
     const int64_t labels = weights_.labels;
@@ -103,7 +103,7 @@ class Evaluator {
     }
   }
 
-  /// v less its mean at every step; 0 where there is no edge.
+  /// v minus its mean at every step; 0 where there is no edge.
   template <class Number, class T>
   void centre(const T* v) {
     centred_.resize(static_cast<size_t>(size_));
@@ -147,7 +147,7 @@ class Evaluator {
     }
   }
 
-  /// b_t(i) = sum over j of p(j behind i) (v_tij + b_t+1(j)), likewise.
+  /// b_t(i) = sum over j of p(j after i) (v_tij + b_t+1(j)), likewise.
   template <class Number>
   void fill_behind() {
     const int64_t labels = weights_.labels;

@@ -55,8 +55,8 @@ class Sampler {
     }
   }
 
-  /// The label at which the sum of the weights exceeds `wanted`; the last of any weight, should
-  /// rounding leave the sum short.
+  /// The label at which the sum of the weights exceeds `wanted`; the last with a weight, in case
+  /// rounding leaves the sum short.
   template <class Weight>
   int64_t pick(double wanted, const Weight& weight) const {
     double before = 0;
@@ -83,7 +83,7 @@ void sample_all(const Chain& solver, const SampleRows<T>& rows) {
 }  // namespace
 
 double Chain::structure_count() const {
-  // A chain of length 1 has no edge, hence one structure.
+  // A chain of length 1 has no edge, so it has one structure.
   return length == 1 ? 1.0 : std::pow(static_cast<double>(labels), static_cast<double>(length));
 }
 

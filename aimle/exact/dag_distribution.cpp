@@ -17,7 +17,7 @@ class Sums {
  public:
   explicit Sums(const DagPath& solver) : solver_(solver) {}
 
-  /// Rows that follow one another often share their data.
+  /// Consecutive rows often share their data.
   template <class T>
   Status read(const T* scores, const bool* mask, const int64_t* data) {
     Status status = read_scores(scores, mask);
@@ -73,7 +73,7 @@ class Sums {
   std::vector<double> x_, log_sum_;
 };
 
-/// Marginals, and Cov(z) v where v is given, by entries.
+/// Marginals and, if v is given, Cov(z) v, by entries.
 class Walk {
  public:
   Walk(const Sums& sums, int64_t edges, const std::vector<double>& v)
@@ -142,7 +142,7 @@ void sample_path(const Sums& sums, const SampleRows<T>& rows, int64_t i, int64_t
   for (int32_t at = graph.target; at != graph.source;) {
     const double number = uniform(rows.key, rows.first + i, s, at);
     double sum = 0;
-    int32_t chosen = -1;  // the last of any weight, should rounding leave the sum short
+    int32_t chosen = -1;  // the last with a weight, in case rounding leaves the sum short
     for (int32_t a = graph.first_in[at]; a < graph.first_in[at + 1] && sum <= number; ++a) {
       if (sums.q[a] > 0) chosen = a;
       sum += sums.q[a];

@@ -39,7 +39,7 @@ bool is_tree(uint32_t edges, const std::vector<std::pair<int, int>>& ends, int v
   return std::popcount(reached) == vertices;
 }
 
-/// The next larger number with as many ones.
+/// The next larger number with the same number of ones.
 uint32_t next_of_same_count(uint32_t bits) {
   const uint32_t lowest = bits & -bits;
   const uint32_t carried = bits + lowest;
@@ -83,7 +83,7 @@ class Walker {
   std::vector<uint32_t> found_;
 };
 
-/// Every path through a lattice, the moves of the first step counting most.
+/// Every path through a lattice, ordered by the moves from the first step on.
 template <LatticeScores kScores>
 class LatticeWalker {
  public:
@@ -260,7 +260,7 @@ template double LatticePath::structure_count() const;
 template double LatticeMoves::structure_count() const;
 
 void Solver::throw_no_structures(std::string_view name) {
-  AIMLE_CHECK(false, "[aimle::enumerate] there is no list of the structures of ", name);
+  AIMLE_CHECK(false, "[aimle::enumerate] the structures of ", name, " cannot be listed");
 }
 
 Expectation expectation(const Solver& solver, const double* scores, const bool* mask,

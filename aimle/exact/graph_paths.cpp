@@ -1,4 +1,4 @@
-// The list of the paths of a graph (enumerate.h): in the order of their entries from the source on.
+// The list of the paths of a graph (enumerate.h): ordered by their entries from the source on.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-/// Every path without repeated vertices, in depth.
+/// Every path without repeated vertices, depth-first.
 class PathList {
  public:
   explicit PathList(const detail::Graph& graph)
@@ -26,7 +26,7 @@ class PathList {
     }
   }
 
-  /// Calls visit(entries) for every path. False if there are too many, or ways that lead nowhere.
+  /// Calls visit(entries) for every path. False if there are too many paths or dead ends.
   template <class Visit>
   bool for_each(const Visit& visit) {
     steps_ = paths_ = 0;
@@ -74,7 +74,7 @@ class PathList {
   int64_t steps_ = 0, paths_ = 0;
 };
 
-/// How many paths lead to the target of a graph without cycles.
+/// The number of paths to the target of an acyclic graph.
 double count_paths(const detail::Graph& graph) {
   std::vector<double> ways(static_cast<size_t>(graph.vertices));
   ways[graph.source] = 1;

@@ -14,12 +14,12 @@ using exact_row::Coins;
 using exact_row::KSubsetScratch;
 using Tables = KSubsetScratch::Tables;
 
-/// One row, of which only the entries that may be chosen take part.
+/// One row, restricted to its choosable entries.
 class PackedRow {
  public:
   explicit PackedRow(Tables tables) : tables_(tables) {}
 
-  /// False, and the row refused, where it has no distribution.
+  /// False, and the row is marked, if it has no distribution.
   template <class Rows>
   bool read(const Rows& rows, int64_t n, int64_t k, int64_t i) {
     constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -39,7 +39,7 @@ class PackedRow {
       const int64_t most = std::min(k, m);
       memory_.resize(static_cast<size_t>(KSubsetScratch::doubles(m, most, tables_)));
       scratch_ = KSubsetScratch::at(memory_.data(), m, most, tables_);
-      // More than there are is refused as such, after NaN, which comes first.
+      // A k beyond the number of entries is an error of its own, after NaN, which takes precedence.
       coins_ = exact_row::read_coins(thread_, m, most, scores_.data(), nullptr, scratch_);
       status = coins_.status == Status::kOk && k > m ? Status::kTooFewEntries : coins_.status;
     }

@@ -67,7 +67,7 @@ class Table {
   }
 
   double log_partition() const { return N::log(row(0)[problem_.items.capacity]); }
-  /// The probabilities of item i, c being left.
+  /// The probabilities of item i, with capacity c left.
   double out(int64_t i, int64_t c) const { return N::ratio(row(i + 1)[c], row(i)[c]); }
   double in(int64_t i, int64_t c) const {
     const int64_t weight = problem_.weight(i);
@@ -84,7 +84,7 @@ class Table {
   std::vector<double> b_;
 };
 
-/// The walk through the items: marginals, and Cov(z) v where v is not empty.
+/// The pass over the items: marginals and, if v is not empty, Cov(z) v.
 template <class N>
 class Walk {
  public:
@@ -97,7 +97,7 @@ class Walk {
   std::vector<double> marginals, covariance;
 
  private:
-  /// mean_[i][c]: E <z, v> over the items i, i+1, ..., c being left.
+  /// mean_[i][c]: E <z, v> over the items i, i+1, ..., with c left.
   void fill_means() {
     const int64_t line = problem_.line();
     mean_.assign(static_cast<size_t>((problem_.count() + 1) * line), 0.0);

@@ -15,7 +15,7 @@ using detail::Scaled;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-/// One row: the shares of the moves into every cell, and what walks over them give. Cells are
+/// One row: the shares of the moves into every cell, and the results of walks over them. Cells are
 /// numbered as in the row; walks stay within the extent.
 template <LatticeScores kScores>
 class LatticeChain {
@@ -133,7 +133,7 @@ class LatticeChain {
     Scaled sum = detail::add_up(way, shares);
     if (cell == 0) sum = {1, 0};
     if constexpr (!kPerMove) sum = detail::times_exp(sum, score(cell));
-    if (sum.is_zero()) std::fill_n(shares, 3, 0.0);  // no path meets it
+    if (sum.is_zero()) std::fill_n(shares, 3, 0.0);  // no path reaches it
     std::copy_n(shares, 3, &share_[at(3 * cell)]);
     return sum;
   }
@@ -153,7 +153,7 @@ class LatticeChain {
     }
   }
 
-  /// Fills `up_to_` and `beyond_`, and returns E<v, z>. v counts only where a path may be.
+  /// Fills `up_to_` and `beyond_`, and returns E<v, z>. v is only used where a path may be.
   template <class T>
   double walk_covariance(const T* v) {
     up_to_.assign(mu_.size(), 0.0);

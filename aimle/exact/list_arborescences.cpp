@@ -10,8 +10,8 @@
 namespace aimle {
 namespace {
 
-/// Whether heads lead from every vertex to a root, which is its own head; exactly one root if it is
-/// to be single.
+/// Whether heads lead from every vertex to a root, which is its own head, and, if requested, there
+/// is exactly one root.
 bool is_arborescence(const std::vector<int>& head, bool single_root) {
   int roots = 0;
   for (int v = 0; v < static_cast<int>(head.size()); ++v) {

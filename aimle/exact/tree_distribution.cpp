@@ -30,7 +30,7 @@ class Components {
     }
     return i;
   }
-  /// False if they were one already.
+  /// False if they were already connected.
   bool join(int64_t i, int64_t j) {
     i = find(i);
     j = find(j);
@@ -49,7 +49,7 @@ struct Edge {
   int64_t index;   // in the undirected order
   double x;        // its logit
 
-  /// What the row's values at its positions come to: v along the edge.
+  /// The combined value of the row at its positions: v along the edge.
   template <class T>
   double read(const T* row) const {
     const auto value = static_cast<double>(row[first]);
@@ -100,7 +100,7 @@ struct Graph {
     return parts == 1 ? Status::kOk : Status::kDisconnected;
   }
 
-  /// The conductance of an edge, the largest being 1.
+  /// The conductance of an edge, scaled so that the largest is 1.
   template <class Number>
   double conductance(const Edge& edge) const {
     return Number::from_log(edge.x - largest);
@@ -196,7 +196,7 @@ class Sampler {
     for (const Edge& edge : graph.edges) conductance_.push_back(graph.conductance<Number>(edge));
   }
 
-  /// chosen(edge) for every edge of one tree; uniform(index) gives the edge's random number.
+  /// chosen(edge) for every edge of one tree; uniform(index) returns the edge's random number.
   template <class Uniform, class Chosen>
   void draw(const Graph& graph, Uniform uniform, Chosen chosen) {
     Components components(graph.n);
@@ -213,8 +213,8 @@ class Sampler {
   }
 
  private:
-  /// The conductance between the ends of edge e when what was taken is contracted and only the
-  /// edges from e on are left.
+  /// The conductance between the ends of edge e when chosen edges are contracted and only the edges
+  /// from e on are left.
   double between_ends(const Graph& graph, size_t e, Components& components, int64_t parts) {
     constexpr int64_t kNone = -1;
     vertex_.assign(static_cast<size_t>(graph.n), kNone);
@@ -240,7 +240,7 @@ class Sampler {
   Network<Number> network_;
 };
 
-/// One row's trees: by walks where they are short, else edge by edge.
+/// The trees of one row: by walks if they are short, otherwise edge by edge.
 class TreeSampler {
  public:
   explicit TreeSampler(const SpanningTree& solver) : solver_(solver) {}
@@ -286,7 +286,7 @@ class TreeSampler {
     walks_.start();
   }
 
-  /// Number j of a sample belongs to edge j, and from the last edge on to the steps of walks.
+  /// Number j of a sample belongs to edge j, and numbers after the last edge to the steps of walks.
   template <class Uniform, class Chosen>
   void draw(Uniform uniform, Chosen chosen) {
     const int64_t n = graph_.n;

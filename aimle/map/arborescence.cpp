@@ -51,10 +51,10 @@ void Arborescence::validate() const {
 }
 
 void Arborescence::declare(Declaration<Arborescence>& solver) {
-  solver.summary = "the maximum spanning arborescence: a head for every vertex that is no root";
+  solver.summary = "the maximum spanning arborescence: a head for every vertex that is not a root";
   solver.ties = "the best z that is largest in row-major order";
   solver.setting("n", &Arborescence::vertices, {0, kMaxVertices},
-                 "vertices; 0: as many as theta has rows");
+                 "vertices; 0: inferred from theta");
   solver.setting("single_root", &Arborescence::single_root, {{"false", false}, {"true", true}},
                  "whether exactly one vertex is a root");
 }

@@ -6,7 +6,7 @@
 namespace aimle::avx2 {
 namespace {
 
-/// n >= 8; some entries are looked at twice where n is no multiple of 16.
+/// n >= 8; some entries are read twice if n is not a multiple of 16.
 Status solve_row(const float* scores, int64_t n, float* z) {
   __m256 best = _mm256_loadu_ps(scores + n - 8);
   __m256 second = _mm256_loadu_ps(scores);

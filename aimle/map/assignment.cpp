@@ -87,7 +87,7 @@ class RowSolver {
     return Status::kOk;
   }
 
-  /// The costs of a row without a mask and without infinities; false if it is none, or has no
+  /// The costs of a row without a mask and without infinities; false if it has any, or there is no
   /// kernel.
   bool load_finite(const T* scores, const bool* mask) {
     if constexpr (kBuiltWithAvx2 && sizeof(T) == 4) {
@@ -131,7 +131,7 @@ void Assignment::validate() const {
 
 void Assignment::declare(Declaration<Assignment>& solver) {
   solver.summary = "the best one-to-one matching of rows and columns";
-  solver.ties = "row 0 has the lowest column that it has in any best matching, then row 1, ...";
+  solver.ties = "row 0 gets the lowest column that it has in any best matching, then row 1, ...";
 }
 
 void Assignment::fit(Shape instance) {

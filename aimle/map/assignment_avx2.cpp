@@ -15,8 +15,8 @@ constexpr double kInf = HUGE_VAL;
   return _mm_cvtsd_f64(_mm_min_sd(half, _mm_unpackhi_pd(half, half)));
 }
 
-/// The jobs of a matrix by fours: kVectors of them, known to the compiler, up to 64 jobs; any number
-/// if it is 0.
+/// The jobs of a matrix in fours: kVectors of them, a compile-time constant, up to 64 jobs; any
+/// number if it is 0.
 template <int kVectors>
 struct Fours {
   int64_t stride;
@@ -98,7 +98,7 @@ class Matching {
     return best;
   }
 
-  /// Prices of a square matrix to begin with: the least costs of the jobs.
+  /// Initial prices of a square matrix: the smallest costs of the jobs.
   void reduce_columns() {
     for (int64_t a = 0; a < work_.agents; ++a) {
       fours_.for_each([&](int64_t j) {
@@ -107,7 +107,7 @@ class Matching {
         _mm256_store_pd(work_.v + j, least);
       });
     }
-    // A job that nobody can have is found by the search.
+    // The search handles a job that no agent can have.
     fours_.for_each([&](int64_t j) {
       const __m256d v = _mm256_load_pd(work_.v + j);
       const __m256d none = _mm256_cmp_pd(v, _mm256_set1_pd(kInf), _CMP_EQ_OQ);
@@ -115,18 +115,18 @@ class Matching {
     });
   }
 
-  /// Jonker and Volgenant's augmenting row reduction: agents bid for their best job what it is
-  /// better than the next one. How many are left without a job, in `free`.
+  /// Jonker and Volgenant's augmenting row reduction: agents bid for their best job its advantage
+  /// over the next one. Returns the number of agents left without a job, in `free`.
   int64_t reduce_rows() {
     for (int64_t a = 0; a < work_.agents; ++a) work_.free[a] = static_cast<int32_t>(a);
     int64_t left = 0;
-    int64_t bids = work_.agents / 4;  // that turn somebody out: beyond them the search is faster
+    int64_t bids = work_.agents / 4;  // that displace an agent: beyond them the search is faster
     for (int64_t next = 0; next < work_.agents;) {
       const int32_t a = work_.free[next++];
       const TwoBest best = two_best(a);
       const int32_t holder = best.first < kInf ? work_.agent[best.job] : a;
       const bool better = best.first < best.second && best.second < kInf;
-      if (holder >= 0 && !better) {  // a tie, or no second job, or none at all: for the search
+      if (holder >= 0 && !better) {  // a tie, no second job, or none at all: left to the search
         work_.free[left++] = a;
         continue;
       }
@@ -177,7 +177,7 @@ class Matching {
       end = fours_.first(
           [&](int64_t j) { return equal(_mm256_load_pd(work_.distance + j), wanted); });
       if (work_.agent[end] < 0) break;
-      // Closed: never nearer again, and not among the open ones.
+      // Closed: no longer considered.
       work_.before[end + stride] = least;
       work_.distance[end] = kInf;
       work_.open_v[end] = -kInf;
@@ -284,7 +284,7 @@ bool is_only_matching(const AssignmentArrays& work) {
     matched |= uint64_t{1} << own;
     if (work.v[own] == 0) unpriced |= uint64_t{1} << own;
   }
-  // `left`: the jobs whose nodes may be on a cycle, those without an agent being one node.
+  // `left`: the jobs whose nodes may be on a cycle; those without an agent are one node.
   const uint64_t all = work.jobs == 64 ? ~uint64_t{0} : (uint64_t{1} << work.jobs) - 1;
   const uint64_t spare = all & ~matched;
   for (uint64_t left = all;;) {

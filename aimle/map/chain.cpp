@@ -18,7 +18,7 @@ namespace {
 template <class T>
 inline constexpr T kNever = -std::numeric_limits<T>::infinity();
 
-/// 16-byte vectors: what every x86-64 and ARM64 has.
+/// 16-byte vectors, available on every x86-64 and ARM64.
 struct Machine {
   static constexpr int kVectorBytes = 16;
 
@@ -44,7 +44,7 @@ bool step_of_few(int64_t labels, const T* before, const T* x, T* after) {
   return nan;
 }
 
-/// The best form of a step for so many labels.
+/// The best implementation of a step for this many labels.
 template <class T>
 auto step_for(int64_t labels) -> bool (*)(int64_t, const T*, const T*, T*) {
   if constexpr (kBuiltWithAvx2) {
@@ -66,7 +66,7 @@ class RowSolver {
         step_(step_for<T>(solver.labels)),
         sums_(static_cast<size_t>(solver.length * solver.labels)) {}
 
-  /// z is zero before.
+  /// z initially is zero.
   Status solve(const T* x, const bool* mask, T* z) {
     const int64_t steps = chain_steps(steps_, edges_, mask);
     if (mask != nullptr) x = unmasked(x, mask, steps * edges_);
@@ -85,7 +85,7 @@ class RowSolver {
   }
 
  private:
-  /// d_t [labels]; d_0 is and stays zero.
+  /// d_t [labels]; d_0 remains zero.
   T* sums(int64_t t) { return sums_.data() + t * labels_; }
 
   const T* unmasked(const T* x, const bool* mask, int64_t entries) {
@@ -133,11 +133,11 @@ void Chain::validate() const {
 
 void Chain::declare(Declaration<Chain>& solver) {
   solver.summary = "the best label sequence of a chain";
-  solver.ties = "the lower label wins, from the end of the chain";
+  solver.ties = "the lower label wins, starting from the end of the chain";
   solver.setting("length", &Chain::length, {0, kMaxLength},
-                 "positions of the chain; 0: one more than theta has edges");
+                 "positions of the chain; 0: inferred from theta");
   solver.setting("labels", &Chain::labels, {0, kMaxLabels},
-                 "labels of a position; 0: as many as theta has");
+                 "labels per position; 0: inferred from theta");
 }
 
 void Chain::fit(Shape instance) {

@@ -11,7 +11,7 @@
 namespace aimle {
 namespace {
 
-/// Whether all of `text` is an integer, which it then is.
+/// Whether the whole `text` is an integer, which is then stored.
 bool is_integer(std::string_view text, int64_t& value) {
   const char* end = text.data() + text.size();
   const auto [stopped, error] = std::from_chars(text.data(), end, value);

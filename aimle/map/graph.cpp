@@ -5,7 +5,7 @@
 namespace aimle::detail {
 namespace {
 
-/// Whether data are what graph_path.h says.
+/// Whether data are valid according to graph_path.h.
 template <bool kAcyclic>
 bool is_graph(const PathOverGraph<kAcyclic>& solver, const int64_t* data) {
   const int64_t vertices = solver.vertices, arcs = solver.arc_count();

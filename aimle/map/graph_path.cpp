@@ -46,7 +46,7 @@ GraphLanes<T> lanes_of_this_machine() {
   return graph_lanes_by<T, PortableMachine>();
 }
 
-/// Room for vectors, which grows.
+/// Memory for vectors, which grows on demand.
 template <class T>
 class LaneArray {
  public:
@@ -68,7 +68,7 @@ class LaneArray {
   size_t bytes_ = 0;
 };
 
-/// What is wrong with a row's numbers, the graph being a good one.
+/// The error of a row's numbers, given a valid graph.
 struct Faults {
   bool nan = false;
   bool below_zero = false;
@@ -84,7 +84,7 @@ class GraphSolver {
     graph_ = &graphs_.read(solver_, data, state_);
     if (state_ == Status::kOk && graph_->target < 0) state_ = Status::kDisconnected;
     if (state_ != Status::kOk) return solve_each(rows);
-    constexpr int64_t kFew = S::kAcyclic ? 2 : 4;  // for which most lanes would be idle
+    constexpr int64_t kFew = S::kAcyclic ? 2 : 4;  // fewer rows would leave most lanes idle
     for (int64_t i = 0; i < rows.count; i += kLanes) {
       const auto group = slice(rows, solver_.size(), i, std::min(i + kLanes, rows.count));
       group.count <= kFew ? solve_each(group) : solve_lanes(group);
@@ -101,7 +101,7 @@ class GraphSolver {
     return faults.below_zero && refuse ? Status::kNegativeCost : state_;
   }
 
-  /// Writes the outcome of row i: its status and, if that is kOk, its path.
+  /// Writes the result of row i: its status and, if that is kOk, its path.
   void finish(const Rows<T>& rows, int64_t i, Status status, const T* distance, const T* cost,
               int64_t stride) {
     if (status == Status::kOk && !(distance[graph_->target * stride] < kInfinity<T>)) {
@@ -176,7 +176,7 @@ class GraphSolver {
     queue_->clear();
   }
 
-  /// Up to kLanes rows side by side.
+  /// Up to kLanes rows in parallel.
   void solve_lanes(const Rows<T>& rows) {
     const int64_t n = solver_.size();
     T* cost = lane_cost_.room(n * kLanes);
@@ -198,7 +198,7 @@ class GraphSolver {
     }
   }
 
-  /// Lanes without a row of their own repeat the last one.
+  /// Lanes without a row repeat the last one.
   void read_lanes(const Rows<T>& rows, T* cost, bool* nan, bool* below_zero) {
     const int64_t n = solver_.size();
     std::array<const T*, kLanes> scores;
@@ -237,7 +237,7 @@ class GraphSolver {
   GraphLanes<T> lanes_ = lanes_of_this_machine<T>();
 };
 
-/// Rows that follow one another with the same data share their graph.
+/// Consecutive rows with the same data share their graph.
 template <class S, class T>
 void solve_all(const S& solver, const Rows<T>& rows) {
   GraphSolver<S, T> graph(solver);
@@ -267,15 +267,15 @@ void PathOverGraph<kAcyclic>::validate() const {
 
 template <bool kAcyclic>
 void PathOverGraph<kAcyclic>::declare(Declaration<PathOverGraph>& solver) {
-  solver.summary = kAcyclic ? "the best path over the edges of a graph without cycles"
-                            : "the cheapest path over the edges of a graph of costs";
+  solver.summary = kAcyclic ? "the best path over the edges of an acyclic graph"
+                            : "the cheapest path over the edges of a graph with costs";
   solver.ties = "fewest edges, then the lower index";
   solver.required("vertices", &PathOverGraph::vertices, {.min = 1, .max = kMaxSize},
-                  "how many vertices the graph has");
+                  "number of vertices of the graph");
   if constexpr (!kAcyclic) {
     solver.setting("negative", &PathOverGraph::negative,
                    {{"clip", Negative::kClip}, {"error", Negative::kError}},
-                   "whether costs below zero are taken as zero or refused");
+                   "whether costs below zero are clipped to zero or an error");
   }
 }
 

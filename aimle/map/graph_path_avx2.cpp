@@ -22,7 +22,7 @@ struct Machine {
   }
 
  private:
-  /// Eight entries of eight rows, a row of lanes for every entry.
+  /// Eight entries of eight rows, transposed to one row of lanes per entry.
   [[gnu::always_inline]] static void transpose(const float* const* rows, int64_t j, float* values) {
     __m256 r[8], pairs[8], fours[8];
     for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(rows[i] + j);

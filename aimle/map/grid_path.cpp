@@ -115,12 +115,12 @@ class AlignedFloats {
   float* data_;
 };
 
-/// Whether sweeps in lanes, most of them perhaps idle, beat Dijkstra on one grid after the other.
+/// Whether sweeps in lanes, many of them possibly idle, are faster than Dijkstra grid by grid.
 bool sweeps_pay(int64_t cells, int64_t grids) {
   return cells <= 32 * 32 || (cells <= 128 * 128 && grids > 2);
 }
 
-/// Solves the rows in groups of `lanes` grids side by side.
+/// Solves the rows in groups of `lanes` parallel grids.
 void solve_groups(const GridPath& solver, const Rows<float>& rows, int32_t lanes) {
   if (rows.count == 0) return;
   if (!sweeps_pay(solver.size(), rows.count)) return solve_each(solver, rows);
@@ -162,12 +162,12 @@ void GridPath::declare(Declaration<GridPath>& solver) {
   solver.summary = "the cheapest path between two cells of a grid of costs";
   solver.ties = "fewest cells, then raster order";
   solver.setting("neighbourhood", &GridPath::neighbourhood, {{"8", 8}, {"4", 4}},
-                 "how many neighbours of a cell a step may enter");
-  solver.setting("source", &GridPath::source, "where paths begin");
-  solver.setting("target", &GridPath::target, "where paths end");
+                 "number of neighbours of a cell");
+  solver.setting("source", &GridPath::source, "start of the path");
+  solver.setting("target", &GridPath::target, "end of the path");
   solver.setting("negative", &GridPath::negative,
                  {{"clip", Negative::kClip}, {"error", Negative::kError}},
-                 "whether costs below zero are taken as zero or refused");
+                 "whether costs below zero are clipped to zero or an error");
 }
 
 void GridPath::fit(Shape instance) {

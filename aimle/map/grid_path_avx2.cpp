@@ -12,7 +12,7 @@ constexpr int kLanes = 8;
 
 inline __m256 infinity() { return _mm256_set1_ps(__builtin_huge_valf()); }
 
-/// The smaller of numbers that are not below +0: as integers they are in the same order.
+/// The smaller of numbers that are not below +0: as integers they have the same order.
 inline __m256 smaller(__m256 a, __m256 b) {
   return _mm256_castsi256_ps(_mm256_min_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
 }
@@ -22,7 +22,7 @@ inline __m256i less(__m256 a, __m256 b) {
   return _mm256_sub_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b));
 }
 
-/// Rows of the matrix become columns.
+/// Transposes the matrix.
 inline void transpose(__m256 (&m)[8]) {
   __m256 pairs[8];
   for (int i = 0; i < 8; i += 2) {
@@ -42,7 +42,7 @@ inline void transpose(__m256 (&m)[8]) {
   }
 }
 
-/// What was found among the unmasked costs, a bit for each grid.
+/// Properties of the unmasked costs, one bit for each grid.
 struct Found {
   unsigned nan = 0;
   unsigned negative = 0;
@@ -123,7 +123,7 @@ Found read_costs(const PaddedGrid& grid, const Rows<float>& rows, float* cost) {
     const float* scores[kLanes];
     const bool* masks[kLanes];
     for (int i = 0; i < kLanes; ++i) {
-      const int64_t row = first + i < rows.count ? first + i : rows.count - 1;  // idle: as the last
+      const int64_t row = first + i < rows.count ? first + i : rows.count - 1;  // idle: repeat last
       scores[i] = rows.scores + row * n;
       masks[i] = rows.mask != nullptr ? rows.mask + row * n : nullptr;
     }
@@ -137,19 +137,19 @@ Found read_costs(const PaddedGrid& grid, const Rows<float>& rows, float* cost) {
 }
 
 /// Distances by sweeps down and up over the rows. Rounding is monotone, so relaxing steps in any
-/// order until nothing changes ends in the distances that Dijkstra finds.
+/// order until nothing changes gives the same distances as Dijkstra.
 ///
 /// A row is relaxed by `pull`: steps into it from the row above or below and, in the same pass,
-/// steps along it in one direction. If that changed anything, steps in the other direction close
-/// the row; the next pull always comes from this row and goes that way, and does both in one pass:
-/// each is a chain of additions, and two chains at a time hide each other's latency.
+/// steps along it in one direction. If that changed anything, steps in the other direction complete
+/// the row; the next pull always starts from this row and goes in that direction, and does both in
+/// one pass: each is a chain of additions, and two parallel chains hide each other's latency.
 template <int kVectors, int kNeighbours>
 class Sweeps {
  public:
   Sweeps(const PaddedGrid& grid, const float* cost, float* distance)
       : grid_(grid), cost_(cost), distance_(distance) {}
 
-  /// False if it takes too long: more than about twice what grids of random costs need.
+  /// False if it takes too long: more than about twice the time for grids of random costs.
   /// `fell_above[r]` and `fell_below[r]`, [height] each: row r has to be pulled from there.
   bool run(bool* fell_above, bool* fell_below) {
     for (int32_t i = grid_.pitch; i < grid_.size - grid_.pitch; i += kLanes) {
@@ -221,9 +221,10 @@ class Sweeps {
     return open_;
   }
 
-  /// Pulls row r from the one `from` entries away, which is closed on the way if it is open. True
-  /// if a distance fell that may still matter: one from which the target may be entered at no more
-  /// than its distance.
+  /// Pulls row r from the one `from` entries away, which is completed in the same pass if it is
+  /// open.
+  /// True if a distance decreased that may still matter: one from which the target may be entered
+  /// at no more than its distance.
   template <bool kFromOpen>
   bool pull(int32_t r, int32_t from) {
     __m256 x[kVectors], behind[kVectors], beside[kVectors], limit[kVectors];
@@ -246,7 +247,7 @@ class Sweeps {
         if constexpr (kNeighbours == 8) nearest = smaller(nearest, smaller(behind[v], ahead));
         const __m256 c = _mm256_load_ps(cost_ + at);
         const __m256 old = _mm256_load_ps(distance_ + at);
-        // Two additions where one would do: the chain from x to x is then shorter.
+        // Two additions instead of one: the dependency chain from x to x is shorter.
         x[v] = smaller(smaller(old, _mm256_add_ps(nearest, c)), _mm256_add_ps(x[v], c));
         _mm256_store_ps(distance_ + at, x[v]);
         fell[v] = _mm256_or_si256(fell[v], less(x[v], smaller(old, limit[v])));
@@ -272,7 +273,7 @@ class Sweeps {
   const PaddedGrid& grid_;
   const float* cost_;
   float* distance_;
-  /// The way of the last pull, and whether it left its row open.
+  /// The direction of the last pull, and whether it left its row open.
   int32_t step_ = kCell;
   bool open_ = false;
   int64_t pulls_ = 0;
@@ -299,7 +300,7 @@ inline unsigned tight_neighbours(const PaddedGrid& grid, const float* cost, cons
   }
 }
 
-/// A walk on its way.
+/// A walk in progress.
 struct Walker {
   int32_t lane;
   int32_t cell;
@@ -307,7 +308,7 @@ struct Walker {
   float* z;
 };
 
-/// Walks of several grids in turns, one step each; one that comes to a tie goes on alone.
+/// Interleaves the walks of several grids, one step each; one that reaches a tie continues alone.
 template <int kNeighbours>
 void write_paths(const PaddedGrid& grid, const float* cost, const float* distance, Walker* walkers,
                  int count, GridWalk<float>& walk) {

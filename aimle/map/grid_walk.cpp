@@ -77,7 +77,7 @@ void GridWalk<T>::find_fewest_cells(int32_t from, const T* cost, const T* distan
       seen_.push_back(u);
     }
   }
-  // From the source outwards, keep what leads on to a kept cell one step further from `from`.
+  // From the source outwards, keep what leads to a kept cell one step further from `from`.
   const int32_t last = steps_[grid_.source];
   for (size_t tail = seen_.size(); tail-- > 0;) {
     const int32_t v = seen_[tail];

@@ -43,8 +43,8 @@ class KnapsackSolver {
   }
 
  private:
-  /// Of line j only that c is read later which the items after j leave at least. Beyond what the
-  /// items up to j weigh together, a line is constant.
+  /// Later steps read line j only at values of c that the items after j can leave. Beyond the total
+  /// weight of the items up to j, a line is constant.
   void fill_table(const T* x) {
     const int64_t count = items_.count(), line = items_.capacity + 1, pad = (line + 7) / 8 * 8;
     line_bytes_ = pad / 8;
@@ -54,7 +54,7 @@ class KnapsackSolver {
       std::fill_n(values->begin(), pad, -std::numeric_limits<T>::infinity());
     }
     T *before = before_.data() + pad, *after = after_.data() + pad;
-    int64_t later = 0, so_far = 0;  // what the items after j weigh, and those up to it
+    int64_t later = 0, so_far = 0;  // total weights of the items after j, and of those up to it
     for (const int64_t w : items_.weight) later += w;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t weight = items_.weight[static_cast<size_t>(i)];
@@ -123,8 +123,8 @@ void Knapsack::validate() const {
 void Knapsack::declare(Declaration<Knapsack>& solver) {
   solver.summary = "the best items that fit into a capacity";
   solver.setting("max_capacity", &Knapsack::max_capacity, {.min = 0, .max = kMaxCells - 1},
-                 "the largest capacity, over the common divisor of the weights");
-  solver.ties = "the lower index wins, and what adds nothing is left out";
+                 "largest capacity, divided by the common divisor of the weights");
+  solver.ties = "the lower index wins, and items that add nothing are left out";
 }
 
 void Knapsack::take_data(int64_t length, const int64_t* data) {

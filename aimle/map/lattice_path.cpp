@@ -38,14 +38,14 @@ using detail::LatticeExtent;
 template <class T>
 constexpr T kWall = -std::numeric_limits<T>::infinity();
 
-/// a + x, or a wall if one of them is: NaN, of inf - inf, compares as a wall.
+/// a + x, or a wall if one of them is: NaN (inf - inf) compares as a wall.
 template <class T>
 T add(T a, T x) {
   const T sum = a + x;
   return sum > kWall<T> ? sum : kWall<T>;
 }
 
-/// What reaches a cell: the best sum, and the move that it came by.
+/// The best sum that reaches a cell, and its move.
 template <class T>
 struct Reached {
   T sum = kWall<T>;
@@ -174,7 +174,7 @@ void solve_each(const Lattice<kScores>& solver, const Rows<T>& rows) {
 /// Fewer lattices are solved one by one.
 constexpr int64_t kSideBySide = 3;
 
-/// Sixteen lattices at a time, eight where that leaves fewer lanes idle.
+/// Sixteen lattices at a time, or eight if that leaves fewer lanes idle.
 template <LatticeScores kScores>
 void solve_groups(const Lattice<kScores>& solver, const Rows<float>& rows) {
   const int64_t most = rows.count <= 8 ? 8 : 16;
@@ -219,7 +219,7 @@ template <LatticeScores kScores>
 void Lattice<kScores>::declare(Declaration<Lattice>& solver) {
   solver.summary = kPerMove ? "the best monotone path through a lattice of scored moves"
                             : "the best monotone path through a lattice of scored cells";
-  solver.ties = "diagonal before down before right, walking back from the end";
+  solver.ties = "diagonal before down before right, going backwards from the end";
   solver.setting(
       "moves", &Lattice::moves,
       {{"all", Moves::kAll}, {"straight", Moves::kStraight}, {"diagonal", Moves::kDiagonal}},

@@ -9,7 +9,7 @@ constexpr unsigned kDown = 2, kRight = 4, kDiagonal = 1;
 
 inline __m256 wall() { return _mm256_set1_ps(-__builtin_huge_valf()); }
 
-/// a + x, or a wall where one of them is: of NaN the second argument of a maximum is taken.
+/// a + x, or a wall if one of them is: a maximum returns its second argument for NaN.
 inline __m256 add(__m256 a, __m256 x) { return _mm256_max_ps(_mm256_add_ps(a, x), wall()); }
 
 inline unsigned bits(__m256 truth) { return static_cast<unsigned>(_mm256_movemask_ps(truth)); }
@@ -33,7 +33,7 @@ inline void transpose(__m256 (&m)[8]) {
   }
 }
 
-/// Lattices side by side, kVectors times eight of them.
+/// Parallel lattices, kVectors times eight of them.
 template <bool kPerMove, unsigned kMoves, int kVectors>
 class Lattices {
  public:
@@ -88,8 +88,8 @@ class Lattices {
     return _mm256_blendv_ps(wall(), x, _mm256_castsi256_ps(keep));
   }
 
-  /// The scores of row t of every lattice, lane by lane, and where they are NaN. Lanes without a
-  /// row repeat the first one.
+  /// The scores of row t of every lattice, lane by lane, and which are NaN. Lanes without a row
+  /// repeat the first one.
   template <bool kMasked>
   void read(int64_t t) {
     const int64_t length = width_ * kPerCell, first = t * length;

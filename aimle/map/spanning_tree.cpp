@@ -17,8 +17,7 @@ namespace {
 
 using Layout = SpanningTree::Layout;
 
-/// One row seen as a graph: the weight of an edge, whether the mask left it, and where it is
-/// written.
+/// One row as a graph: the weight of an edge, whether it is unmasked, and where it is written.
 template <Layout layout, class T>
 struct Graph {
   int64_t n;
@@ -54,9 +53,10 @@ struct Graph {
 
 __extension__ using uint128 = unsigned __int128;
 
-/// An edge as one number: its weight, mapped to integers in the same order, above its ends, of
-/// which the earlier ones are the larger numbers. The larger key is the better edge, never a tie;
-/// 0 is no edge. Maxima of integers compile to code without branches, which would be mispredicted.
+/// An edge as one number: its weight, mapped to integers in the same order, in the upper bits, and
+/// its ends, with earlier ones larger, in the lower bits. The larger key is the better edge,
+/// without ties; 0 is no edge. Maxima of integers compile to branch-free code; branches would be
+/// mispredicted.
 template <class T>
 struct EdgeKey {
   using Bits = std::conditional_t<std::is_same_v<T, float>, uint32_t, uint64_t>;
@@ -72,7 +72,7 @@ struct EdgeKey {
   static int64_t second(Value key) { return ~static_cast<uint32_t>(key) & 0xffff; }
 };
 
-/// The vertices outside the tree, each with the best edge that joins it, in no order.
+/// The vertices outside the tree, each with the best edge that joins it, unordered.
 template <class T>
 struct Frontier {
   std::vector<typename EdgeKey<T>::Value> edge;
@@ -85,7 +85,7 @@ struct Frontier {
       : edge(static_cast<size_t>(n)), vertex(edge.size()), position(vertex) {}
 };
 
-/// Dense Prim. The keys order the edges strictly, so there is one tree.
+/// Dense Prim. The keys order the edges strictly, so the tree is unique.
 template <Layout layout, class T>
 Status solve_row(const Graph<layout, T>& graph, Frontier<T>& frontier, T* z) {
   using Key = EdgeKey<T>;
@@ -158,7 +158,7 @@ void solve_one_portable(const avx2::TreeRows& trees, int64_t row) {
   solve_portable(solver, slice(rows, solver.size(), row, row + 1));
 }
 
-/// False where no kernel is meant for these rows.
+/// False if there is no kernel for these rows.
 bool solve_avx2(const SpanningTree& solver, const Rows<float>& rows) {
   if constexpr (kBuiltWithAvx2) {
     const int64_t n = solver.vertices;
@@ -194,7 +194,7 @@ void SpanningTree::declare(Declaration<SpanningTree>& solver) {
   solver.summary = "the maximum spanning tree of the complete graph";
   solver.ties = "the lower edge wins, undirected edges in the order (0,1), (0,2), ... (1,2), ...";
   solver.setting("n", &SpanningTree::vertices, {0, kMaxVertices},
-                 "vertices; 0: as many as n(n-1)/2 entries belong to");
+                 "vertices; 0: inferred from n(n-1)/2 entries of theta");
 }
 
 void SpanningTree::fit(Shape instance) {
@@ -204,7 +204,7 @@ void SpanningTree::fit(Shape instance) {
     AIMLE_CHECK(edges() == entries && vertices >= 2,
                 "[aimle::spanning_tree] expected theta of n(n-1)/2 entries (1, 3, 6, 10, ...) but "
                 "got ",
-                entries, ": give n where both directions of an edge have an entry");
+                entries, ": set n if both directions of an edge have an entry");
     return;
   }
   validate();

@@ -13,7 +13,7 @@ constexpr int kMaxVertices = kMaxClosureVertices;
 constexpr int kMaxEdges = kMaxVertices * (kMaxVertices - 1) / 2;
 
 /// Calls `body.operator()<kWidth>(begin)` for consecutive tiles of at most six that cover
-/// [begin, end), the last two being of about the same width.
+/// [begin, end); the last two have about the same width.
 template <class Body>
 [[gnu::always_inline]] inline void for_tiles(int begin, int end, const Body& body) {
 #pragma GCC unroll 1
@@ -63,8 +63,8 @@ struct Entries {
       at[row(i, n) + j] = z;
     }
   }
-  /// The last block of eight entries overlaps the one before, so that nothing beyond the rows is
-  /// touched.
+  /// The last block of eight entries overlaps the one before, so that no memory outside the rows is
+  /// accessed.
   [[gnu::always_inline]] void load(const float* x, int size) {
     for (int block = 0; block < size; block += kLanes) {
       const int begin = block + kLanes <= size ? block : size - kLanes;
@@ -104,8 +104,8 @@ template <bool directed>
 }
 
 /// From the last vertex to the first: the bottleneck between k and j > k is the best over i > k of
-/// going from k to i by way of vertices below both, and from i to j by any way. Scores become z;
-/// bit r of the result says that row r has n - 1 such edges, which are then the tree.
+/// going from k to i through vertices below both, and from i to j by any path. Scores are replaced
+/// by z; bit r of the result means that row r has n - 1 such edges, which are then the tree.
 template <bool directed>
 [[gnu::always_inline]] inline int put_back(Entries<directed>& entries, int n,
                                            const __m256* through) {
@@ -143,7 +143,7 @@ template <bool directed>
   return _mm256_movemask_ps(_mm256_andnot_ps(nan, _mm256_castsi256_ps(is_tree)));
 }
 
-/// Solves eight rows; bit r of the result says that row r is done.
+/// Solves eight rows; bit r of the result means that row r is done.
 template <bool directed>
 [[gnu::noinline]] int solve_eight(int n, const float* x, float* z) {
   const int size = directed ? n * (n - 1) : n * (n - 1) / 2;

@@ -19,10 +19,10 @@ constexpr int64_t kWordVectors = kWord / kLanes;
   return n <= kWord ? (n + kLanes - 1) / kLanes : (n + kWord - 1) / kWord * kWordVectors;
 }
 
-/// Small trees are solved side by side, to hide the latency of a step.
+/// Small trees are solved in parallel, to hide the latency of a step.
 [[gnu::always_inline]] inline int64_t trees_at_once(int64_t n) { return n <= 64 ? 4 : 1; }
 
-/// One tree in the making. Columns beyond n are vertices that never take part.
+/// One tree under construction. Columns beyond n are vertices that never take part.
 struct Prim {
   int64_t n;
   int64_t vectors;     // per row of the matrix
@@ -52,8 +52,7 @@ template <bool directed>
                       _mm256_maskload_ps(x + first, below));
 }
 
-/// Puts the scores where they belong in the matrix: both directions, or the blocks that touch the
-/// upper triangle.
+/// Writes the scores to the matrix: both directions, or the blocks that touch the upper triangle.
 template <bool directed>
 void fill(const Prim& tree, const float* x) {
   const auto n = static_cast<int32_t>(tree.n);
@@ -122,8 +121,8 @@ void start(Prim& tree) {
   return _mm_cvtss_f32(m);
 }
 
-/// Removes a vertex from the choice. Whole vectors are written, since a short write would stall the
-/// long read that follows.
+/// Removes a vertex from the candidates. Whole vectors are written, because a short write would
+/// stall the long read that follows.
 [[gnu::always_inline]] inline void close(float* cap, int64_t vertex) {
   alignas(32) static constexpr float kClosed[2 * kLanes] = {
       kInfinity,  kInfinity, kInfinity, kInfinity, kInfinity, kInfinity, kInfinity, kInfinity,
@@ -133,7 +132,7 @@ void start(Prim& tree) {
   _mm256_store_ps(block, _mm256_min_ps(_mm256_load_ps(block), closed));
 }
 
-/// One bit per vertex of a word: does its entry equal `value`?
+/// One bit per vertex of a word: whether its entry equals `value`.
 template <int kVectors>
 [[gnu::always_inline]] inline uint64_t equal(const float* entries, __m256 value) {
   uint64_t bits = 0;
@@ -145,8 +144,8 @@ template <int kVectors>
   return bits;
 }
 
-/// The vertex of the lowest bit set, or `otherwise` if there is none; without a branch, which
-/// would be mispredicted.
+/// The vertex of the lowest set bit, or `otherwise` if there is none; without a branch, which would
+/// be mispredicted.
 [[gnu::always_inline]] inline int64_t lowest(uint64_t bits, int64_t word, int64_t otherwise) {
   const int64_t vertex = word * kWord + __builtin_ctzll(bits | uint64_t{1} << (kWord - 1));
   const int64_t none = -int64_t{bits == 0};

@@ -20,7 +20,7 @@ std::string_view describe(Status status) {
       return "the instance's data are invalid: a weight or a capacity is negative, or a graph has "
              "a vertex or an edge that it should not have";
     case Status::kTooLarge:
-      return "the instance is too large for an exact answer: scale its weights down";
+      return "the instance is too large for an exact solution: scale its weights down";
   }
   return "unknown status";
 }

@@ -22,10 +22,10 @@ inline constexpr T kMasked = -std::numeric_limits<T>::infinity();
 template <class T>
 using Count = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
-/// So many numbers are ranked by comparing all pairs.
+/// Up to this many numbers are ranked by comparing all pairs.
 constexpr int64_t kFew = 32;
-/// The group maxima are taken over this many leading entries; the rest is held against the bound
-/// that they gave.
+/// The group maxima are taken over this many leading entries; the rest is compared with the
+/// resulting bound.
 constexpr int64_t kHead = 4096;
 constexpr int64_t kGroups = 32;
 /// Entries tested at once against the bound.
@@ -45,7 +45,7 @@ int64_t count_where(const T* values, int64_t count, const Predicate& predicate) 
   return sum;
 }
 
-/// The k-th largest: the least of those that fewer than k exceed. count <= kFew.
+/// The k-th largest: the smallest of those that fewer than k exceed. count <= kFew.
 template <class T>
 T kth_of_few(const T* values, int64_t count, int64_t k) {
   Count<T> above[kFew] = {};
@@ -61,7 +61,7 @@ T kth_of_few(const T* values, int64_t count, int64_t k) {
 }
 
 /// The k-th largest of `count` values, which are overwritten. Quickselect without unpredictable
-/// branches, the pivot being the median of 15 entries from all over.
+/// branches; the pivot is the median of 15 spread-out entries.
 template <class T>
 T kth_largest(T* values, int64_t count, int64_t k) {
   for (uint64_t round = 0; count > kFew; ++round) {
@@ -128,8 +128,8 @@ class RowSolver {
 
   /// -inf if fewer than k scores exceed it, +inf if k = 0.
   ///
-  /// Keeps the candidates seen so far; whenever they have become many, all but the k largest are
-  /// dropped, and from then on a candidate has to exceed the least of those.
+  /// Keeps the candidates so far; whenever there are many, all except the k largest are dropped,
+  /// and further candidates have to exceed the smallest of those.
   T threshold_of(const T* scores, int64_t k) {
     if (k == 0) return std::numeric_limits<T>::infinity();
     T bound = kMasked<T>;
@@ -160,7 +160,7 @@ class RowSolver {
     return count < k ? kMasked<T> : kth_largest(candidates, count, k);
   }
 
-  /// Leaves the k largest candidates and returns the least of them.
+  /// Keeps the k largest candidates and returns the smallest of them.
   T thin_out(int64_t count, int64_t k) {
     selecting_.assign(candidates_.begin(), candidates_.begin() + count);
     const T kth = kth_largest(selecting_.data(), count, k);
@@ -174,7 +174,7 @@ class RowSolver {
     return kth;
   }
 
-  /// Everything that reaches the threshold, but of those that equal it only the first.
+  /// Chooses everything that reaches the threshold, but only the first of those that equal it.
   void choose(T threshold, const T* scores, int64_t k, T* z) const {
     for (int64_t j = 0; j < n_; ++j) z[j] = scores[j] >= threshold ? T(1) : T(0);
     int64_t surplus = count_where(scores, n_, [=](T x) { return x >= threshold; }) - k;
@@ -200,7 +200,7 @@ class RowSolver {
   std::vector<T> selecting_;
 };
 
-/// 16-byte vectors: what every x86-64 and ARM64 has.
+/// 16-byte vectors, available on every x86-64 and ARM64.
 struct Machine {
   static constexpr int kVectorBytes = 16;
 
@@ -239,7 +239,7 @@ void TopK::validate() const {
 
 void TopK::declare(Declaration<TopK>& solver) {
   solver.summary = "the k largest scores";
-  solver.required("k", &TopK::k, {.min = 0}, "how many entries are chosen");
+  solver.required("k", &TopK::k, {.min = 0}, "number of chosen entries");
 }
 
 void solve_rows(const TopK& solver, const Rows<float>& rows) {

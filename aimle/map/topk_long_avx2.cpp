@@ -6,15 +6,15 @@
 namespace aimle::avx2 {
 namespace {
 
-/// The group maxima are taken over this many leading entries; the rest is held against the bound
-/// that they gave.
+/// The group maxima are taken over this many leading entries; the rest is compared with the
+/// resulting bound.
 constexpr int64_t kHead = 4096;
 /// Entries tested at once against the bound.
 constexpr int64_t kBlock = 32;
-/// So many numbers are ranked by comparing all pairs.
+/// Up to this many numbers are ranked by comparing all pairs.
 constexpr int64_t kFew = 32;
 
-/// For each of the 256 choices of lanes: their numbers, moved together.
+/// For each of the 256 choices of lanes: their indices, compacted.
 struct PackTable {
   uint64_t lanes[256] = {};
   constexpr PackTable() {
@@ -41,7 +41,7 @@ inline void pad(float* end) { _mm256_storeu_ps(end, _mm256_set1_ps(kMasked)); }
 
 inline __m256 greater(__m256 a, __m256 b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
 
-/// The k-th largest of 8 * kVectors numbers: the least of those that fewer than k exceed.
+/// The k-th largest of 8 * kVectors numbers: the smallest of those that fewer than k exceed.
 template <int kVectors>
 [[gnu::always_inline]] inline float kth_by_rank(const float* values, int64_t count, int64_t k) {
   __m256 v[kVectors];
@@ -73,8 +73,8 @@ inline float kth_of_few(const float* values, int64_t count, int64_t k) {
   return kth_by_rank<4>(values, count, k);
 }
 
-/// The k-th largest of `count` values, which are overwritten; room for a block behind them.
-/// Quickselect, the pivot being the median of 15 entries from all over.
+/// The k-th largest of `count` values, which are overwritten; needs space for a block after them.
+/// Quickselect; the pivot is the median of 15 spread-out entries.
 float kth_largest(float* values, int64_t count, int64_t k) {
   for (uint64_t spread = 1;; ++spread) {
     pad(values + count);
@@ -107,7 +107,7 @@ float kth_largest(float* values, int64_t count, int64_t k) {
   }
 }
 
-/// The largest float below x; -inf stays.
+/// The largest float below x; -inf is unchanged.
 inline float just_below(float x) {
   int32_t bits;
   x += 0.0f;
@@ -126,8 +126,8 @@ inline __m256 load_or_masked(const float* scores, int64_t available) {
                           _mm256_castsi256_ps(inside));
 }
 
-/// The k-th largest of the maxima of 8 * kVectors groups, which at least k scores reach; looks for
-/// NaN on the way. The entries behind the last full block are in no group.
+/// The k-th largest of the maxima of 8 * kVectors groups, which at least k scores reach; also looks
+/// for NaN. The entries after the last full block are in no group.
 template <int kVectors>
 float bound_of_groups(const float* scores, int64_t n, int64_t k, __m256& nan) {
   __m256 largest[kVectors];
@@ -150,7 +150,7 @@ class Selection {
   Selection(int64_t n, int64_t largest_k)
       : n_(n), survivors_(capacity(largest_k)), selecting_(capacity(largest_k)) {}
 
-  /// -inf if fewer than k scores exceed it, +inf if k = 0. Without meaning if a score is NaN.
+  /// -inf if fewer than k scores exceed it, +inf if k = 0. Meaningless if a score is NaN.
   float threshold(const float* scores, int64_t k) {
     nan_ = _mm256_setzero_ps();
     bound_ = k > 0 ? kMasked : kInfinity;
@@ -179,12 +179,12 @@ class Selection {
   bool saw_nan() const { return _mm256_movemask_ps(nan_) != 0; }
 
  private:
-  /// Survivors are thinned out when there are so many.
+  /// The number of survivors at which they are pruned.
   static int64_t limit(int64_t k) { return 3 * k + 128; }
   int64_t capacity(int64_t k) const { return (n_ < limit(k) ? n_ : limit(k)) + kBlock; }
 
-  /// Appends the scores above the bound to the survivors. Behind the last full block it always
-  /// looks for NaN.
+  /// Appends the scores above the bound to the survivors. After the last full block it always looks
+  /// for NaN.
   template <bool kLookForNaN>
   void filter(const float* scores, int64_t begin, int64_t end) {
     __m256 bound = _mm256_set1_ps(bound_);
@@ -216,7 +216,7 @@ class Selection {
     }
   }
 
-  /// Leaves the k largest survivors. Later scores must exceed the least of them.
+  /// Keeps the k largest survivors. Later scores must exceed the smallest of them.
   [[gnu::noinline]] void thin_out() {
     float* const begin = survivors_.data();
     const int64_t count = end_ - begin;

@@ -6,7 +6,7 @@
 namespace aimle::avx2 {
 namespace {
 
-/// The first half of the look-up, apart so that it becomes vector code.
+/// The first half of the look-up, separate so that it is vectorised.
 [[gnu::noinline]] void find_cells(const float* words, int64_t count, uint32_t* index, float* t) {
   for (int64_t i = 0; i < count; ++i) {
     const QuantileCell cell = quantile_cell(float_bits(words[i]));
@@ -15,8 +15,8 @@ namespace {
   }
 }
 
-/// Quantiles by the table. Its cells are fetched by eight 16-byte loads and a transpose, which cost
-/// less than four gathers.
+/// Quantiles by the table. Its cells are loaded by eight 16-byte loads and a transpose, which is
+/// faster than four gathers.
 void look_up(const float* table, float* values, int64_t groups) {
   constexpr int64_t kGroups = 8;
   alignas(32) uint32_t index[8 * kGroups];

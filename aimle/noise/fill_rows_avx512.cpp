@@ -19,7 +19,7 @@ struct Machine {
   static Wide even(Wide a, Wide b) { return (Wide)_mm512_unpacklo_epi64((__m512i)a, (__m512i)b); }
   static Wide odd(Wide a, Wide b) { return (Wide)_mm512_unpackhi_epi64((__m512i)a, (__m512i)b); }
   static void look_up(const NoiseSource& source, float* values, int64_t count) {
-    avx2::words_to_noise(source, values, count);  // loads, not arithmetic, take the time
+    avx2::words_to_noise(source, values, count);  // bound by loads, not arithmetic
   }
 };
 

@@ -25,7 +25,7 @@ double poisson_weight(double c, double x) {
   return std::exp(c * std::log(x) - x - log_gamma(c + 1));
 }
 
-/// Q(a, x): what a Gamma(a, 1) variable has above x.
+/// Q(a, x): the probability that a Gamma(a, 1) variable exceeds x.
 double upper_gamma(double a, double x) {
   if (x < a + 1) {
     double term = poisson_weight(a, x), sum = term;
@@ -54,7 +54,7 @@ GammaMixture::GammaMixture(int64_t k, int64_t s)
   for (int64_t i = 1; i <= s; ++i) ratio.push_back(1 - static_cast<double>(i) / scale_);
 
   // history[i] = sum_{l=1..j} ratio[i]^l w_{j-l}, and j w_j = alpha sum_i history[i]. The weights
-  // sum to 1, so they are found up to a factor first; it is lowered where they grow too large.
+  // sum to 1, so they are first computed up to a factor, which is reduced if they grow too large.
   std::vector<double> history(static_cast<size_t>(s), 0.0);
   weights_ = {1.0};
   double total = 1;
@@ -64,7 +64,7 @@ GammaMixture::GammaMixture(int64_t k, int64_t s)
     for (double& sum : history) sum *= kFactor;
     total *= kFactor;
   };
-  // Past their mode the weights fall by (1 - 1/s) a step.
+  // Past their mode the weights decrease by (1 - 1/s) per step.
   while (s > 1 && weights_.back() * scale_ > 1e-24 * total) {
     double sum = 0;
     for (size_t i = 0; i < history.size(); ++i) {
@@ -84,8 +84,8 @@ GammaMixture::GammaMixture(int64_t k, int64_t s)
   for (size_t j = count - 1; j > 0; --j) above_[j - 1] = above_[j] + weights_[j];
 }
 
-// Both sums start at the largest t_m and go up, then down. A sum has settled where the terms have
-// fallen below kNegligible of it; where its other factor may still rise, t_m alone is the bound.
+// Both sums start at the largest t_m and go up, then down. A sum has settled when the terms are
+// below kNegligible of it; if its other factor may still increase, t_m alone is the bound.
 
 GammaMixture::Value GammaMixture::lower(double y) const {
   const double x = scale_ * y;

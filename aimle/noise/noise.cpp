@@ -16,7 +16,7 @@
 namespace aimle {
 namespace {
 
-/// Chunk by chunk, first the words, then, in a loop that becomes vector code, the noise.
+/// Chunk by chunk, first the words, then, in a vectorised loop, the noise.
 template <class Quantile>
 void fill_rows_by(Quantile quantile, Key key, const NoiseRows& rows, float* out) {
   constexpr int64_t kChunk = 256;
@@ -42,7 +42,7 @@ void fill_rows_by(Quantile quantile, Key key, const NoiseRows& rows, float* out)
 }
 
 void check(const NoiseSource& source, Key key, const NoiseRows& rows, const float* out) {
-  // Room for Philox's 32-bit counters, and for the AVX2 form to step past their ends.
+  // Leaves space for Philox's 32-bit counters, and for the AVX2 version to step past their ends.
   constexpr int64_t kMaxInstances = int64_t{1} << 32, kMaxSamples = int64_t{1} << 30;
   constexpr int64_t kMaxN = int64_t{1} << 32;
   AIMLE_CHECK(1 <= rows.samples && rows.samples <= kMaxSamples,
@@ -65,7 +65,7 @@ void check(const NoiseSource& source, Key key, const NoiseRows& rows, const floa
   AIMLE_CHECK(source.kind != NoiseKind::kSumOfGamma || source.table != nullptr,
               "[aimle::noise] expected a quantile table for sum_of_gamma but got none");
   AIMLE_CHECK(rows.count == 0 || rows.n == 0 || out != nullptr,
-              "[aimle::noise] expected room for the rows but got a null pointer");
+              "[aimle::noise] expected memory for the rows but got a null pointer");
 }
 
 /// The rows as vector code counts them: from the key's first instance on.

@@ -13,10 +13,10 @@
 namespace aimle {
 namespace {
 
-/// log y where Y counts as zero: float32 noise cannot tell such values apart.
+/// log y below which Y counts as zero: float32 noise cannot distinguish such values.
 constexpr double kLogFloor = -40;
 
-/// The quantiles of one tail, asked for in the order of falling p, starting at 1/2.
+/// The quantiles of one tail, requested in order of decreasing p, starting at 1/2.
 class TailQuantiles {
  public:
   TailQuantiles(const GammaMixture& mixture, bool upper)

@@ -1,4 +1,5 @@
-// Exact distributions: log-partition, marginals and covariance against the CPU's, then timed.
+// Exact distributions: log-partition, marginals and covariance, checked against the CPU, then
+// timed.
 #include "aimle/cuda/exact.h"
 #include "aimle/registry/library_solvers.h"
 
@@ -75,7 +76,7 @@ void run(const S& solver, const std::string& name, int64_t count, double scale, 
   print_row("  covariance", microseconds([&] { on_gpu(nullptr, nullptr, product.data()); }), count);
 }
 
-/// One sample a row, of which a few may differ: where a uniform number falls between two roundings.
+/// One sample per row; a few may differ, if a uniform number falls between two roundings.
 template <class S>
 void run_samples(const S& solver, const std::string& name, int64_t count, double scale,
                  bool timed) {

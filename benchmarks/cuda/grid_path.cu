@@ -1,7 +1,7 @@
-// Grid paths: how many threads should sweep a grid?
+// Grid paths by the number of threads per grid.
 //
 // 1..4  a warp, 64, 128 and 512 threads per grid, scratch in shared memory
-// 5     the library, which picks by the number of cells; beyond shared memory a block per grid in
+// 5     the library, which chooses by the number of cells; beyond shared memory a block per grid in
 //       device memory
 #include "aimle/cuda/grid_path.h"
 

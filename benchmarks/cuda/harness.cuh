@@ -1,5 +1,5 @@
-// What the programs here share. Each grew a kernel beside its CPU reference: versions, a check of
-// each against the reference, and only then its time.
+// The common part of these programs. Each compares versions of a kernel with its CPU reference and
+// checks each version before timing it.
 //
 //   nvcc -std=c++20 -O3 -arch=native -fmad=false -I. benchmarks/cuda/NAME.cu <libraries> && ./NAME
 //
@@ -57,11 +57,11 @@ class DeviceArray {
   size_t size_;
 };
 
-/// Memory for kernels that ask for it, kept until the program ends so that timings do not count it.
+/// Memory for kernels, kept until the program ends so that timings do not include it.
 class Scratch {
  public:
   cuda::Context context() { return {.stream = nullptr, .allocate = allocate_}; }
-  /// Hands the same memory out again.
+  /// Makes the same memory available again.
   void rewind() { used_ = 0; }
 
  private:
@@ -122,7 +122,7 @@ std::vector<T> draw_scores(size_t size, bool ties, uint64_t seed) {
   return scores;
 }
 
-/// Rows of a batch on both sides, and what the CPU says.
+/// Rows of a batch on both sides, and the CPU's results.
 template <class T, class S>
 struct Instances {
   S solver;
@@ -147,7 +147,7 @@ struct Instances {
   cuda::RowSource<T> source() {
     return {.examples = {.count = count, .n = solver.size(), .theta = device_scores.data()}};
   }
-  /// Ends the program unless run(z, status) gives the CPU's answers.
+  /// Ends the program unless run(z, status) gives the CPU's results.
   template <class Run>
   void require_same(const std::string& version, const Run& run) {
     DeviceArray<T> device_z(scores.size());

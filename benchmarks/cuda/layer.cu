@@ -1,11 +1,11 @@
-// The kernels of the layer beside their CPU references: first the same bits, then the time.
+// The kernels of the layer and their CPU references: first the same bits, then the time.
 //
 //   build/release/benchmarks/cuda_layer [part of a case's name [check]]
 //
 // For every case the GPU's z, gradient and alpha are compared with those of the core on the CPU, on
-// fresh random inputs, with outputs poisoned before; only then is the case timed, by events around
-// repeated launches. `bytes` is the least that must be moved (theta and dy read once, z or the
-// gradient written once), `GB/s` that over the time.
+// new random inputs, with outputs poisoned before; only then is the case timed, by events around
+// repeated launches. `bytes` is the minimum that must be transferred (theta and dy read once, z or
+// the gradient written once), and `GB/s` is that divided by the time.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -27,7 +27,7 @@ void expect(bool ok, const std::string& what) {
   std::exit(1);
 }
 
-/// Device memory that lives as long as the program's case.
+/// Device memory that exists as long as the program's case.
 class Arena {
  public:
   ~Arena() {
@@ -100,7 +100,7 @@ struct Case {
   NoiseKind noise;
 };
 
-/// What both sides compute: a seeded batch of it.
+/// The input of both sides: a seeded batch.
 struct Batch {
   std::vector<float> theta, dy, table;
   Key key;
@@ -155,7 +155,7 @@ class OnDevice {
     cuda::backward<float>(settings_, TopK{.n = test_.n, .k = test_.k}, examples_,
                           {.dy = dy_, .dtheta = dtheta_}, state_, {.allocate = arena_});
   }
-  /// Noise alone, into the room of z.
+  /// Only the noise, into the memory of z.
   void noise() {
     fill_noise(settings_.noise, examples_.key,
                {.count = count_ * test_.samples, .samples = test_.samples, .n = test_.n}, z_,

@@ -1,4 +1,4 @@
-// Spanning trees: from a thread per tree to the library's kernels.
+// Spanning trees: from one thread per tree to the library's kernels.
 //
 // 1  a thread per tree, its frontier in device memory: the CPU's Prim, many times
 // 2  a warp per tree, a vertex per lane, the frontier in shared memory

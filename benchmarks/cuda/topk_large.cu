@@ -1,4 +1,4 @@
-// Top-k of long rows: one block per row against many.
+// Top-k of long rows: one block per row compared with many.
 //
 // 1  a block per row, bisection over keys in device memory
 // 2  the library: as many blocks as the row has chunks, a digit of the k-th largest per pass

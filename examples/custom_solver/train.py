@@ -1,4 +1,4 @@
-"""Trains a tagger with a solver of your own: python train.py build/custom_solver/libviterbi.so"""
+"""Trains a tagger with a custom solver: python train.py build/custom_solver/libviterbi.so"""
 
 import sys
 
@@ -11,7 +11,7 @@ LENGTH, LABELS = 12, 5
 print("loaded", *aimle.load_library(sys.argv[1]))
 chain = aimle.solver("viterbi", length=LENGTH, labels=LABELS)
 
-# Sequences whose labels are seen through noise; a label mostly follows itself or the next one.
+# Sequences whose labels are observed with noise; a label is mostly followed by itself or the next.
 torch.manual_seed(0)
 steps = torch.randint(2, (256, LENGTH)).cumsum(1) % LABELS
 seen = torch.nn.functional.one_hot(steps, LABELS).float() + 0.7 * torch.randn(256, LENGTH, LABELS)

@@ -1,5 +1,5 @@
-// The same solver on a GPU, with the CPU's bits: a warp per row, or a block for long rows. Without
-// this file a theta on a GPU is refused with a message.
+// The same solver on a GPU, bit-identical to the CPU: a warp per row, or a block for long rows.
+// Without this file a theta on a GPU raises an error.
 #include "viterbi.h"
 
 #include <aimle/cuda/kernels.h>
@@ -16,7 +16,7 @@ struct Work {
   int64_t steps;
   int64_t labels;
 
-  /// The scores, the best sums of two positions, and where they came from.
+  /// The scores, the best sums of two positions, and their predecessors.
   template <class T>
   int64_t bytes(int64_t n) const {
     return (n + 2 * labels) * int64_t{sizeof(T)} + steps * labels * int64_t{sizeof(int)};
@@ -34,7 +34,7 @@ struct Work {
     bool nan = false;
     gpu::QuadScores<T>{row}.for_each(group.rank(), group.size(), [&](int64_t e, T score) {
       const bool allowed = row.mask() == nullptr || row.mask()[e];
-      nan |= allowed && isnan(score);  // theta with its noise and its step
+      nan |= allowed && isnan(score);  // theta including its noise and its step
       x[e] = allowed ? score : never;
     });
     for (int64_t b = group.rank(); b < labels; b += group.size()) best[b] = T(0);

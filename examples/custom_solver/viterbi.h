@@ -1,4 +1,4 @@
-// A solver of your own: the best label sequence of a chain (Viterbi), by dynamic programming.
+// A custom solver: the best label sequence of a chain (Viterbi), by dynamic programming.
 //
 //   theta [length - 1, labels, labels]   scores of going from label a to label b
 //   z     the same shape                 1 for the transitions of the best sequence
@@ -29,9 +29,9 @@ struct Viterbi {
 
   static void declare(aimle::Declaration<Viterbi>& solver) {
     solver.summary = "the best label sequence of a chain";
-    solver.ties = "the lower label wins, from the end of the chain";
+    solver.ties = "the lower label wins, starting from the end of the chain";
     solver.required("length", &Viterbi::length, {.min = 2}, "positions of the chain");
-    solver.required("labels", &Viterbi::labels, {.min = 1}, "labels of a position");
+    solver.required("labels", &Viterbi::labels, {.min = 1}, "labels per position");
   }
   std::vector<int64_t> shape_for(int64_t) const { return {steps(), labels, labels}; }
   void fit(aimle::Shape theta) const {

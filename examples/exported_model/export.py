@@ -1,4 +1,4 @@
-"""Compiles a model in eval mode, its layer included, into one file for run.cpp.
+"""Compiles a model in eval mode, including its layer, into one file for run.cpp.
 
 python examples/exported_model/export.py model.pt2
 """
@@ -11,7 +11,7 @@ import aimle
 
 torch.manual_seed(0)
 layer = aimle.AIMLE(aimle.TopK(2), output="mean")
-model = torch.nn.Sequential(torch.nn.Linear(6, 6), layer).eval()  # yours would be trained
+model = torch.nn.Sequential(torch.nn.Linear(6, 6), layer).eval()  # normally a trained model
 
 batch = torch.export.Dim("batch")
 exported = torch.export.export(model, (torch.randn(4, 6),), dynamic_shapes=({0: batch},))

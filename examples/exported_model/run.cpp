@@ -1,4 +1,4 @@
-// Runs a model of export.py, for a batch of another size than it was exported with.
+// Runs a model from export.py, with another batch size than it was exported with.
 #include <ATen/Functions.h>
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 

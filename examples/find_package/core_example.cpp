@@ -1,4 +1,4 @@
-// The core alone, without Torch: the two best of five scores, in each of two rows.
+// Only the core, without Torch: the two best of five scores, in each of two rows.
 #include <cstdio>
 #include <vector>
 

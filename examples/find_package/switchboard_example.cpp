@@ -1,5 +1,5 @@
 // Every estimator that applies to "k of n" learns to choose the same three of eight entries: scores
-// theta, gradient descent, and the squared distance of z to the wanted choice as the loss.
+// theta, gradient descent, and the squared distance of z to the target choice as the loss.
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>

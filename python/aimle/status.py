@@ -34,5 +34,5 @@ _SENTENCES = {
         "the instance's data are invalid: a weight or a capacity is negative, or a graph has a "
         "vertex or an edge that it should not have"
     ),
-    Status.TOO_LARGE: "the instance is too large for an exact answer: scale its weights down",
+    Status.TOO_LARGE: "the instance is too large for an exact solution: scale its weights down",
 }

@@ -335,7 +335,7 @@ TEST(NoiseChecks, MisuseNamesTheArgument) {
       message({.kind = NoiseKind::kSumOfGamma}, {.first = 0, .count = 1, .samples = 1, .n = 4}),
       "[aimle::noise] expected a quantile table for sum_of_gamma but got none");
   EXPECT_EQ(message(ok, {.first = 0, .count = 1, .samples = 1, .n = 4}, /*room=*/false),
-            "[aimle::noise] expected room for the rows but got a null pointer");
+            "[aimle::noise] expected memory for the rows but got a null pointer");
   EXPECT_THROW(moments(NoiseKind::kSumOfGamma, 0, 10), std::invalid_argument);
   EXPECT_THROW(moments(NoiseKind::kSumOfGamma, 10, 0), std::invalid_argument);
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import textwrap
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -46,6 +47,11 @@ class Comparison(NamedTuple):
     def __str__(self) -> str:
         verdict = "yes" if self.met else "**no**"
         return f"{-100 * self.share:+.1f} % ({verdict})"
+
+
+def _wrapped(text: str) -> str:
+    """A paragraph of at most 100 columns."""
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def mean_of(values: list[float]) -> Mean:
@@ -127,8 +133,10 @@ class Section:
         lines = [
             f"### {self.task.title}",
             "",
-            f"`{self.task.name}`: {self.data}, {self.length}, `{self.metric}` ({arrow}), "
-            f"seeds {', '.join(map(str, seeds))}. Run on {devices}; commit {commits}.",
+            _wrapped(
+                f"`{self.task.name}`: {self.data}, {self.length}, `{self.metric}` ({arrow}), "
+                f"seeds {', '.join(map(str, seeds))}. Run on {devices}; commit {commits}."
+            ),
             "",
             "| method | mean ± standard error | runs | solver calls |",
             "| --- | --- | --- | --- |",
@@ -142,7 +150,7 @@ class Section:
             lines.append(f"| {method} | {self.cell(key)} | {self.means[key].runs} | {shown} |")
         for method in ("imle", "imle_central", "pyepo_imle"):
             if text := self.grid(method):
-                lines += ["", f"λ of `{method}`: {text}"]
+                lines += ["", _wrapped(f"λ of `{method}`: {text}")]
         return "\n".join(lines)
 
 
@@ -232,7 +240,7 @@ def page(rows: Iterable[Row], tasks: dict[str, Task]) -> str:
     if found:
         parts += [
             "## Summary\n",
-            "A positive percentage says that the default is better, relative to the other's "
+            "A positive percentage means that the default is better, relative to the other's "
             "value.\n*yes*: it is better, or worse by no more than 2 % or one standard error of "
             "the difference.\n",
             *_summary(found),
