@@ -167,6 +167,13 @@ def test_every_public_name_is_in_the_api():
     assert sorted(set(library.__all__) - set(listed_names)) == []
 
 
+def test_headers_in_the_api_exist():
+    pages = (DOCS / "api" / "cpp").glob("*.md")
+    headers = [h for page in pages for h in re.findall(r"{cpp-header} (\S+)", page.read_text())]
+    assert len(headers) > 30
+    assert [header for header in headers if not (ROOT / header).is_file()] == []
+
+
 @each_page
 def test_files_that_are_named_exist(page: Path):
     """All but those of the solver that "adding a solver" adds, and of an experiment NAME."""
