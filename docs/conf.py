@@ -24,6 +24,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "cpp_header",
+    "light_and_dark",
     "plain_docstrings",
     "repository_links",
 ]

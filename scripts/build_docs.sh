@@ -21,8 +21,10 @@ fi
 
 mkdir -p build/docs
 doxygen docs/Doxyfile
+options=()
+if [[ $builder != html ]]; then options=(-D nb_execution_mode=off); fi
 export PYTHONPATH=$PWD/python
 jobs=${JOBS:-$(scripts/jobs.sh)}
 .venv-docs/bin/python -m sphinx -E -a -W --keep-going -q -j "$jobs" -b "$builder" \
-  -d build/docs/doctrees docs "$out"
+  "${options[@]}" -d build/docs/doctrees docs "$out"
 if [[ $builder == html ]]; then echo "Documentation: $out/index.html"; fi

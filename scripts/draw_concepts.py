@@ -57,14 +57,18 @@ def picked(scores: torch.Tensor, faint: str) -> tuple[torch.Tensor, list[str]]:
     return z, [BLUE if each > 0.5 else faint for each in z.tolist()]
 
 
-def arrow(figure: Figure, start: Axes, end: Axes, backward: bool = False) -> None:
+def arrow(figure: Figure, start: Axes, end: Axes, colour: str) -> None:
     a, b = start.get_position(), end.get_position()
-    y = a.y0 + a.height / 2
-    x0, x1 = (a.x0 - 0.004, b.x1 + 0.004) if backward else (a.x1 + 0.004, b.x0 - 0.004)
-    style = {"arrowstyle": "-|>", "color": ORANGE if backward else BLUE, "linewidth": 1.6}
+    style = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.6}
+    if a.x0 == b.x0:  # along a column, beside it
+        x = a.x0 - 0.02 if a.x0 < 0.5 else a.x1 + 0.02
+        ends = (x, b.y0 + b.height / 2), (x, a.y0 + a.height / 2)
+    else:
+        y = a.y0 + a.height / 2
+        ends = (b.x0 - 0.01, y), (a.x1 + 0.01, y)
     axes = figure.add_axes((0, 0, 1, 1), zorder=-1)
     axes.axis("off")
-    axes.annotate("", (x1, y), (x0, y), arrowprops=style)
+    axes.annotate("", *ends, arrowprops=style)
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
 
@@ -80,20 +84,22 @@ def path(theme: dict) -> Figure:
     up, up_colours = picked(noisy + STEP / 2 * d, theme["faint"])
     down, down_colours = picked(noisy - STEP / 2 * d, theme["faint"])
     gradient = (up - down) / STEP
-    figure, rows = plt.subplots(2, 4, figsize=(9.6, 4.3))
-    figure.subplots_adjust(left=0.02, right=0.98, top=0.86, bottom=0.06, wspace=0.28, hspace=0.62)
-    bars(rows[0, 0], theta, theme["text"], "1. scores θ", theme)
-    bars(rows[0, 1], noisy, chosen, "2. add noise: θ + τε", theme)
-    cells(rows[0, 2], z, "3. solve: z, the three best", theme)
-    cells(rows[0, 3], WANTED, "4. your loss compares z\nwith what is wanted", theme)
-    bars(rows[1, 3], d, ORANGE, "5. its gradient d = ∂loss/∂z", theme)
-    bars(rows[1, 2], noisy + STEP / 2 * d, up_colours, "6. solve again at θ + λd + τε", theme)
-    bars(rows[1, 1], noisy - STEP / 2 * d, down_colours, "7. and at θ − λd + τε", theme)
+    figure, rows = plt.subplots(4, 2, figsize=(5.6, 6.2))
+    figure.subplots_adjust(left=0.06, right=0.94, top=0.92, bottom=0.03, wspace=0.3, hspace=0.75)
+    left, right = rows[:, 0], rows[::-1, 1]
+    bars(left[0], theta, theme["text"], "1. scores θ", theme)
+    bars(left[1], noisy, chosen, "2. add noise: θ + τε", theme)
+    cells(left[2], z, "3. solve: z, the three best", theme)
+    cells(left[3], WANTED, "4. your loss compares z\nwith what is wanted", theme)
+    bars(right[0], d, ORANGE, "5. its gradient d = ∂loss/∂z", theme)
+    bars(right[1], noisy + STEP / 2 * d, up_colours, "6. solve again at θ + λd + τε", theme)
+    bars(right[2], noisy - STEP / 2 * d, down_colours, "7. and at θ − λd + τε", theme)
     colours = [RED if g > 0 else GREEN for g in gradient.tolist()]
-    bars(rows[1, 0], gradient, colours, "8. difference / 2λ:\nthe gradient of θ", theme)
+    bars(right[3], gradient, colours, "8. difference / 2λ:\nthe gradient of θ", theme)
     for i in range(3):
-        arrow(figure, rows[0, i], rows[0, i + 1])
-        arrow(figure, rows[1, 3 - i], rows[1, 2 - i], backward=True)
+        arrow(figure, left[i], left[i + 1], BLUE)
+        arrow(figure, right[i], right[i + 1], ORANGE)
+    arrow(figure, left[3], right[0], ORANGE)
     return figure
 
 

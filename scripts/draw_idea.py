@@ -108,20 +108,19 @@ def draw(frames: list, style: str) -> str:
         '<text x="20" y="24">scores θ, from your network</text>',
         f'<line class="line" x1="14" x2="244" y1="{base}" y2="{base}"/>',
         *(bar(18 + 28 * i, base, [scale * t[i] for t in thetas]) for i in range(8)),
-        '<text class="small" x="258" y="84">noise, solver</text>',
-        arrow(254, 352, 98, "forward"),
-        '<text x="366" y="60">z: exactly three of eight</text>',
-        *(cell(368 + 34 * i, 84, [z[i] for z in samples], bool(WANTED[i])) for i in range(8)),
-        arrow(648, 706, 98, "forward"),
-        '<text x="716" y="84">your loss:</text>',
-        counter(716, 104, list(losses)),
-        arrow(760, 130, 200, "backward"),
-        '<text class="small" x="222" y="224">'
+        '<text class="small" x="256" y="94">noise, solver</text>',
+        arrow(254, 348, base, "forward"),
+        '<text x="366" y="74">z: exactly three of eight</text>',
+        *(cell(368 + 34 * i, 97, [z[i] for z in samples], bool(WANTED[i])) for i in range(8)),
+        '<text class="small" x="366" y="152">green: what the loss hopes for</text>',
+        '<text x="366" y="206">your loss:</text>',
+        counter(444, 206, list(losses)),
+        arrow(354, 70, 201, "backward"),
+        '<text class="small" x="30" y="232">'
         "backward: solve again at θ + λd and θ − λd; their difference is the gradient of θ</text>",
-        '<text class="small" x="368" y="146">green: what the loss hopes for</text>',
     ]
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 236" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 650 244" role="img" '
         f'aria-label="Training scores through a solver"><style>{style}</style>'
         f"{''.join(parts)}</svg>\n"
     )
