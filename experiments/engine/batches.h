@@ -15,8 +15,6 @@ class Batches {
           at::Device device);
 
   int64_t epoch_steps() const { return epoch_steps_; }
-  /// How many examples the smallest step has.
-  int64_t smallest() const { return before(pass_steps_) - before(pass_steps_ - 1); }
   /// The examples of a step, counted from the run's beginning: int64 [B].
   at::Tensor rows(int64_t step);
   /// How many examples the steps [first, last) see.
