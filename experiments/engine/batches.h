@@ -15,8 +15,6 @@ class Batches {
           at::Device device);
 
   int64_t epoch_steps() const { return epoch_steps_; }
-  /// The number of examples in the smallest step.
-  int64_t smallest() const { return before(pass_steps_) - before(pass_steps_ - 1); }
   /// The examples of a step, counted from the beginning of the run: int64 [B].
   at::Tensor rows(int64_t step);
   /// The number of examples in the steps [first, last).

@@ -20,6 +20,7 @@
 #include "experiments/engine/estimator_options.h"
 #include "experiments/engine/own_stream.h"
 #include "experiments/engine/processes.h"
+#include "experiments/engine/sharing.h"
 #include "experiments/engine/summary.h"
 #include "experiments/engine/training_run.h"
 #include "experiments/process/atomic_file.h"
@@ -197,7 +198,7 @@ std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::ve
     const std::scoped_lock lock(starting);
     at::manual_seed(static_cast<uint64_t>(run.settings.get<int64_t>("seed")));
     Training training = start(run.settings);
-    check_sharing(run, training);
+    check_sharing(run.settings, training);
     return training;
   };
   const Training first = begin(runs.front());

@@ -1,6 +1,6 @@
 // Gradients summed over the processes that share a batch, while backward goes on.
 //
-// Parameters lie in buckets of a few megabytes, in the order of their names. As soon as backward has
+// Parameters lie in buckets of about a megabyte, in the order of their names. As soon as backward has
 // the gradients of a bucket its sum begins, in an order of buckets that is the same for all
 // processes: the order in which the first process's first backward pass completed them. What a sum
 // is does not depend on that order, so a run continues with the same bits.
@@ -16,7 +16,7 @@ namespace aimle::experiments {
 
 class GradientSum {
  public:
-  static constexpr int64_t kBucketBytes = 4 << 20;
+  static constexpr int64_t kBucketBytes = 1 << 20;
 
   /// For one process it does nothing.
   explicit GradientSum(const std::vector<at::Tensor>& parameters,

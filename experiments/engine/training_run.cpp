@@ -10,12 +10,11 @@
 #include <stdexcept>
 
 #include "aimle/base/nearest.h"
-#include "aimle/torch/estimator.h"
 #include "experiments/engine/batches.h"
 #include "experiments/engine/checkpoint.h"
-#include "experiments/engine/estimator_options.h"
 #include "experiments/engine/processes.h"
 #include "experiments/engine/randomness.h"
+#include "experiments/engine/sharing.h"
 #include "experiments/engine/step_graph.h"
 #include "experiments/process/failure.h"
 #include "experiments/process/interrupt.h"
@@ -79,9 +78,8 @@ class Trainer {
         step_([this](const Batch& batch) { add(training_.step(batch), batch.rows.size(0)); }),
         // A recorded step would leave out the sums over processes that backward starts.
         recorded_(run.settings.get<bool>("graph") && StepGraph::possible(device_) &&
-                  !processes().several()) {
-    if (processes().several() && training_.estimator) training_.estimator->defer_updates();
-  }
+                  !processes().several()),
+        sharing_(training_.estimator) {}
 
   std::vector<Json> run() {
     if (is_first_) resume();
@@ -181,8 +179,8 @@ class Trainer {
     while (position_.step < steps_) {
       const auto begun = Clock::now();
       const int64_t step = first_step() + position_.step;
-      const Batch batch =
-          own_share({.rows = batches_.rows(step), .key = keys[position_.step], .step = step});
+      const Batch batch = Sharing::own_part(
+          {.rows = batches_.rows(step), .key = keys[position_.step], .step = step});
       position_.engine_seconds += seconds_since(begun);
       run_step(batch);
       ++position_.step;
@@ -197,16 +195,6 @@ class Trainer {
       position_.engine_seconds += seconds_since(stepped);
       position_.seconds = before + seconds_since(start);
     }
-  }
-
-  static Batch own_share(Batch batch) {
-    if (!processes().several()) return batch;
-    const int64_t all = batch.rows.size(0);
-    const Share share = share_of(all);
-    batch.rows = batch.rows.narrow(0, share.first, share.count);
-    batch.first = share.first;
-    batch.share = static_cast<double>(share.count) / static_cast<double>(all);
-    return batch;
   }
 
   void run_step(const Batch& batch) {
@@ -226,26 +214,12 @@ class Trainer {
       names_.push_back(name);
       values.push_back(value.detach().to(at::kDouble));
     }
-    const at::Tensor sums = shared(at::stack(values).mul_(static_cast<double>(weight)));
+    const at::Tensor sums = sharing_.sum(at::stack(values).mul_(static_cast<double>(weight)));
     if (totals_.defined()) {
       totals_.add_(sums);
     } else {
       totals_ = sums;
     }
-  }
-
-  /// The sums over all processes; one message with the counts that move the estimator's state.
-  at::Tensor shared(const at::Tensor& sums) {
-    if (!processes().several()) return sums;
-    const at::Tensor counts =
-        training_.estimator ? training_.estimator->waiting_counts() : at::Tensor();
-    const at::Tensor message = counts.defined() ? at::cat({sums, counts}) : sums;
-    sum_over_processes(message);
-    const int64_t own = sums.size(0);
-    if (counts.defined()) {
-      training_.estimator->apply_counts(message.narrow(0, own, counts.size(0)));
-    }
-    return message.narrow(0, 0, own);
   }
 
   bool shows_now() const {
@@ -255,7 +229,7 @@ class Trainer {
 
   void after_step() {
     if (shows_now()) show();
-    if (const int signal = signal_of_any()) save_and_stop(signal);
+    if (const int signal = sharing_.signal_at_step(position_.step)) save_and_stop(signal);
     if (!is_first_) return;
     const auto every = run_.settings.get<int64_t>("checkpoint_steps");
     const bool due = every > 0
@@ -456,6 +430,7 @@ class Trainer {
   int64_t steps_;  // of an epoch
   StepGraph step_;
   bool recorded_;  // else step_ is not used
+  Sharing sharing_;
 
   Position position_;
   std::vector<std::string> names_;  // of the scalars of a step
@@ -505,23 +480,6 @@ int64_t steps_left(const Run& run, const Training& training) {
     done = position.epoch * steps + position.step;
   }
   return std::max<int64_t>(0, run.settings.get<int64_t>("epochs") * steps - done);
-}
-
-void check_sharing(const Run& run, const Training& training) {
-  const int64_t size = processes().size;
-  if (size == 1) return;
-  const int64_t smallest = batches_of(run, training, at::kCPU).smallest();
-  if (smallest < size) {
-    throw Misuse("expected batches of at least " + std::to_string(size) +
-                 " examples, one for each process, but the smallest of a pass has " +
-                 std::to_string(smallest) +
-                 ": choose a --batch that divides the number of training examples (" +
-                 std::to_string(training.examples) + "), or fewer processes");
-  }
-  if (needs_whole_batch(run.settings)) {
-    throw Misuse("--scope batch takes norms over the whole batch, which " + std::to_string(size) +
-                 " processes share: expected --scope example or sample, or one process");
-  }
 }
 
 std::vector<Json> train(const Run& run, Training training, Progress& progress) {

@@ -37,9 +37,6 @@ const Json& best_epoch(const Run& run, const std::vector<Json>& metrics);
 /// The number of remaining steps, for a progress bar over several runs.
 int64_t steps_left(const Run& run, const Training& training);
 
-/// Misuse if several processes (processes.h) cannot share this run's batches.
-void check_sharing(const Run& run, const Training& training);
-
 /// Trains from the folder's checkpoint, or from the beginning if there is none, and returns the
 /// metrics of all epochs. Throws Stopped after a signal, once everything is saved, and Failure for
 /// a loss that is not finite, with the last good checkpoint kept.

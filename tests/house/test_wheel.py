@@ -57,7 +57,8 @@ def environment(wheel: Path, tmp_path: Path) -> Path:
 def test_one_wheel_for_every_python(wheel: Path):
     assert "-py3-none-linux_" in wheel.name
     names = zipfile.ZipFile(wheel).namelist()
-    assert {"aimle/__init__.py", "aimle/lib/libaimle_torch.so"} <= set(names)
+    libraries = {"aimle/lib/libaimle_torch.so", "aimle/lib/libaimle_program.so"}
+    assert {"aimle/__init__.py", "aimle/__main__.py", *libraries} <= set(names)
     assert all(name.startswith(("aimle/", "aimle-")) for name in names), names
 
 
@@ -90,6 +91,15 @@ def test_a_wrong_torch_is_named_at_import(environment: Path, tmp_path: Path):
 def test_the_program_runs_elsewhere(environment: Path, tmp_path: Path):
     result = run(environment / "bin/aimle", "--version", cwd=tmp_path)
     assert result.stdout.startswith("aimle ")
+
+
+def test_torchrun_trains_elsewhere(environment: Path, tmp_path: Path):
+    torchrun = [environment / "bin/python", "-I", "-m", "torch.distributed.run", "--standalone"]
+    digits = ["--examples", 20, "--validation", 0, "--test_examples", 5, "--batch", 10, "--rows", 2]
+    train = ["train", "dvae", "--epochs", 1, "--threads", 1, *digits, "--out", tmp_path / "run"]
+    run(*torchrun, "--nproc-per-node=2", "-m", "aimle", *train, cwd=tmp_path)
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["processes"] == 2
 
 
 USE_VITERBI = """
