@@ -178,8 +178,7 @@ def print_scaling(rounds: int) -> None:
 
 
 def _plain_thresholds(theta: Tensor, eps: Tensor, z: Tensor, dy: Tensor) -> Tensor:
-    """The gradient of argmax and top-k under Gumbel noise, by the formulas of
-    docs/guide/math.md."""
+    """The gradient of argmax and top-k under Gumbel noise, by the formulas of the guide."""
     theta, d = theta.detach().double().unsqueeze(1), dy.double()
     x = theta + eps.double()
     is_in = z > 0.5
