@@ -34,7 +34,7 @@ def items(lines: list[str]) -> list[str]:
         elif line.startswith("  ") and open_item:
             result.append(f"  {escape(line.strip())}")
         else:
-            result += ["", escape(line)] if open_item else [escape(line)]
+            result += [""] * open_item + [escape(line.strip())]
         open_item = bool(name) or (open_item and line.startswith("  "))
     return result
 
