@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from extras import need
+from extras import need, start_ray
 from instance_solvers import DiesOnce, best_two, dies_below_zero, never_ends_below_zero
 from layer_cases import run
 
@@ -20,7 +20,7 @@ TOPK = aimle.TopK(2)
 def cluster():
     folders = [Path(aimle.__file__).parents[1], Path(__file__).parents[1] / "helpers"]
     environment = {"PYTHONPATH": os.pathsep.join(map(str, folders))}
-    ray.init(num_cpus=2, include_dashboard=False, runtime_env={"env_vars": environment})
+    start_ray(runtime_env={"env_vars": environment})
     yield
     ray.shutdown()
 

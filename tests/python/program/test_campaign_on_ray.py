@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from aimle_program import PROGRAM, aimle, metrics, need_program
-from extras import need
+from extras import need, start_ray
 
 ray = need("ray")
 
@@ -27,7 +28,7 @@ LONG = [
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
     need_program()
-    ray.init(num_cpus=2, include_dashboard=False)
+    start_ray()
     yield ray.get_runtime_context().gcs_address
     ray.shutdown()
 
@@ -41,30 +42,32 @@ def start(out: Path, cluster: str, *options: str) -> subprocess.Popen:
     )
 
 
-def running(process: subprocess.Popen, count: int) -> dict[str, int]:
-    """The processes of the runs, by their names, once so many have begun."""
-    found: dict[str, int] = {}
-    assert process.stderr is not None
-    for line in process.stderr:
-        if said := re.match(r"(seed \d): running \(process (\d+) on ", line):
-            found[said[1]] = int(said[2])
-        if len(found) == count:
-            return found
+def process_in(folder: Path, campaign: subprocess.Popen) -> int:
+    """The process of the run in this folder, as soon as it has locked it."""
+    while campaign.poll() is None:
+        with contextlib.suppress(OSError):
+            owner = re.match(r"process (\d+) on ", (folder / ".aimle.lock").read_text())
+            if owner and int(owner[1]) != campaign.pid:  # which prepares the folder
+                return int(owner[1])
+        time.sleep(0.005)
     raise AssertionError("the campaign ended before its runs began")
 
 
-def process_in(folder: Path, campaign: int) -> int:
-    """The process of the run in this folder, as soon as it has locked it."""
-    while True:
-        with contextlib.suppress(OSError):
-            owner = re.match(r"process (\d+) on ", (folder / ".aimle.lock").read_text())
-            if owner and int(owner[1]) != campaign:  # which prepares the folder
-                return int(owner[1])
-        time.sleep(0.005)
+def status_of(pid: int) -> list[str]:
+    """State, parent and so on, as in proc(5)."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def parent_of(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return int(status_of(pid)[1])
+
+
+def is_running(pid: int) -> bool:
+    """Not ended, nor waiting to be noticed by its parent."""
+    try:
+        return status_of(pid)[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_a_worker_killed_in_mid_run_is_replaced(tmp_path: Path, cluster: str) -> None:
@@ -72,7 +75,7 @@ def test_a_worker_killed_in_mid_run_is_replaced(tmp_path: Path, cluster: str) ->
     done = aimle(*LONG, "--epochs", "25", "--out", one)
     assert done.returncode == 0, done.stderr
     process = start(out, cluster, "--epochs", "25")
-    os.kill(parent_of(process_in(out / "seed-0", campaign=process.pid)), signal.SIGKILL)
+    os.kill(parent_of(process_in(out / "seed-0", process)), signal.SIGKILL)
     _, said = process.communicate(timeout=600)
     assert process.returncode == 0, said
     assert "seed 0: its worker died" in said
@@ -85,19 +88,21 @@ def test_a_worker_killed_in_mid_run_is_replaced(tmp_path: Path, cluster: str) ->
 def test_ctrl_c_saves_and_the_campaign_continues(tmp_path: Path, cluster: str) -> None:
     out = tmp_path / "run"
     process = start(out, cluster, "--epochs", "100000")
-    pids = running(process, 2)
+    folders = [out / "seed-0", out / "seed-1"]
+    pids = [process_in(folder, process) for folder in folders]
+    while not all((folder / "checkpoint.pt").exists() for folder in folders):
+        assert process.poll() is None
+        time.sleep(0.005)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=600)
     assert process.returncode == 130, said
     assert f"aimle: stopped; continue with --resume --out {out}" in said
-    for pid in pids.values():
-        assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text()
-    for seed in ("seed-0", "seed-1"):
-        assert (out / seed / "checkpoint.pt").exists()
-    left = len(metrics(out / "seed-0")) + 2
-    process = start(out, cluster, "--resume", "--epochs", str(left))
+    assert not any(is_running(pid) for pid in pids)
+    epochs = max(torch.load(each / "checkpoint.pt", weights_only=True)["epoch"] for each in folders)
+    process = start(out, cluster, "--resume", "--epochs", str(epochs + 2))
     _, said = process.communicate(timeout=600)
     assert process.returncode == 0, said
+    assert [len(metrics(folder)) for folder in folders] == [epochs + 2] * 2
 
 
 def test_no_cluster_at_the_address(tmp_path: Path) -> None:
