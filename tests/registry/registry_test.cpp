@@ -107,7 +107,7 @@ TEST(Registry, BadTextsAreNamed) {
   EXPECT_TRUE(unknown.starts_with("[aimle::solver] expected one of argmax, topk, ")) << unknown;
   EXPECT_TRUE(unknown.ends_with(", first but got 'tokp'; did you mean 'topk'?")) << unknown;
   EXPECT_EQ(refusal("topk"),
-            "[aimle::topk] needs k (how many entries are chosen), for example topk:k=1");
+            "[aimle::topk] needs k (number of chosen entries), for example topk:k=1");
   EXPECT_EQ(refusal("topk:kk=1"),
             "[aimle::topk] takes no 'kk'; its settings are k; did you mean 'k'?");
   EXPECT_EQ(refusal("argmax:k=1"), "[aimle::argmax] takes no 'k'; it has no settings");

@@ -62,7 +62,7 @@ TEST(PlainOrGz, TakesWhatIsThere) {
   EXPECT_EQ(read_text(plain_or_gz(folder / "a.txt")), "packed\n");
   write_bytes(folder / "a.txt", "plain\n");
   EXPECT_EQ(read_text(plain_or_gz(folder / "a.txt")), "plain\n");
-  EXPECT_REFUSED(plain_or_gz(folder / "b.txt"), "neither is b.txt.gz");
+  EXPECT_REFUSED(plain_or_gz(folder / "b.txt"), "nor does b.txt.gz");
   EXPECT_REFUSED(read_text(folder / "a.txt", 3), "at most 3 bytes");
 }
 

@@ -160,7 +160,7 @@ TEST(NpyParts, AreJoinedAlongTheFirstDimension) {
   EXPECT_REFUSED(read_npy_parts<float>(folder / "a"), "expected a shape like [1, 2]");
   write("a.npy", {1, 1}, 9);
   EXPECT_EQ(read_npy_parts<float>(folder / "a").values, std::vector<float>{9});
-  EXPECT_REFUSED(read_npy_parts<float>(folder / "b"), "neither is b_part0.npy");
+  EXPECT_REFUSED(read_npy_parts<float>(folder / "b"), "nor does b_part0.npy");
 }
 
 /// An archive of one member, as numpy.savez (method 0) or savez_compressed (8) would write it.

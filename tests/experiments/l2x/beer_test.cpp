@@ -80,7 +80,7 @@ TEST_F(L2xBeer, RefusesByFileAndLine) {
   write_bytes(annotations, good);
   EXPECT_EQ(refused(), "");
   fs::remove(annotations);
-  EXPECT_NE(refused().find("neither is annotations.json.gz"), std::string::npos);
+  EXPECT_NE(refused().find("nor does annotations.json.gz"), std::string::npos);
   EXPECT_THROW(load_beer(folder_.path(), 4, Rules::kMended), std::invalid_argument);
 }
 

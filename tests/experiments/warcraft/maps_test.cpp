@@ -47,7 +47,7 @@ TEST(WarcraftLoad, ReadsTheSplitsOfAFolder) {
   EXPECT_EQ(back.images, maps.images);
   EXPECT_EQ(back.costs, maps.costs);
   EXPECT_EQ(back.paths, maps.paths);
-  EXPECT_REFUSED(load(folder.path(), "train"), "train_maps.npy: not there");
+  EXPECT_REFUSED(load(folder.path(), "train"), "train_maps.npy: does not exist");
 }
 
 TEST(WarcraftLoad, AllowsForCostsThatWereRounded) {
