@@ -84,7 +84,8 @@ def torch_linear_assignment(scores: Tensor) -> Callable[[], Tensor] | None:
 def main() -> None:
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, aimle {aimle.__version__}")
     print(f"{torch.get_num_threads()} threads on the CPU")
-    print(f"{'structures':27} {'batch':>6} {'GPU us':>8} {'CPU us':>8} {'times':>6} {'other us':>9}")
+    heading = f"{'structures':27} {'batch':>6} {'GPU us':>8} {'CPU us':>8} {'times':>6}"
+    print(f"{heading} {'other us':>9}")
     for case in cases():
         host = case.scores()
         device = host.to("cuda")
