@@ -199,9 +199,9 @@ CALLS: dict[str, Misuse] = {
     ),
     "key of another shape": (
         topk,
-        lambda f: f(theta(), key=torch.ones(3, dtype=torch.int64)),
+        lambda f: f(theta(), key=torch.ones(4, dtype=torch.int64)),
         ValueError,
-        ("key", "[2]", "[3]"),
+        ("key", "[2]", "[4]"),
     ),
     "key on another device": (
         topk,

@@ -318,7 +318,7 @@ def test_a_step_of_zero_warns_once():
     assert stuck(layer, theta, 99) == []
     assert layer.stats()["idle_updates"] == 99
     (message,) = stuck(layer, theta, 150)
-    assert "lambda of a layer was 0 in 100 backward passes" in message
+    assert "lambda of a layer was 0 in 100 consecutive backward passes" in message
     assert "AdaptiveTarget()" in message
     assert layer.stats()["idle_updates"] == 249
 

@@ -118,7 +118,7 @@ def test_two_devices_have_the_numbers_of_one_process(in_one_process: Path, tmp_p
     # All runs are complete: the program writes the summary without any Python.
     done = aimle(*CAMPAIGN, "--workers", "ray", "--out", out, "--resume")
     assert done.returncode == 0, done.stderr
-    assert "chosen by val_loss: lambda=" in done.stderr
+    assert "selected by val_loss: lambda=" in done.stderr
     assert_same(out, in_one_process)
     command = json.loads((out / FOLDERS[0] / "config.json").read_text())["command"]
     assert "--grid lambda=1,10" in command

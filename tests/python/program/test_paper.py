@@ -63,7 +63,7 @@ def test_end_to_end_and_resume(tmp_path: Path) -> None:
 
     other = aimle(*TINY, "--set", "dvae.epochs=1", "--out", out, "--resume")
     assert other.returncode == 1
-    assert "--resume: dvae-k10/aimle is of" in other.stderr
+    assert "--resume: dvae-k10/aimle was made by" in other.stderr
 
 
 def test_the_paper_in_portions(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_a_signal_keeps_what_was_done(kind: signal.Signals, code: int, tmp_path:
     assert str(results) in last
     rows = [json.loads(line) for line in results.open()]
     assert rows
-    assert f"the {len(rows)} of " in last
+    assert f"; {len(rows)} of " in last
     assert json.loads((tmp_path / "out/study.json").read_text())["complete"] is False
     assert names(tmp_path / "out") == {"results.jsonl", "summary.csv", "study.json"}
 

@@ -324,9 +324,9 @@ BAD_INPUT: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...
         ("gumbel", "key", "int64", "int32"),
     ),
     "key of another shape": (
-        lambda: aimle.sample_noise("normal", (2, 3), torch.tensor([1, 2, 3])),
+        lambda: aimle.sample_noise("normal", (2, 3), torch.tensor([1, 2, 3, 4])),
         ValueError,
-        ("normal", "key", "[2]", "[3]"),
+        ("normal", "key", "[2]", "[4]"),
     ),
     "no key": (
         lambda: aimle.sample_noise("normal", (2, 3), 7),

@@ -333,7 +333,7 @@ def test_settings_by_config_and_preset(program: Path, finished, tmp_path: Path) 
         (
             ["--grid", "lr=0.1,1e-1"],
             2,
-            "--grid: expected different values of lr but '1e-1' is there",
+            "--grid: expected different values of lr but '1e-1' is given twice",
         ),
         (["--grid", "lr=0.1", "--grid", "lr=0.2"], 2, "--grid: lr is given twice; list all its"),
         (["--grid", "data=a,b"], 2, "--grid: data cannot vary"),
