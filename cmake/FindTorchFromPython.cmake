@@ -21,8 +21,9 @@ if(NOT TARGET torch)
       endif()
     endforeach()
     if(failed)
-      message(FATAL_ERROR "PYTHON=${PYTHON} has no torch. Set PYTHON to one with torch >= 2.11, "
-                          "or build the core alone with -DAIMLE_TORCH=OFF.")
+      message(FATAL_ERROR "PYTHON=${PYTHON} has no torch: run `pip install torch` first (2.11 or newer), "
+                          "set PYTHON to one that has it, or build the core alone with "
+                          "-DAIMLE_TORCH=OFF.")
     endif()
   endif()
 
