@@ -1,6 +1,7 @@
 // One file per command; this one combines them.
 #include "cli/program.h"
 
+#include <cstdio>
 #include <string_view>
 
 #include "cli/app.h"
@@ -11,6 +12,18 @@
 namespace {
 
 constexpr int kUsage = 2;
+
+/// What `aimle` without arguments prints.
+constexpr const char* kFirstCommands =
+    "aimle: gradients through discrete choices\n"
+    "\n"
+    "  aimle train dvae                       train a model, no data needed\n"
+    "  aimle report runs                      draw a page of the results\n"
+    "  aimle diagnose --structure topk --k 5  find an estimator for your problem\n"
+    "  aimle synth samples --n 10 --seeds 4   compare gradients with the true one\n"
+    "  aimle paper --quick                    reproduce the paper, much reduced\n"
+    "\n"
+    "aimle --help lists all commands, aimle COMMAND --help the options of one.\n";
 
 /// Other commands would do the same work once in every process, and write to the same folder.
 bool is_for_one_process(int argc, char** argv) {
@@ -35,6 +48,7 @@ int aimle_program_main(int argc, char** argv) {
   if (is_for_one_process(argc, argv)) {
     return aimle::cli::complain("torchrun starts several processes for `train` alone", kUsage);
   }
+  if (argc <= 1) return std::fputs(kFirstCommands, stdout) < 0;
   if (const int failed = aimle::cli::load_libraries(argc, argv)) return failed;
   CLI::App app("Gradients through discrete choices: studies, diagnosis, training", "aimle");
   aimle::cli::set_up(app);

@@ -43,7 +43,6 @@ def test_version_and_help():
         (["synth", "samples", "--seeds=3", "--lamdas=1"], "did you mean '--lambdas'?"),
         (["synth", "samples", "extra"], "does not take 'extra'"),
         (["synth"], "needs a command"),
-        ([], "needs a command"),
         (["synth", "samples", "--seeds"], "--seeds"),
         (["synth", "samples", "--seeds", "0"], "expected a whole number in [1, 100000]"),
         (["synth", "samples", "--seeds", "3.5"], "but got '3.5'"),
@@ -61,7 +60,15 @@ def test_wrong_usage(arguments: list[str], says: str):
 
 def test_a_command_without_a_verb_shows_its_own_usage():
     assert "Usage: aimle synth [OPTIONS] SUBCOMMAND" in aimle("synth").stderr
-    assert "Usage: aimle [OPTIONS] SUBCOMMAND" in aimle().stderr
+
+
+def test_alone_it_shows_the_most_useful_commands():
+    shown = aimle()
+    assert shown.returncode == 0
+    commands = re.findall(r"^  (aimle .*?)  ", shown.stdout, re.MULTILINE)
+    assert len(commands) == 5
+    for command in commands:
+        assert aimle(command.split()[1], "--help").returncode == 0
 
 
 @pytest.mark.parametrize(
