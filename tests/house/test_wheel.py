@@ -95,6 +95,7 @@ def test_the_program_runs_elsewhere(environment: Path, tmp_path: Path):
 
 def test_torchrun_trains_elsewhere(environment: Path, tmp_path: Path):
     torchrun = [environment / "bin/python", "-I", "-m", "torch.distributed.run", "--standalone"]
+    torchrun.append("--local-addr=127.0.0.1")
     digits = ["--examples", 20, "--validation", 0, "--test_examples", 5, "--batch", 10, "--rows", 2]
     train = ["train", "dvae", "--epochs", 1, "--threads", 1, *digits, "--out", tmp_path / "run"]
     run(*torchrun, "--nproc-per-node=2", "-m", "aimle", *train, cwd=tmp_path)
