@@ -3,9 +3,9 @@
 // one process with the whole batch computes, up to the order of sums:
 //
 //   gradients         summed over the processes (gradient_sum.h), of losses divided by the whole batch
-//   noise             numbered by an example's place in the whole batch (key_of in batches.h)
+//   noise             numbered by an example's place in the whole batch (Batch::noise_key)
 //   batch norm        over the whole batch (batch_norm.h)
-//   adaptive states   moved by the counts of all processes (training_run.cpp)
+//   adaptive states   updated from the counts of all processes (sharing.h)
 //
 // The first process alone evaluates, prints and writes. Without torchrun there is one process, and
 // none of this communicates.
@@ -33,24 +33,24 @@ const Processes& processes();
 /// Joins the process group that was registered in PyTorch under this name, which can sum tensors of
 /// the CPU and of the device that is trained on.
 void join_processes(const std::string& group, int64_t on_this_machine, int64_t restarts);
-/// Forgets the group, before PyTorch closes it: this process is alone again.
+/// Releases the group, before PyTorch closes it. Afterwards there is one process.
 void leave_processes();
 
-/// The part of `count` things that a process takes: contiguous, and of sizes that differ by one.
+/// A process's part of `count` items: contiguous; the sizes of the parts differ by at most one.
 struct Share {
   int64_t first = 0;
   int64_t count = 0;
 };
 Share share_of(int64_t count, const Processes& of = processes());
 
-// Every process has to make the same calls in the same order. They throw Stopped where this process
-// was asked to end, and else Failure, if another process has ended.
+// Every process must make the same calls in the same order. If another process has ended, they throw
+// Stopped if this process received a signal, otherwise Failure.
 
 /// In place, over all processes.
 void sum_over_processes(at::Tensor tensor);
-/// The same, begun: what it returns waits for the sum (on a GPU its present stream does).
+/// Starts the same sum. The returned function waits for it (on a GPU, the current stream waits).
 [[nodiscard]] std::function<void()> begin_sum(at::Tensor tensor);
-/// The first process's values, in place.
+/// Copies the first process's values to all processes, in place.
 void take_from_first(at::Tensor tensor);
 std::string take_from_first(const std::string& text);
 /// The signal that asked one of the processes to end; 0 if none was. The same answer for all.
