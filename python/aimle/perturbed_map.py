@@ -231,7 +231,8 @@ class PerturbedMap(SamplingModule, SharedState):
                 overrides the solver's own data.
             key: int64 [2], on theta's device or on the CPU; the same key gives the same noise.
                 Drawn from PyTorch's generator if not given. A key on the CPU is read at the call,
-                so every replay of a captured graph repeats it.
+                so every replay of a captured graph repeats it. For a part of a batch, [3] with the
+                number of the part's first instance: it then has the noise of the whole batch.
         """
         compiling = is_compiling()
         check_theta(type(self).__name__, theta)
