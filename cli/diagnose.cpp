@@ -45,7 +45,7 @@ struct DiagnoseOptions {
   std::vector<std::string> estimators;
 };
 
-struct Problem {
+struct DiagnosedProblem {
   SolverSpec solver;
   at::Tensor theta;  // [*instance], float32
   at::Tensor b;      // of the loss |z - b|^2, like theta, or
@@ -156,13 +156,13 @@ void check_fits(const SolverSpec& solver, const at::Tensor& theta,
   }
 }
 
-Problem problem_of(DiagnoseOptions& options) {
+DiagnosedProblem problem_of(DiagnoseOptions& options) {
   RandomState random(static_cast<uint32_t>(options.seed));
   const SolverSpec solver = solver_of(options);
   options.data = data_of(options, solver);
   const at::Tensor theta = theta_of(options, solver, random);
   check_fits(solver, theta, options.data);
-  Problem problem{.solver = solver, .theta = theta};
+  DiagnosedProblem problem{.solver = solver, .theta = theta};
   const auto fits = [&](const at::Tensor& given, const std::filesystem::path& path) {
     if (given.size(-1) * (theta.dim() > 1 && given.dim() > 1 ? given.size(0) : 1) !=
             theta.numel() &&
@@ -193,7 +193,7 @@ Problem problem_of(DiagnoseOptions& options) {
 }
 
 /// The request to the Python package, complete: files are read and names are checked.
-nlohmann::ordered_json request_of(const DiagnoseOptions& options, const Problem& problem,
+nlohmann::ordered_json request_of(const DiagnoseOptions& options, const DiagnosedProblem& problem,
                                   int64_t threads) {
   const auto numbers = [](const at::Tensor& tensor) {
     const at::Tensor flat = tensor.contiguous().flatten();
@@ -250,7 +250,7 @@ std::optional<std::filesystem::file_time_type> time_of(const std::filesystem::pa
 }
 
 void run_diagnosis(DiagnoseOptions& options) {
-  const Problem problem = problem_of(options);
+  const DiagnosedProblem problem = problem_of(options);
   check_estimators(options, problem.solver);
   const auto [threads, lock] = apply(options.common);
   const InterruptHandler handler;

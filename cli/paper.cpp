@@ -32,7 +32,7 @@ using Json = nlohmann::ordered_json;
 using Arguments = std::vector<std::string>;
 namespace fs = std::filesystem;
 
-struct Request {
+struct PaperRequest {
   CommonOptions common;
   bool quick = false;
   std::string device, workers;
@@ -89,7 +89,7 @@ void replace_or_add(Arguments& arguments, const std::string& option, const std::
   }
 }
 
-Arguments arguments_of(const Entry& entry, const Command& command, const Request& request) {
+Arguments arguments_of(const Entry& entry, const Command& command, const PaperRequest& request) {
   Arguments arguments = split(request.quick ? command.quick : command.full);
   const bool trains = entry.experiment() != "synth";
   if (trains && !request.device.empty()) replace_or_add(arguments, "--device", request.device);
@@ -102,7 +102,7 @@ Arguments arguments_of(const Entry& entry, const Command& command, const Request
 }
 
 /// The substitute for the paper's data, or the files that were given.
-std::string data_of(const Entry& entry, const Request& request) {
+std::string data_of(const Entry& entry, const PaperRequest& request) {
   std::string text = entry.substitute;
   for (const std::string& given : request.settings) {
     const Setting setting = parse_setting(given);
@@ -113,7 +113,7 @@ std::string data_of(const Entry& entry, const Request& request) {
 }
 
 /// The values of `--set` that apply to the entry.
-std::vector<std::string> settings_of(const Entry& entry, const Request& request) {
+std::vector<std::string> settings_of(const Entry& entry, const PaperRequest& request) {
   std::vector<std::string> own;
   for (const std::string& given : request.settings) {
     if (parse_setting(given).experiment == entry.experiment()) own.push_back(given);
@@ -121,13 +121,14 @@ std::vector<std::string> settings_of(const Entry& entry, const Request& request)
   return own;
 }
 
-bool is_wanted(const std::string& name, const std::string& experiment, const Request& request) {
+bool is_wanted(const std::string& name, const std::string& experiment,
+               const PaperRequest& request) {
   const auto& wanted = request.entries;
   return wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end() ||
          std::find(wanted.begin(), wanted.end(), experiment) != wanted.end();
 }
 
-bool is_wanted(const Json& entry, const Request& request) {
+bool is_wanted(const Json& entry, const PaperRequest& request) {
   return is_wanted(entry["name"].get<std::string>(), entry["experiment"].get<std::string>(),
                    request);
 }
@@ -139,7 +140,7 @@ std::string as_line(const Arguments& arguments) {
 }
 
 /// The planned and the finished commands: DIR/paper.json, which the report reads.
-Json plan(const Request& request) {
+Json plan(const PaperRequest& request) {
   const std::string form = request.quick ? "quick" : "full";
   Json entries = Json::array();
   for (const Entry& entry : paper_entries()) {
@@ -182,7 +183,7 @@ Json read(const fs::path& file) {
 }
 
 /// Keeps what earlier calls have finished, and entries that were not requested this time.
-void take_over(Json& state, const fs::path& file, const Request& request) {
+void take_over(Json& state, const fs::path& file, const PaperRequest& request) {
   if (!fs::exists(file)) return;
   const Json before = read(file);
   for (Json& entry : state["entries"]) {
@@ -215,7 +216,7 @@ void add_commands(CLI::App& app) {
 }
 
 /// Checks the arguments of all commands before the first one starts.
-void check_commands(const Json& state, const Request& request) {
+void check_commands(const Json& state, const PaperRequest& request) {
   for (const Json& entry : state["entries"]) {
     if (!is_wanted(entry, request)) continue;
     for (const Json& command : entry["commands"]) {
@@ -236,7 +237,7 @@ void check_commands(const Json& state, const Request& request) {
 }
 
 /// With the options that all commands of a call share.
-Arguments complete_arguments(const Json& command, const Request& request) {
+Arguments complete_arguments(const Json& command, const PaperRequest& request) {
   auto arguments = command["arguments"].get<Arguments>();
   const fs::path out = request.common.out / command["folder"].get<std::string>();
   arguments.insert(arguments.end(),
@@ -251,7 +252,7 @@ Arguments complete_arguments(const Json& command, const Request& request) {
 }
 
 /// Runs one command as if it had been typed.
-void run_command(const Json& command, const Request& request) {
+void run_command(const Json& command, const PaperRequest& request) {
   const Arguments arguments = complete_arguments(command, request);
   CLI::App app("", "aimle");
   add_commands(app);
@@ -274,7 +275,7 @@ double seconds_of(const experiments::WorkerRun& run) {
 /// Does the runs of all commands that are left, on workers. Returns the folders of these commands,
 /// which then write their summaries, and how long their runs have taken together. Commands of one
 /// run are left as they are.
-std::map<std::string, double> train_on_workers(const Json& state, const Request& request) {
+std::map<std::string, double> train_on_workers(const Json& state, const PaperRequest& request) {
   std::vector<std::string> folders;  // of each run
   std::vector<experiments::WorkerRun> runs;
   for (const Json& entry : state["entries"]) {
@@ -301,7 +302,7 @@ std::map<std::string, double> train_on_workers(const Json& state, const Request&
 }
 
 /// Counts the commands of the requested entries.
-int64_t count(const Json& state, const Request& request, bool complete) {
+int64_t count(const Json& state, const PaperRequest& request, bool complete) {
   int64_t result = 0;
   for (const Json& entry : state["entries"]) {
     if (!is_wanted(entry, request)) continue;
@@ -312,7 +313,7 @@ int64_t count(const Json& state, const Request& request, bool complete) {
   return result;
 }
 
-void reproduce(Request request) {
+void reproduce(PaperRequest request) {
   const Prepared prepared = apply(request.common);
   Json state = plan(request);
   const fs::path file = request.common.out / "paper.json";
@@ -329,7 +330,7 @@ void reproduce(Request request) {
   handler.set_late_message("stopped; continue with --resume --out " + request.common.out.string());
   std::map<std::string, double> trained;  // the folders of commands whose runs are complete
   if (!request.workers.empty()) trained = train_on_workers(state, request);
-  Request of_trained = request;
+  PaperRequest of_trained = request;
   of_trained.common.resume = true;
   request.workers.clear();
   for (Json& entry : state["entries"]) {
@@ -376,7 +377,7 @@ void reproduce(Request request) {
 void add_paper(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("paper", "Reproduces every table and figure of the paper on one page");
-  const auto request = std::make_shared<Request>();
+  const auto request = std::make_shared<PaperRequest>();
   add_common_options(*command, request->common, "runs/paper");
   command->add_flag("--quick", request->quick, "Reduced form: takes minutes on a CPU");
   add_resume_option(*command, request->common, "Continue the work in the folder");

@@ -11,7 +11,7 @@
 namespace aimle::cli {
 namespace {
 
-struct Request {
+struct ReportRequest {
   std::vector<std::string> folders;
   std::string out = "report.html";
 };
@@ -41,7 +41,7 @@ void check_page(const std::filesystem::path& page) {
 void add_report(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("report", "Draws runs and studies on one self-contained page");
-  const auto request = std::make_shared<Request>();
+  const auto request = std::make_shared<ReportRequest>();
   command->add_option("folders", request->folders, "Runs, studies, or folders of them")->required();
   command->add_option("--out", request->out, "The page")->capture_default_str();
   command->callback([request] {

@@ -19,7 +19,7 @@ namespace {
 using namespace experiments;
 
 /// The command line; filled by CLI11 while it parses.
-struct Request {
+struct TrainRequest {
   CommonOptions common;
   std::string preset, config_file, seeds, select, workers;
   Json config = Json::object();  // the settings in that file, read once: it may be a pipe
@@ -56,7 +56,7 @@ std::string help_of(const Option& option, const Experiment& experiment) {
   return text;
 }
 
-void add_settings(CLI::App& command, const Experiment& experiment, Request& request) {
+void add_settings(CLI::App& command, const Experiment& experiment, TrainRequest& request) {
   const Settings defaults = default_settings(experiment);
   for (const Option& option : defaults.options()) {
     CLI::Option* added = command.add_option("--" + option.name, request.values[option.name],
@@ -87,7 +87,7 @@ Json settings_in(const std::string& file, const Experiment& experiment) {
   return config["settings"];
 }
 
-Settings settings_of(const Experiment& experiment, const Request& request) {
+Settings settings_of(const Experiment& experiment, const TrainRequest& request) {
   Settings settings = default_settings(experiment);
   if (!request.preset.empty()) settings.apply(find_preset(experiment, request.preset));
   settings.apply(request.config);
@@ -97,7 +97,7 @@ Settings settings_of(const Experiment& experiment, const Request& request) {
   return settings;
 }
 
-std::vector<GridAxis> grid_of(const Request& request, const Settings& settings) {
+std::vector<GridAxis> grid_of(const TrainRequest& request, const Settings& settings) {
   std::vector<GridAxis> grid;
   for (const std::string& text : request.grid) {
     GridAxis axis = parse_grid_axis(text, settings);
@@ -110,7 +110,7 @@ std::vector<GridAxis> grid_of(const Request& request, const Settings& settings) 
   return grid;
 }
 
-Campaign campaign_of(const Experiment& experiment, const Request& request) {
+Campaign campaign_of(const Experiment& experiment, const TrainRequest& request) {
   const bool restarted = processes().restarts > 0;  // by torchrun: the folder is that of this run
   Campaign campaign = {.experiment = &experiment,
                        .settings = settings_of(experiment, request),
@@ -136,7 +136,7 @@ using Act = std::function<void(const Campaign&)>;
 
 void add_experiment(CLI::App& parent, const Experiment& experiment, const Act& act) {
   CLI::App* command = parent.add_subcommand(experiment.name, experiment.summary);
-  const auto request = std::make_shared<Request>();
+  const auto request = std::make_shared<TrainRequest>();
   add_common_options(*command, request->common, "runs/" + experiment.name);
   command->get_option("--threads")
       ->description(

@@ -78,3 +78,21 @@ function(aimle_avx512_sources target)
     "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mbmi2;-Wno-maybe-uninitialized"
     ${ARGN})
 endfunction()
+
+# Compiles the sources of each folder as one unit, because most of the time goes into Torch's headers.
+# Names in anonymous namespaces must therefore be unique within a folder.
+function(aimle_compile_by_folder target)
+  if(NOT AIMLE_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    if(source MATCHES "\\$<")
+      continue()
+    endif()
+    get_filename_component(folder ${source} DIRECTORY)
+    string(MAKE_C_IDENTIFIER "${folder}" group)
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${group}")
+  endforeach()
+endfunction()

@@ -13,7 +13,7 @@
 namespace aimle::experiments {
 namespace {
 
-uint64_t joined(uint32_t low, uint32_t high) { return low | static_cast<uint64_t>(high) << 32; }
+uint64_t wide_word(uint32_t low, uint32_t high) { return low | static_cast<uint64_t>(high) << 32; }
 
 PhiloxWords words(uint64_t seed, Purpose purpose, uint64_t number) {
   return philox4x32(static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32),
@@ -30,7 +30,7 @@ at::Tensor to_tensor(std::vector<int64_t>& values, at::Device device) {
 
 uint64_t random_bits(uint64_t seed, Purpose purpose, uint64_t number) {
   const PhiloxWords random = words(seed, purpose, number);
-  return joined(random.w[0], random.w[1]);
+  return wide_word(random.w[0], random.w[1]);
 }
 
 at::Tensor noise_keys(int64_t seed, Purpose purpose, int64_t first, int64_t count,
@@ -57,7 +57,7 @@ at::Tensor epoch_order(int64_t seed, int64_t epoch, int64_t examples, at::Device
       random_bits(static_cast<uint64_t>(seed), Purpose::kOrder, static_cast<uint64_t>(epoch));
   for (uint64_t i = order.size(); i-- > 1;) {
     const PhiloxWords random = words(stream, Purpose::kOrder, i);
-    const auto wide = static_cast<unsigned __int128>(joined(random.w[0], random.w[1])) * (i + 1);
+    const auto wide = static_cast<unsigned __int128>(wide_word(random.w[0], random.w[1])) * (i + 1);
     std::swap(order[i], order[static_cast<uint64_t>(wide >> 64)]);
   }
   return to_tensor(order, device);

@@ -11,16 +11,10 @@
 
 #include "aimle/torch/functions.h"
 #include "aimle/torch/module.h"
+#include "tests/torch/tensors.h"
 
 namespace aimle {
 namespace {
-
-at::Tensor leaf(at::IntArrayRef sizes, int64_t seed = 0) {
-  at::manual_seed(seed);
-  return at::randn(sizes).requires_grad_(true);
-}
-
-at::Tensor a_key() { return at::tensor({int64_t{5}, int64_t{6}}, at::kLong); }
 
 /// A solver to which the estimator applies, for rows of six.
 SolverSpec solver_for(const EstimatorInfo& info) {
@@ -303,14 +297,14 @@ TEST(Estimators, ReferenceIsTheAuthorsCodeWithOneStepForTheBatch) {
   EXPECT_TRUE(theirs.allclose(ours.mul(2)));  // too large by sqrt(nb_samples)
 }
 
-struct Net : torch::nn::Module {
+struct EstimatorNet : torch::nn::Module {
   EstimatorModule choose =
       register_module("choose", EstimatorModule("sst", topk(2), EstimatorOptions{.hard = true}));
   EstimatorModule adapt = register_module("adapt", EstimatorModule("aimle_covariance", topk(2)));
 };
 
 TEST(EstimatorModule, StateIsSavedSwitchedAndKeepsItsType) {
-  Net net;
+  EstimatorNet net;
   net.choose->estimator().set_temperature(0.5);
   const at::Tensor theta = leaf({4, 6});
   const at::Tensor z = net.adapt->forward(theta);
@@ -323,7 +317,7 @@ TEST(EstimatorModule, StateIsSavedSwitchedAndKeepsItsType) {
   torch::serialize::OutputArchive out;
   net.save(out);
   out.save_to(file);
-  Net resumed;
+  EstimatorNet resumed;
   torch::serialize::InputArchive in;
   in.load_from(file);
   resumed.load(in);

@@ -11,16 +11,10 @@
 
 #include "aimle/torch/functions.h"
 #include "aimle/torch/module.h"
+#include "tests/torch/tensors.h"
 
 namespace aimle {
 namespace {
-
-at::Tensor leaf(at::IntArrayRef sizes, int64_t seed = 0) {
-  at::manual_seed(seed);
-  return at::randn(sizes).requires_grad_(true);
-}
-
-at::Tensor a_key() { return at::tensor({int64_t{5}, int64_t{6}}, at::kLong); }
 
 TEST(Layer, ReturnsHardSamplesAndAGradient) {
   Layer layer([] {
@@ -263,12 +257,12 @@ TEST(Layer, RefusesWhatItCannotDo) {
   EXPECT_THROW(Layer(aimle::aimle(topk(7)))(leaf({2, 5})), c10::ValueError);
 }
 
-struct Net : torch::nn::Module {
+struct LayerNet : torch::nn::Module {
   LayerModule choose = register_module("choose", LayerModule(aimle::aimle(topk(2))));
 };
 
 TEST(Module, StateIsSavedSwitchedAndKeepsItsType) {
-  Net net;
+  LayerNet net;
   for (int i = 0; i < 3; ++i) {
     const at::Tensor z = net.choose->forward(leaf({4, 6}, i));
     z.backward(at::randn(z.sizes()));
@@ -281,7 +275,7 @@ TEST(Module, StateIsSavedSwitchedAndKeepsItsType) {
   torch::serialize::OutputArchive out;
   net.save(out);
   out.save_to(file);
-  Net resumed;
+  LayerNet resumed;
   torch::serialize::InputArchive in;
   in.load_from(file);
   resumed.load(in);

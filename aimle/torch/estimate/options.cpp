@@ -91,7 +91,7 @@ Setting setting(const char* name, const char* takes, const char* meaning, std::s
               }};
 }
 
-const std::vector<Setting>& table() {
+const std::vector<Setting>& settings_table() {
   using O = EstimatorOptions;
   constexpr const char* kNumber = "a number >= 0";
   constexpr const char* kFlag = "true or false";
@@ -169,7 +169,7 @@ const std::vector<Setting>& table() {
 const std::vector<OptionInfo>& known_estimator_options() {
   static const std::vector<OptionInfo> infos = [] {
     std::vector<OptionInfo> result;
-    for (const Setting& known : table()) result.push_back(known.info);
+    for (const Setting& known : settings_table()) result.push_back(known.info);
     return result;
   }();
   return infos;
@@ -179,7 +179,7 @@ void set_option(EstimatorOptions& options, const std::string& name, const std::s
   std::string folded = name;
   std::replace(folded.begin(), folded.end(), '-', '_');
   std::vector<std::string> names;
-  for (const Setting& known : table()) {
+  for (const Setting& known : settings_table()) {
     if (known.info.name == folded) return known.set(options, known.info, value);
     names.push_back(known.info.name);
   }
@@ -189,7 +189,7 @@ void set_option(EstimatorOptions& options, const std::string& name, const std::s
 
 std::vector<std::string> given_options(const EstimatorOptions& options) {
   std::vector<std::string> names;
-  for (const Setting& known : table()) {
+  for (const Setting& known : settings_table()) {
     if (known.is_set(options)) names.push_back(known.info.name);
   }
   return names;

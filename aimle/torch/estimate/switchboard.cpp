@@ -34,7 +34,7 @@ struct Entry {
   Builder* build;
 };
 
-const std::vector<Entry>& table() {
+const std::vector<Entry>& estimator_table() {
   const Strings samples = {"nb_samples", "output", "noise_in_eval"};
   const Strings perturbed =
       together({samples, {"noise", "temperature", "theta_noise_temperature", "sense"}});
@@ -173,7 +173,7 @@ const std::vector<Entry>& table() {
 
 const Entry& find(const std::string& name) {
   Strings names;
-  for (const Entry& entry : table()) {
+  for (const Entry& entry : estimator_table()) {
     if (entry.info.name == name) return entry;
     names.push_back(entry.info.name);
   }
@@ -215,7 +215,7 @@ bool EstimatorInfo::takes(const std::string& setting) const { return contains(se
 const std::vector<EstimatorInfo>& estimators() {
   static const std::vector<EstimatorInfo> infos = [] {
     std::vector<EstimatorInfo> result;
-    for (const Entry& entry : table()) result.push_back(entry.info);
+    for (const Entry& entry : estimator_table()) result.push_back(entry.info);
     return result;
   }();
   return infos;

@@ -6,7 +6,7 @@ namespace aimle::ops {
 namespace {
 
 template <class T>
-cuda::DeviceExamples<T> examples_of(const DeviceCall& call) {
+cuda::DeviceExamples<T> device_examples_of(const DeviceCall& call) {
   return {.count = call.count(),
           .n = call.n(),
           .theta = call.theta<T>(),
@@ -60,7 +60,7 @@ struct Cuda {
                       uint8_t* bits) {
     const DeviceContext context(call.input().theta);
     const at::Tensor status = status_of(call, 1);
-    cuda::forward(call.estimator(), solver, examples_of<T>(call),
+    cuda::forward(call.estimator(), solver, device_examples_of<T>(call),
                   cuda::DeviceForward<T>{
                       .z = pointer<T>(z), .bits = bits, .status = pointer<uint8_t>(status)},
                   context.get());
@@ -73,7 +73,7 @@ struct Cuda {
     const DeviceContext context(call.input().theta);
     const at::Tensor gradient = call.gradient(dy);
     const at::Tensor status = status_of(call, 2);
-    cuda::backward(call.estimator(), solver, examples_of<T>(call),
+    cuda::backward(call.estimator(), solver, device_examples_of<T>(call),
                    cuda::DeviceBackward<T>{.dy = gradient.const_data_ptr<T>(),
                                            .bits = bits,
                                            .dtheta = dtheta,
@@ -85,14 +85,15 @@ struct Cuda {
   template <class T>
   static void perturb(const DeviceCall& call, T* x) {
     const DeviceContext context(call.input().theta);
-    cuda::perturb(call.estimator(), call.callable().sense, examples_of<T>(call), x, context.get());
+    cuda::perturb(call.estimator(), call.callable().sense, device_examples_of<T>(call), x,
+                  context.get());
   }
 
   template <class T>
   static void step(const DeviceCall& call, const T* dy, const LayerState& state, T* x_left,
                    T* x_right, double* lambda, uint8_t* counted) {
     const DeviceContext context(call.input().theta);
-    cuda::step(call.estimator(), call.callable(), examples_of<T>(call), dy,
+    cuda::step(call.estimator(), call.callable(), device_examples_of<T>(call), dy,
                state_of(state, call.settings().adapt), x_left, x_right, lambda, counted,
                context.get());
   }
@@ -102,8 +103,8 @@ struct Cuda {
                          const double* lambda, const uint8_t* counted, const LayerState& state,
                          T* dtheta) {
     const DeviceContext context(call.input().theta);
-    cuda::difference(call.estimator(), examples_of<T>(call), z_left, z_right, lambda, counted,
-                     dtheta, state_of(state, call.settings().adapt), context.get());
+    cuda::difference(call.estimator(), device_examples_of<T>(call), z_left, z_right, lambda,
+                     counted, dtheta, state_of(state, call.settings().adapt), context.get());
   }
 
   static void apply_counts(const LayerSettings& settings, const at::Tensor& counts,
@@ -117,8 +118,8 @@ struct Cuda {
   static void straight_through(const DeviceCall& call, const at::Tensor& dy, T* dtheta) {
     const DeviceContext context(call.input().theta);
     const at::Tensor gradient = call.gradient(dy);
-    cuda::straight_through(call.estimator(), examples_of<T>(call), gradient.const_data_ptr<T>(),
-                           dtheta, context.get());
+    cuda::straight_through(call.estimator(), device_examples_of<T>(call),
+                           gradient.const_data_ptr<T>(), dtheta, context.get());
   }
 };
 

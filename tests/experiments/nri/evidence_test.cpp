@@ -12,15 +12,17 @@
 namespace aimle::experiments::nri {
 namespace {
 
-constexpr int64_t kVertices = 5, kPairs = 10, kTrees = 125;
+constexpr int64_t kVertices = 5, kFewPairs = 10, kTrees = 125;
 
-at::Tensor listed_trees() { return structures(spanning_tree(kVertices), {kPairs}).to(at::kDouble); }
+at::Tensor listed_trees() {
+  return structures(spanning_tree(kVertices), {kFewPairs}).to(at::kDouble);
+}
 
 TEST(NriEvidence, KlIsThatOfTheListedTrees) {
   at::manual_seed(0);
   const at::Tensor trees = listed_trees();
   ASSERT_EQ(trees.size(0), kTrees);
-  const at::Tensor theta = at::randn({6, kPairs}) * 2;
+  const at::Tensor theta = at::randn({6, kFewPairs}) * 2;
   for (const double temperature : {0.1, 1.0, 3.0}) {
     const at::Tensor log_q =
         (theta.to(at::kDouble) / temperature).matmul(trees.t()).log_softmax(-1);
@@ -42,7 +44,7 @@ TEST(NriEvidence, AnyTreeOfTenIsOneOfAHundredMillion) {
 TEST(NriEvidence, TreesComeAsOftenAsTheyAreProbable) {
   at::manual_seed(2);
   constexpr int64_t kDraws = 20000;
-  const at::Tensor theta = at::randn({kPairs}), trees = listed_trees();
+  const at::Tensor theta = at::randn({kFewPairs}), trees = listed_trees();
   const at::Tensor key = noise_keys(3, Purpose::kEvaluate, 0, 1, at::kCPU)[0];
   const at::Tensor z = draw_tree(theta.expand({kDraws, -1}).contiguous(), kVertices, 0.5, key);
   EXPECT_EQ(z.scalar_type(), at::kFloat);

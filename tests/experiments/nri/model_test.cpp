@@ -10,18 +10,18 @@
 namespace aimle::experiments::nri {
 namespace {
 
-constexpr int64_t kN = 5, kFrames = 6, kHidden = 7, kBatch = 4;
+constexpr int64_t kSize = 5, kFrames = 6, kHidden = 7, kPaths = 4;
 
 struct Case {
-  NriModel model{NriShape{.vertices = kN, .frames = kFrames, .hidden = kHidden}};
-  Wiring wiring{kN, at::kCPU};
-  at::Tensor paths = at::rand({kBatch, kN, kFrames, 2}) * 2 - 1;
+  NriModel model{NriShape{.vertices = kSize, .frames = kFrames, .hidden = kHidden}};
+  Wiring wiring{kSize, at::kCPU};
+  at::Tensor paths = at::rand({kPaths, kSize, kFrames, 2}) * 2 - 1;
   std::map<std::string, at::Tensor> named;
 
   explicit Case(uint64_t seed) {
     at::manual_seed(seed);
-    model = NriModel(NriShape{.vertices = kN, .frames = kFrames, .hidden = kHidden});
-    paths = at::rand({kBatch, kN, kFrames, 2}) * 2 - 1;
+    model = NriModel(NriShape{.vertices = kSize, .frames = kFrames, .hidden = kHidden});
+    paths = at::rand({kPaths, kSize, kFrames, 2}) * 2 - 1;
     for (const auto& entry : model->named_parameters()) named[entry.key()] = entry.value().detach();
   }
 
@@ -42,8 +42,8 @@ struct Case {
 // Links one after the other: receivers, and for each its senders in ascending order.
 std::vector<std::pair<int64_t, int64_t>> links_in_order() {
   std::vector<std::pair<int64_t, int64_t>> links;
-  for (int64_t r = 0; r < kN; ++r) {
-    for (int64_t s = 0; s < kN; ++s) {
+  for (int64_t r = 0; r < kSize; ++r) {
+    for (int64_t s = 0; s < kSize; ++s) {
       if (s != r) links.emplace_back(r, s);
     }
   }
@@ -59,7 +59,7 @@ at::Tensor concatenated(const at::Tensor& nodes) {
 }
 
 at::Tensor summed_by_receiver(const at::Tensor& links) {
-  at::Tensor nodes = at::zeros({links.size(0), kN, links.size(2)});
+  at::Tensor nodes = at::zeros({links.size(0), kSize, links.size(2)});
   const auto order = links_in_order();
   for (size_t e = 0; e < order.size(); ++e) {
     nodes.select(1, order[e].first) += links.select(1, static_cast<int64_t>(e));
@@ -70,7 +70,7 @@ at::Tensor summed_by_receiver(const at::Tensor& links) {
 at::Tensor plain_encoder(const Case& test) {
   at::Tensor nodes = test.block("encoder.path", test.paths.flatten(2));
   const at::Tensor skip = test.block("encoder.first_link", concatenated(nodes));
-  nodes = test.block("encoder.node", summed_by_receiver(skip) / static_cast<double>(kN));
+  nodes = test.block("encoder.node", summed_by_receiver(skip) / static_cast<double>(kSize));
   const at::Tensor links = at::cat({concatenated(nodes), skip}, -1);
   return test.linear("encoder.score", test.block("encoder.second_link", links)).squeeze(-1);
 }
@@ -108,7 +108,7 @@ TEST(NriModel, DecoderPredictsFromEveryStartAsAsked) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Case test(seed);
     const at::NoGradGuard no_grad;
-    const at::Tensor links = at::rand({kBatch, 2, kN * (kN - 1)});
+    const at::Tensor links = at::rand({kPaths, 2, kSize * (kSize - 1)});
     for (const int64_t horizon : {1, 2, 3, 5}) {
       const at::Tensor predicted = test.model->decoder(test.paths, links, horizon, test.wiring);
       for (int64_t sample = 0; sample < 2; ++sample) {
@@ -123,12 +123,12 @@ TEST(NriModel, DecoderPredictsFromEveryStartAsAsked) {
   }
 }
 
-// Links of random trees, [kBatch, samples, n (n-1)]: vertex j > 0 hangs on an earlier one.
+// Links of random trees, [kPaths, samples, n (n-1)]: vertex j > 0 hangs on an earlier one.
 at::Tensor random_trees(int64_t samples) {
-  at::Tensor links = at::zeros({kBatch, samples, kN, kN - 1});
-  for (int64_t b = 0; b < kBatch; ++b) {
+  at::Tensor links = at::zeros({kPaths, samples, kSize, kSize - 1});
+  for (int64_t b = 0; b < kPaths; ++b) {
     for (int64_t s = 0; s < samples; ++s) {
-      for (int64_t j = 1; j < kN; ++j) {
+      for (int64_t j = 1; j < kSize; ++j) {
         const int64_t i = at::randint(j, {1}).item<int64_t>();
         links[b][s][j][i] = 1.0;
         links[b][s][i][j - 1] = 1.0;
@@ -144,7 +144,7 @@ TEST(NriModel, TreesGoTheShorterWayToTheSameNumbers) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Case test(seed);
     test.model->to(at::kDouble);
-    Wiring wiring(kN, at::kCPU, at::kDouble);
+    Wiring wiring(kSize, at::kCPU, at::kDouble);
     const at::Tensor paths = test.paths.to(at::kDouble);
     for (const int64_t horizon : {1, 2, 3, 5}) {
       SCOPED_TRACE("horizon " + std::to_string(horizon));
@@ -175,7 +175,7 @@ TEST(NriModel, TreesGoTheShorterWayToTheSameNumbers) {
 
 TEST(NriModel, TreesWithTheWrongNumberOfLinksAreRefused) {
   Case test(0);
-  const at::Tensor links = at::ones({kBatch, 1, kN * (kN - 1)});
+  const at::Tensor links = at::ones({kPaths, 1, kSize * (kSize - 1)});
   EXPECT_THROW(test.model->decoder(test.paths, links, 1, test.wiring, Links::kTrees), c10::Error);
 }
 
@@ -199,8 +199,8 @@ TEST(NriModel, StartsFromTheStatedValues) {
 }
 
 TEST(NriModel, PairsAndLinks) {
-  const Wiring wiring(kN, at::kCPU);
-  const at::Tensor links = at::rand({3, kN * (kN - 1)});
+  const Wiring wiring(kSize, at::kCPU);
+  const at::Tensor links = at::rand({3, kSize * (kSize - 1)});
   const at::Tensor pairs = wiring.symmetric(links);
   const at::Tensor again = wiring.both_ways(pairs);
   const auto order = links_in_order();
@@ -213,7 +213,7 @@ TEST(NriModel, PairsAndLinks) {
   }
 
   at::Tensor z = pairs.clone().requires_grad_();
-  const at::Tensor weights = at::rand({3, kN * (kN - 1)});
+  const at::Tensor weights = at::rand({3, kSize * (kSize - 1)});
   (wiring.both_ways(z) * weights).sum().backward();
   expect_close(z.grad(), 2 * wiring.symmetric(weights), 1e-6);
 
@@ -223,8 +223,8 @@ TEST(NriModel, PairsAndLinks) {
   (one * weights).sum().backward();
   at::Tensor expected = at::zeros_like(pairs);
   int64_t pair = 0;
-  for (int64_t i = 0; i < kN; ++i) {
-    for (int64_t j = i + 1; j < kN; ++j, ++pair) {
+  for (int64_t i = 0; i < kSize; ++i) {
+    for (int64_t j = i + 1; j < kSize; ++j, ++pair) {
       for (size_t e = 0; e < order.size(); ++e) {  // sender i, receiver j
         if (order[e].first == j && order[e].second == i) {
           expected.select(1, pair) = weights.select(1, static_cast<int64_t>(e));
