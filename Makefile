@@ -54,6 +54,9 @@ demo: library  ## Solves and learns; draws the results on one page (out/demo/rep
 	@! test -x build/release/aimle || scripts/train_demo.sh out/digits
 	@PYTHONPATH=python "$(PYTHON)" -m aimle.program.demo
 
+# Threads that wait for work sleep: spinning ones slow the other processes of a test run down.
+test test-extras test-repeatedly: export OMP_WAIT_POLICY := passive
+
 test: build  ## Runs every C++ and Python test and prints the counts
 	@scripts/test.sh
 
