@@ -99,6 +99,30 @@ class TestTorch:
         )
 
 
+class TestPublicWheels:
+    WORKFLOW = (ROOT / ".github/workflows/wheels.yml").read_text()
+
+    def test_are_built_for_every_supported_torch(self):
+        (listed,) = re.findall(r"^ +torch: \[(.*)\]$", self.WORKFLOW, re.MULTILINE)
+        releases = [wheel_metadata.minor_release(word.strip('" ')) for word in listed.split(",")]
+        (newest,) = re.findall(r"^torch==([0-9.]+)", (ROOT / "requirements.txt").read_text(), re.M)
+        assert releases[0] == wheel_metadata.OLDEST
+        assert releases[-1] == wheel_metadata.minor_release(newest)
+        assert releases == [(2, minor) for minor in range(releases[0][1], releases[-1][1] + 1)]
+
+    def test_contain_no_library_of_torch(self):
+        script = (ROOT / "scripts/repair_wheel.sh").read_text()
+        for library in ("libtorch.so", "libtorch_cpu.so", "libtorch_cuda.so", "libc10.so"):
+            assert library in script
+
+    def test_the_recipe_names_files_that_exist(self):
+        recipe = PYPROJECT["tool"]["cibuildwheel"]
+        commands = recipe["repair-wheel-command"] + " " + recipe["test-command"]
+        scripts = re.findall(r"\{project\}/(\S+)", commands)
+        assert scripts == ["scripts/repair_wheel.sh", "scripts/try_wheel.py"]
+        assert all((ROOT / script).is_file() for script in scripts)
+
+
 class TestExtras:
     def test_docs_is_what_the_documentation_is_built_with(self):
         assert set(EXTRAS["docs"]) == names_in("requirements-docs.txt")
