@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -57,16 +58,14 @@ def build(torch: str, device: str, index: str, out: Path, work: Path) -> Path:
     environment.pip("install", "-q", *torch_arguments(torch, index), *BUILD_TOOLS)
     label = {"AIMLE_WHEEL_LABEL": f"torch{torch}.{device}"}
     options = ["--no-build-isolation", "--no-deps", "-C", f"build-dir={work}/objects"]
-    if device == "cpu":
-        options += ["-C", "cmake.define.AIMLE_CUDA=OFF"]
-    else:
-        options += ["-C", "cmake.define.AIMLE_CUDA=ON"]
+    options += ["-C", f"cmake.define.AIMLE_CUDA={'OFF' if device == 'cpu' else 'ON'}"]
     environment.pip("wheel", ROOT, *options, "--wheel-dir", work / "built", **label)
     path = os.pathsep.join([str(environment.scripts), os.environ["PATH"]])
     repaired = work / "repaired"
     run(ROOT / "scripts/repair_wheel.sh", only_file_in(work / "built"), repaired, PATH=path)
     out.mkdir(parents=True, exist_ok=True)
-    return only_file_in(repaired).rename(out / only_file_in(repaired).name)
+    wheel = only_file_in(repaired)
+    return Path(shutil.move(wheel, out / wheel.name))
 
 
 def try_out(wheel: Path, torch: str, index: str, base: str, folder: Path) -> None:

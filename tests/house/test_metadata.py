@@ -21,16 +21,14 @@ else:
 ROOT = Path(__file__).parents[2]
 
 
-def load_provider() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "wheel_metadata", ROOT / "scripts/wheel_metadata.py"
-    )
+def load_script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"scripts/{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-wheel_metadata = load_provider()
+wheel_metadata = load_script("wheel_metadata")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT: dict[str, Any] = PYPROJECT["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
@@ -121,6 +119,48 @@ class TestPublicWheels:
         scripts = re.findall(r"\{project\}/(\S+)", commands)
         assert scripts == ["scripts/repair_wheel.sh", "scripts/try_wheel.py"]
         assert all((ROOT / script).is_file() for script in scripts)
+
+
+class TestBuildWheels:
+    """scripts/build_wheels.py: the commands that it runs; nothing is built or installed."""
+
+    @pytest.fixture
+    def commands(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
+        script = load_script("build_wheels")
+        ran: list[list[str]] = []
+
+        def run(*command: object, **environment: str) -> None:
+            words = [str(word) for word in command]
+            ran.append([f"{name}={environment[name]}" for name in sorted(environment)] + words)
+            made = {"wheel": "plain.whl", "repair_wheel.sh": "repaired.whl"}
+            for marker, name in made.items():
+                if any(word == marker or word.endswith(f"/{marker}") for word in words):
+                    Path(words[-1]).mkdir()
+                    (Path(words[-1]) / name).touch()
+
+        monkeypatch.setattr(script, "run", run)
+        monkeypatch.setenv("PATH", "/bin")
+        chosen = ["--torch", "2.12", "2.13", "--device", "cu130", "--try", "python3.12"]
+        assert script.main([*chosen, "--out", str(tmp_path / "dist")]) == 0
+        assert (tmp_path / "dist/repaired.whl").is_file()
+        return ran
+
+    def test_builds_for_the_torch_and_device(self, commands: list[list[str]]):
+        builds = [command for command in commands if "wheel" in command]
+        labels = [f"AIMLE_WHEEL_LABEL=torch{torch}.cu130" for torch in ("2.12", "2.13")]
+        assert [command[0] for command in builds] == labels
+        assert all("cmake.define.AIMLE_CUDA=ON" in command for command in builds)
+
+    def test_tries_every_wheel_with_its_torch_in_clean_environments(
+        self, commands: list[list[str]], tmp_path: Path
+    ):
+        installed = [c for c in commands if str(tmp_path / "dist/repaired.whl") in c]
+        torches = [next(word for word in c if word.startswith("torch==")) for c in installed]
+        assert torches == ["torch==2.12.*"] * 2 + ["torch==2.13.*"] * 2
+        index = "https://download.pytorch.org/whl/cu130"
+        assert all(index in command for command in installed)
+        assert sum(c[-1].endswith("try_wheel.py") for c in commands) == 4
+        assert sum(c[:2] == ["python3.12", "-m"] for c in commands) == 2
 
 
 class TestExtras:
