@@ -37,7 +37,9 @@ of aimle's source
     {command}
 
 It needs CLI11, nlohmann-json and zlib (Debian, Ubuntu: apt-get install libcli11-dev
-nlohmann-json3-dev zlib1g-dev). Without the program, these commands work: {commands}."""
+nlohmann-json3-dev zlib1g-dev). These commands work without it:
+
+    {commands}"""
 
 
 def find() -> Path | None:
@@ -65,7 +67,7 @@ def what_is_missing() -> str:
     add_to_wheel = "pip install --no-build-isolation -C cmake.define.AIMLE_CLI=ON ."
     return _NO_PROGRAM.format(
         command=add_to_wheel if is_wheel else "make build",
-        commands=", ".join(f"aimle {' '.join(words)}" for words in IN_PYTHON),
+        commands="\n    ".join(f"aimle {' '.join(words)}" for words in IN_PYTHON),
     )
 
 
