@@ -3,6 +3,7 @@
 # PYTHON=…  builds for and runs with your own Python (torch >= 2.11; nothing is installed into it)
 # JOBS=…    number of parallel compilations
 # COUNT=…, SECONDS=…, SEED=…  with soak: number of trials, time limit, seed
+# PLATFORMS=…  with test-platforms: of clang and arm64
 # FUZZ_INPUTS=…, FUZZ_SEED=…  with fuzz: number of inputs (1,000,000), seed
 # REFERENCE=…  with bench: a checkout of the authors' code to compare with
 
@@ -18,7 +19,7 @@ export PATH := $(dir $(PYTHON)):$(PATH)
 export PYTHON JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python build library demo test test-extras test-repeatedly test-gpu bench bench-gpu lint format sanitize sanitize-gpu soak fuzz wheel docs docs-links docs-pictures versions clean
+.PHONY: help setup check-python build library demo test test-extras test-repeatedly test-platforms test-gpu bench bench-gpu lint format sanitize sanitize-gpu soak fuzz wheel docs docs-links docs-pictures versions clean
 
 help:  ## Lists the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -66,6 +67,9 @@ test-extras: build build/extras/.ready  ## Runs the tests of optional packages, 
 build/extras/.ready: requirements-extras.txt scripts/create_extras_venv.sh | setup
 	@scripts/create_extras_venv.sh
 	@touch $@
+
+test-platforms: setup  ## Builds with clang and for ARM64 and runs the C++ tests (PLATFORMS="clang arm64")
+	@scripts/test_platforms.sh $(PLATFORMS)
 
 test-repeatedly: build  ## Runs every test RUNS=10 times under load in random orders (SEED=1)
 	@scripts/test_repeatedly.sh

@@ -31,8 +31,8 @@ if(TARGET aimle_cli)
   endif()
   set_target_properties(aimle_program PROPERTIES INSTALL_RPATH "${aimle_program_path}")
   set_target_properties(aimle_cli PROPERTIES INSTALL_RPATH "${aimle_library_path}")
-  install(TARGETS aimle_program LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT wheel)
-  install(TARGETS aimle_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT wheel)
+  install(TARGETS aimle_program LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT program)
+  install(TARGETS aimle_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 endif()
 if(SKBUILD)  # the Python package compares it with the installed torch
   install(FILES ${PROJECT_BINARY_DIR}/_build.json DESTINATION ${CMAKE_INSTALL_LIBDIR}

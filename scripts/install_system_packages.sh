@@ -18,6 +18,7 @@ is_there() {
   case $1 in
     command) command -v "$2" ;;
     header) has_header "$2" ;;
+    file) test -e "$2" ;;
     module) "${BASE_PYTHON:-python3}" -c "import $2" ;;
     *) echo "$list: unknown probe '$1'" >&2 && exit 2 ;;
   esac >/dev/null 2>&1

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -93,6 +94,11 @@ class TestInstallSystemPackages:
         assert result.returncode == 1
         assert "Missing on this machine: doxygen\n" in result.stderr
 
+    def test_a_file_can_be_asked_for(self, machine: Path):
+        assert self.install(machine, f"sources file {machine}/scripts").returncode == 0
+        result = self.install(machine, f"sources file {machine}/nothing")
+        assert "Missing on this machine: sources\n" in result.stderr
+
     def test_without_apt_the_packages_are_named(self, machine: Path):
         result = self.install(machine, "bash command bash", "libx-dev header x.h")
         assert result.returncode == 1
@@ -157,6 +163,44 @@ class TestCompiler:
         result = self.cmake(tmp_path, code)
         assert result.returncode != 0
         assert "-DCMAKE_CXX_COMPILER=/usr/bin/g++" in result.stderr
+
+
+class TestCheckCompiles:
+    """scripts/check_compiles.py: the commands of a build, without objects."""
+
+    SOURCE = SCRIPTS.parent / "aimle" / "map" / "status.cpp"
+
+    def check(self, build: Path, folder: str, *options: str) -> subprocess.CompletedProcess:
+        words = ["c++", "-std=c++20", *options, "-I", SCRIPTS.parent, "-o", "object.o", "-c"]
+        command = shlex.join(map(str, [*words, self.SOURCE]))
+        entry = {"directory": str(build), "command": command, "file": str(self.SOURCE)}
+        (build / "compile_commands.json").write_text(json.dumps([entry]))
+        return run(sys.executable, SCRIPTS / "check_compiles.py", build, folder)
+
+    def test_writes_nothing(self, tmp_path: Path):
+        result = self.check(tmp_path, "aimle/map")
+        assert result.returncode == 0, result.stderr
+        assert result.stdout == "aimle/map/status.cpp: compiles\n1 of 1 files compile\n"
+        assert not (tmp_path / "object.o").exists()
+
+    def test_an_error_is_printed(self, tmp_path: Path):
+        result = self.check(tmp_path, "aimle/map", "-include", "no_such_header.h")
+        assert result.returncode == 1
+        assert "no_such_header.h" in result.stderr
+        assert result.stdout.endswith("0 of 1 files compile\n")
+
+    def test_a_folder_without_sources_is_an_error(self, tmp_path: Path):
+        result = self.check(tmp_path, "aimle/torch")
+        assert result.returncode == 1
+        assert "compiles no file of aimle/torch" in result.stderr
+
+
+def test_an_unknown_platform_is_named(tmp_path: Path):
+    shutil.copytree(SCRIPTS, tmp_path / "scripts")
+    (tmp_path / "scripts/system_packages_platforms.txt").write_text("bash command bash\n")
+    result = run(tmp_path / "scripts/test_platforms.sh", "sparc")
+    assert result.returncode == 2
+    assert "unknown platform 'sparc': expected clang or arm64" in result.stderr
 
 
 class TestResults:

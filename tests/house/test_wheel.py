@@ -1,4 +1,7 @@
-"""The wheel works in another environment with the same torch, and refuses a wrong one clearly."""
+"""The wheel works in another environment with the same torch, and refuses a wrong one clearly.
+
+It is built without the program. Tests of a wheel with the program add that of the release build.
+"""
 
 import json
 import os
@@ -6,12 +9,16 @@ import re
 import subprocess
 import sys
 import zipfile
+from email.message import Message
+from email.parser import HeaderParser
 from pathlib import Path
 
 import pytest
 import torch
+from scikit_build_core.settings.skbuild_read_settings import SettingsReader
 
 ROOT = Path(__file__).parents[2]
+RELEASE = ROOT / "build/release"
 
 SOLVE = """
 import aimle, torch
@@ -33,7 +40,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     # By the same name of the compiler, ccache gives back what the release build has compiled.
-    cache = (ROOT / "build/release/CMakeCache.txt").read_text()
+    cache = (RELEASE / "CMakeCache.txt").read_text()
     compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.+)$", cache, re.MULTILINE)[1]
     build = ["wheel", ROOT, "--no-build-isolation", "--no-deps", "--wheel-dir", folder]
     run(*pip, *build, env=os.environ | {"CXX": compiler})
@@ -54,12 +61,38 @@ def environment(wheel: Path, tmp_path: Path) -> Path:
     return home
 
 
+def files_of(wheel: Path) -> list[str]:
+    return zipfile.ZipFile(wheel).namelist()
+
+
+def metadata_of(wheel: Path) -> Message:
+    (name,) = (name for name in files_of(wheel) if name.endswith(".dist-info/METADATA"))
+    return HeaderParser().parsestr(zipfile.ZipFile(wheel).read(name).decode())
+
+
 def test_one_wheel_for_every_python(wheel: Path):
     assert "-py3-none-linux_" in wheel.name
-    names = zipfile.ZipFile(wheel).namelist()
-    libraries = {"aimle/lib/libaimle_torch.so", "aimle/lib/libaimle_program.so"}
-    assert {"aimle/__init__.py", "aimle/__main__.py", *libraries} <= set(names)
+    names = files_of(wheel)
+    assert {"aimle/__init__.py", "aimle/__main__.py", "aimle/lib/libaimle_torch.so"} <= set(names)
     assert all(name.startswith(("aimle/", "aimle-")) for name in names), names
+
+
+def test_it_has_headers_and_a_cmake_package(wheel: Path):
+    names = set(files_of(wheel))
+    assert {"aimle/include/aimle/map/map.h", "aimle/include/aimle/torch/layer.h"} <= names
+    assert "aimle/lib/cmake/aimle/aimleConfig.cmake" in names
+
+
+def test_the_program_is_left_out(wheel: Path):
+    names = files_of(wheel)
+    assert not [name for name in names if "bin/" in name or "libaimle_program" in name]
+
+
+def test_it_requires_the_torch_that_it_was_built_for(wheel: Path):
+    required = metadata_of(wheel).get_all("Requires-Dist")
+    minor = ".".join(torch.__version__.split(".")[:2])
+    assert [line for line in required if re.match(r"torch\b", line)] == [f"torch=={minor}.*"]
+    assert {"numpy", "typing_extensions"} <= set(required)
 
 
 def test_the_library_remembers_no_path_of_the_build(wheel: Path, tmp_path: Path):
@@ -88,19 +121,87 @@ def test_a_wrong_torch_is_named_at_import(environment: Path, tmp_path: Path):
     assert "undefined symbol" not in result.stderr
 
 
-def test_the_program_runs_elsewhere(environment: Path, tmp_path: Path):
-    result = run(environment / "bin/aimle", "--version", cwd=tmp_path)
+@pytest.mark.parametrize("command", [["bin/aimle"], ["bin/python", "-I", "-m", "aimle"]])
+def test_without_the_program_it_is_said_how_to_add_it(
+    environment: Path, tmp_path: Path, command: list[str]
+):
+    command = [environment / command[0], *command[1:]]
+    result = run(*command, "train", "dvae", cwd=tmp_path, check=False)
+    assert result.returncode == 1
+    assert "has the library, but not the program `aimle`" in result.stderr
+    assert "pip install --no-build-isolation -C cmake.define.AIMLE_CLI=ON .\n" in result.stderr
+    result = run(*command, "train", cwd=tmp_path, check=False, env=os.environ | TORCHRUN)
+    assert result.returncode == 1
+    assert "-C cmake.define.AIMLE_CLI=ON" in result.stderr
+
+
+#: What torchrun sets, by which the package knows that it was started by it.
+TORCHRUN = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1"}
+
+
+def test_commands_in_python_need_no_program(environment: Path, tmp_path: Path):
+    program = environment / "bin/aimle"
+    listed = run(program, "data", "list", cwd=tmp_path, env=os.environ | {"AIMLE_CACHE": "cache"})
+    assert "fashion_mnist" in listed.stdout
+    result = run(program, "report", tmp_path, cwd=tmp_path, check=False)
+    assert result.returncode == 1
+    assert f"no runs and no studies in {tmp_path}" in result.stderr
+    assert "--candidate" in run(program, "benchmark", "training", "--help", cwd=tmp_path).stdout
+
+
+@pytest.fixture
+def with_program(environment: Path) -> Path:
+    """The environment, with the release build's program where a wheel would have it."""
+    if not (RELEASE / "aimle").is_file():
+        pytest.skip("the program was not built (AIMLE_CLI)")
+    (package,) = environment.glob("lib/python*/site-packages/aimle")
+    run("cmake", "--install", RELEASE, "--prefix", package, "--component", "program")
+    assert (package / "bin/aimle").is_file()
+    assert (package / "lib/libaimle_program.so").is_file()
+    return environment
+
+
+def test_the_program_runs_elsewhere(with_program: Path, tmp_path: Path):
+    result = run(with_program / "bin/aimle", "--version", cwd=tmp_path)
     assert result.stdout.startswith("aimle ")
 
 
-def test_torchrun_trains_elsewhere(environment: Path, tmp_path: Path):
-    torchrun = [environment / "bin/python", "-I", "-m", "torch.distributed.run", "--standalone"]
+def test_torchrun_trains_elsewhere(with_program: Path, tmp_path: Path):
+    torchrun = [with_program / "bin/python", "-I", "-m", "torch.distributed.run", "--standalone"]
     torchrun.append("--local-addr=127.0.0.1")
     digits = ["--examples", 20, "--validation", 0, "--test_examples", 5, "--batch", 10, "--rows", 2]
     train = ["train", "dvae", "--epochs", 1, "--threads", 1, *digits, "--out", tmp_path / "run"]
     run(*torchrun, "--nproc-per-node=2", "-m", "aimle", *train, cwd=tmp_path)
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert config["processes"] == 2
+
+
+class TestWheelWithProgram:
+    """`-C cmake.define.AIMLE_CLI=ON`, configured but not built, which would take minutes."""
+
+    def configure(self, build: Path, *options: str) -> subprocess.CompletedProcess:
+        """As scikit-build-core configures the wheel with this option."""
+        reader = SettingsReader.from_file(
+            ROOT / "pyproject.toml", {"cmake.define.AIMLE_CLI": "ON"}, state="wheel"
+        )
+        defined = [f"-D{name}={value}" for name, value in reader.settings.cmake.define.items()]
+        given = ["-DSKBUILD=2", f"-DPython_EXECUTABLE={sys.executable}", "-DAIMLE_CUDA=OFF"]
+        command = ["cmake", "-S", ROOT, "-B", build, "-G", "Ninja", *defined, *given, *options]
+        return run(*command, check=False)
+
+    def test_installs_the_program(self, tmp_path: Path):
+        result = self.configure(tmp_path)
+        if "The program `aimle` cannot be built" in result.stderr:
+            pytest.skip("CLI11, nlohmann-json or zlib is not installed")
+        assert result.returncode == 0, result.stderr
+        rules = (tmp_path / "cmake_install.cmake").read_text()
+        assert '/aimle/bin" TYPE EXECUTABLE' in rules
+        assert "libaimle_program.so" in rules
+
+    def test_names_missing_packages(self, tmp_path: Path):
+        result = self.configure(tmp_path, "-DCMAKE_DISABLE_FIND_PACKAGE_CLI11=ON")
+        assert result.returncode != 0
+        assert "apt-get install libcli11-dev nlohmann-json3-dev" in " ".join(result.stderr.split())
 
 
 USE_VITERBI = """

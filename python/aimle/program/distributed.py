@@ -22,10 +22,6 @@ import torch.distributed as dist
 from aimle import _library
 
 LIBRARY = "libaimle_program.so"
-NOT_BUILT = (
-    "aimle: the program is not part of this installation: it is only built if CLI11, "
-    "nlohmann-json and zlib are installed"
-)
 
 # The others wait while the first process evaluates. One that has died is noticed at once, by its
 # closed connection.
@@ -106,10 +102,7 @@ def _call(program: ctypes.CDLL, arguments: list[str]) -> int:
     return program.aimle_program_main(len(words), argv)
 
 
-def run(arguments: list[str]) -> int | str:
-    """The exit code of `aimle ARGUMENTS`, or a message where the program was not built."""
-    path = find()
-    if path is None:
-        return NOT_BUILT
-    with joined(path) as program:
+def run(library: Path, arguments: list[str]) -> int:
+    """The exit code of `aimle ARGUMENTS`, run by the program's library."""
+    with joined(library) as program:
         return program(arguments)

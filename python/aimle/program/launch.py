@@ -1,11 +1,14 @@
 """Finds the program `aimle`, and runs it with this Python and its torch.
 
 Where torchrun has started this process, the program runs inside of it (aimle.program.distributed).
+A wheel has the program only if it was built with it. Without it, those commands work that the
+Python package contains completely; the others say how to add it.
 """
 
 from __future__ import annotations
 
 import os
+import runpy
 import sys
 from pathlib import Path
 
@@ -17,6 +20,26 @@ from aimle.program import distributed
 #: Exit code of a module called by the program that has already explained what is wrong with its
 #: arguments or files (experiments/process/python.cpp): another Python would not help.
 EXPLAINED = 3
+
+#: The commands that need no program: the modules that do their work, which take all words after the
+#: first.
+IN_PYTHON = {
+    ("report",): "aimle.program.report.collection",
+    ("benchmark",): "aimle.program.benchmark",
+    ("data", "list"): "aimle.program.data",
+    ("data", "fetch"): "aimle.program.data",
+}
+
+_NO_PROGRAM = """\
+aimle: this installation has the library, but not the program `aimle`. To add it, run in the folder
+of aimle's source
+
+    {command}
+
+It needs CLI11, nlohmann-json and zlib (Debian, Ubuntu: apt-get install libcli11-dev
+nlohmann-json3-dev zlib1g-dev). These commands work without it:
+
+    {commands}"""
 
 
 def find() -> Path | None:
@@ -38,10 +61,35 @@ def environment() -> dict[str, str]:
     }
 
 
+def what_is_missing() -> str:
+    """Says that there is no program, and how to add it to a wheel or to a build."""
+    is_wheel = _library.find().parent == Path(__file__).resolve().parents[1] / "lib"
+    add_to_wheel = "pip install --no-build-isolation -C cmake.define.AIMLE_CLI=ON ."
+    return _NO_PROGRAM.format(
+        command=add_to_wheel if is_wheel else "make build",
+        commands="\n    ".join(f"aimle {' '.join(words)}" for words in IN_PYTHON),
+    )
+
+
+def run_without_program(arguments: list[str]) -> int | str:
+    """Runs a command that the Python package contains: its exit code, or what is missing."""
+    words = next((words for words in IN_PYTHON if arguments[: len(words)] == list(words)), None)
+    if words is None:
+        return what_is_missing()
+    sys.argv[1:] = arguments[1:]
+    try:
+        runpy.run_module(IN_PYTHON[words], run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        return 1 if end.code == EXPLAINED else end.code or 0
+    return 0
+
+
 def main() -> None:
+    arguments = sys.argv[1:]
     if distributed.is_started_by_torchrun():
-        sys.exit(distributed.run(sys.argv[1:]))
+        library = distributed.find()
+        sys.exit(distributed.run(library, arguments) if library else what_is_missing())
     program = find()
     if program is None:
-        sys.exit(distributed.NOT_BUILT)
-    os.execve(program, ["aimle", *sys.argv[1:]], environment())
+        sys.exit(run_without_program(arguments))
+    os.execve(program, ["aimle", *arguments], environment())

@@ -51,7 +51,7 @@ class ProgramTask(Task):
 
     def missing(self, context: Context) -> str:
         if launch.find() is None:
-            return "needs the program `aimle`: build the target aimle_cli"
+            return "needs the program `aimle`: the command `aimle` says how to add it"
         if not self.data_name(context):
             return f"needs {_NAMES_OF_FILES[self.files]}: pass --data DIR with {self.files_wanted}"
         return super().missing(context)
