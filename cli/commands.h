@@ -17,6 +17,7 @@ void add_train(CLI::App& app);
 void add_train(CLI::App& app, const std::function<void(const experiments::Campaign&)>& act);
 void add_list(CLI::App& app);
 void add_report(CLI::App& app);
+void add_watch(CLI::App& app);
 void add_data(CLI::App& app);
 void add_paper(CLI::App& app);
 void add_benchmark(CLI::App& app);

@@ -18,6 +18,7 @@ constexpr const char* kFirstCommands =
     "aimle: gradients through discrete choices\n"
     "\n"
     "  aimle train dvae                       train a model, no data needed\n"
+    "  aimle watch runs                       follow the runs in a browser\n"
     "  aimle report runs                      draw a page of the results\n"
     "  aimle diagnose --structure topk --k 5  find an estimator for your problem\n"
     "  aimle synth samples --n 10 --seeds 4   compare gradients with the true one\n"
@@ -57,6 +58,7 @@ int aimle_program_main(int argc, char** argv) {
   aimle::cli::add_train(app);
   aimle::cli::add_list(app);
   aimle::cli::add_report(app);
+  aimle::cli::add_watch(app);
   aimle::cli::add_data(app);
   aimle::cli::add_paper(app);
   aimle::cli::add_benchmark(app);
@@ -66,6 +68,7 @@ int aimle_program_main(int argc, char** argv) {
       "Examples:\n"
       "  aimle synth samples --n 10 --seeds 4   compare gradients with the true one\n"
       "  aimle train dvae                       train a model, no data needed\n"
+      "  aimle watch runs                       follow the runs in a browser\n"
       "  aimle report runs                      draw a page of the results\n"
       "  aimle diagnose --structure topk --k 5  find an estimator for top-5\n\n"
       "See aimle COMMAND --help. Options may be written with - or _.");

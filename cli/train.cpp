@@ -64,7 +64,13 @@ void add_settings(CLI::App& command, const Experiment& experiment, TrainRequest&
     added->group(option.group)
         ->type_name(type_of(option))
         ->check(taken_by([option](const std::string& given) { option.parse(given); }));
-    if (const std::string value = spell(option.value); !value.empty()) added->default_str(value);
+    const std::string value = spell(option.value);
+    if (option.value.is_boolean()) {
+      // The name alone means true: CLI11 leaves the value empty unless there is a default_str.
+      added->expected(0, 1)->type_name(type_of(option) + "=" + value);
+    } else if (!value.empty()) {
+      added->default_str(value);
+    }
     request.options[option.name] = added;
   }
 }
@@ -92,7 +98,10 @@ Settings settings_of(const Experiment& experiment, const TrainRequest& request) 
   if (!request.preset.empty()) settings.apply(find_preset(experiment, request.preset));
   settings.apply(request.config);
   for (const auto& [name, option] : request.options) {
-    if (option->count() > 0) settings.set(name, request.values.at(name), Origin::kUser);
+    if (option->count() == 0) continue;
+    const std::string& given = request.values.at(name);
+    const bool is_alone = given.empty() && settings.option(name).value.is_boolean();
+    settings.set(name, is_alone ? "true" : given, Origin::kUser);
   }
   return settings;
 }

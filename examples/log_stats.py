@@ -1,7 +1,9 @@
 """Logs a layer's statistics during training, with one line in the loop.
 
-python examples/log_stats.py            # prints a line per number
-python examples/log_stats.py runs       # writes for TensorBoard: tensorboard --logdir runs
+python examples/log_stats.py               # prints a line per number
+python examples/log_stats.py stats.jsonl   # appends lines of JSON to a file
+python examples/log_stats.py runs          # writes for TensorBoard: tensorboard --logdir runs
+python examples/log_stats.py wandb         # sends them to Weights & Biases (pip install wandb)
 """
 
 import sys
@@ -16,14 +18,34 @@ model = torch.nn.Linear(8, 12)
 layer = aimle.AIMLE(aimle.TopK(3), nb_samples=4)
 optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
 
-if len(sys.argv) > 1:
+place = sys.argv[1] if len(sys.argv) > 1 else ""
+if place == "wandb":
+    import wandb
+
+    run = wandb.init(project="aimle")
+
+    def log(loss: torch.Tensor, step: int) -> None:
+        run.log({"loss": loss.item(), **aimle.log_stats(layer)}, step=step)
+
+elif place.endswith(".jsonl"):
+
+    def log(loss: torch.Tensor, step: int) -> None:
+        aimle.log_stats(layer, place, step)
+
+elif place:
     from torch.utils.tensorboard import SummaryWriter
 
-    write = SummaryWriter(sys.argv[1]).add_scalar
+    writer = SummaryWriter(place)
+
+    def log(loss: torch.Tensor, step: int) -> None:
+        writer.add_scalar("loss", loss.item(), step)
+        aimle.log_stats(layer, writer, step)
+
 else:
 
-    def write(name: str, value: float, step: int) -> None:
-        print(f"{step:4} {name:24} {value:.4g}")
+    def log(loss: torch.Tensor, step: int) -> None:
+        for name, value in {"loss": loss.item(), **aimle.log_stats(layer)}.items():
+            print(f"{step:4} {name:24} {value:.4g}")
 
 
 for step in range(301):
@@ -33,5 +55,4 @@ for step in range(301):
     loss.backward()
     optimiser.step()
     if step % 100 == 0:
-        write("loss", loss.item(), step)
-        aimle.log_stats(layer, write, step)
+        log(loss, step)

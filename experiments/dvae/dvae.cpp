@@ -251,15 +251,17 @@ Experiment experiment() {
       .name = "dvae",
       .summary = "Discrete variational auto-encoder of digits",
       .options = options,
-      .presets = {{.name = "paper",
-                   .help = "the paper's settings",
-                   .values = with_paper_target({{"epochs", 100}, {"nb_samples", "10"}})},
-                  {.name = "reference",
-                   .help = "the authors' code: one lambda per batch, no validation",
-                   .values = with_reference_target({{"epochs", 100},
-                                                    {"target_norm", "10"},
-                                                    {"nb_samples", "10"},
-                                                    {"validation", 0}})}},
+      .presets =
+          {{.name = "paper",
+            .help = "the paper's settings",
+            .values = with_paper_target({{"epochs", 100}, {"nb_samples", "10"}})},
+           {.name = "reference",
+            .help = "the authors' code: one lambda per batch, no validation",
+            .values = with_reference_target(
+                {{"epochs", 100}, {"target_norm", "10"}, {"nb_samples", "10"}, {"validation", 0}})},
+           {.name = "quick",
+            .help = "small, for a CPU: less than a minute",
+            .values = {{"epochs", 5}}}},
       .defaults = {{"nb_samples", "10"}},
       .load = [](const Settings& settings) -> Start {
         const auto data = std::make_shared<const Data>(load_data(settings));

@@ -39,6 +39,9 @@ namespace fs = std::filesystem;
 // The number of parallel runs without --threads: each needs memory.
 constexpr int64_t kRunsOnGpu = 8;
 
+// What is expected to take longer is announced.
+constexpr double kLongSeconds = 120;
+
 /// A step frees its large tensors and the next one allocates them again. glibc would return them to
 /// the system, which has to clear every page again: a sixth of the time of a step of nri.
 void keep_freed_memory() {
@@ -184,6 +187,27 @@ std::vector<FolderLock> prepare_folders(const Campaign& campaign, const std::vec
   return locks;
 }
 
+bool is_applied(const Preset& preset, const Settings& settings) {
+  return std::all_of(preset.values.begin(), preset.values.end(), [&](const auto& setting) {
+    return settings.get<Json>(setting.first) == setting.second;
+  });
+}
+
+/// Of runs that take long, and how to see results sooner.
+void say_expected_time(const Campaign& campaign, double seconds) {
+  if (seconds < kLongSeconds) return;
+  const std::string name = campaign.experiment->name;
+  std::string line = "train " + name + ": expected to take about " + spell_roughly(seconds) +
+                     " at the speed of its first steps, and the evaluations besides";
+  const auto& presets = campaign.experiment->presets;
+  const auto quick = std::find_if(presets.begin(), presets.end(),
+                                  [](const Preset& preset) { return preset.name == "quick"; });
+  if (!campaign.resume && quick != presets.end() && !is_applied(*quick, campaign.settings)) {
+    line += "; a small version of about a minute: aimle train " + name + " --preset quick";
+  }
+  say(line);
+}
+
 /// Files are written only after the data were loaded and every cell of the grid could start, so
 /// that a command that cannot start leaves nothing behind.
 std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::vector<Run>& runs,
@@ -218,7 +242,8 @@ std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::ve
   if (campaign.resume && steps == 0) {
     say("--resume: " + campaign.out.string() + " is complete; use a larger --epochs to continue");
   }
-  Progress progress("train " + campaign.experiment->name, steps);
+  Progress progress("train " + campaign.experiment->name, steps,
+                    [&](double seconds) { say_expected_time(campaign, seconds); });
 
   std::vector<std::vector<Json>> results(runs.size());
   const auto train_one = [&](int64_t i) {

@@ -67,6 +67,10 @@ std::vector<Option> engine_options() {
        .help = "Steps between checkpoints instead of a time; 0: by time",
        .group = "Training",
        .low = 0},
+      {.name = "tensorboard",
+       .value = false,
+       .help = "Also write the metrics and the loss of steps for TensorBoard",
+       .group = "Training"},
   };
   for (Option& option : estimator_options()) options.push_back(std::move(option));
   return options;

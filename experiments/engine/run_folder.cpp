@@ -40,8 +40,9 @@ void prepare_run_folder(const RunFolder& folder, bool force) {
   }
   // The config is last: if the process is killed in between, the remaining files belong to it.
   fs::remove_all(folder.pictures());
-  for (const fs::path& file : {folder.previous_checkpoint(), folder.checkpoint(), folder.best(),
-                               folder.metrics(), folder.exhibits(), folder.config()}) {
+  for (const fs::path& file :
+       {folder.progress(), folder.events(), folder.previous_checkpoint(), folder.checkpoint(),
+        folder.best(), folder.metrics(), folder.exhibits(), folder.config()}) {
     fs::remove(file);
   }
 }

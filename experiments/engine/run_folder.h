@@ -7,9 +7,11 @@
 //   best.pt                  the model of the best epoch
 //   pictures/                PNG files
 //   exhibits.json            a few examples with the model's output, for reports
+//   progress.json            where the run is, for `aimle watch` (live_progress.h)
+//   events.out.tfevents.aimle  with --tensorboard (event_file.h)
 //
-// Every file is written atomically: a reader, or `--resume` after a crash, never sees a partial
-// one.
+// Every file except the last is written atomically: a reader, or `--resume` after a crash, never
+// sees a partial one. Events are appended.
 #pragma once
 
 #include <filesystem>
@@ -30,6 +32,8 @@ struct RunFolder {
   std::filesystem::path previous_checkpoint() const { return path / "checkpoint.previous.pt"; }
   std::filesystem::path best() const { return path / "best.pt"; }
   std::filesystem::path exhibits() const { return path / "exhibits.json"; }
+  std::filesystem::path progress() const { return path / "progress.json"; }
+  std::filesystem::path events() const { return path / "events.out.tfevents.aimle"; }
   std::filesystem::path pictures() const { return path / "pictures"; }
   std::filesystem::path picture(const std::string& name) const {
     return pictures() / (name + ".png");

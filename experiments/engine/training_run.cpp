@@ -12,6 +12,8 @@
 #include "aimle/base/nearest.h"
 #include "experiments/engine/batches.h"
 #include "experiments/engine/checkpoint.h"
+#include "experiments/engine/event_log.h"
+#include "experiments/engine/live_progress.h"
 #include "experiments/engine/processes.h"
 #include "experiments/engine/randomness.h"
 #include "experiments/engine/sharing.h"
@@ -82,7 +84,10 @@ class Trainer {
         sharing_(training_.estimator) {}
 
   std::vector<Json> run() {
-    if (is_first_) resume();
+    if (is_first_) {
+      resume();
+      open_logs();
+    }
     if (processes().several()) begin_together();
     if (is_first_ && training_.evaluate_first && metrics_.empty()) {
       unless_interrupted([&] { measure_first(); });
@@ -92,6 +97,11 @@ class Trainer {
       end_epoch();
     }
     return metrics_;
+  }
+
+  /// For `aimle watch`: "finished", "interrupted" or "failed", and why.
+  void end(const std::string& state, const std::string& message = "") {
+    if (live_) live_->end(state, message);
   }
 
  private:
@@ -129,6 +139,17 @@ class Trainer {
     }
     if (!found->fault.empty()) use_previous_checkpoint(found->fault);
     restore_metrics(checkpoint.texts.at("metrics"));
+  }
+
+  void open_logs() {
+    live_.emplace(run_.folder.progress(), run_position());
+    if (run_.settings.get<bool>("tensorboard")) {
+      events_.emplace(run_.folder, run_position(), metrics_);
+    }
+  }
+
+  RunPosition run_position() const {
+    return {.epoch = position_.epoch, .epochs = epochs_, .step = position_.step, .steps = steps_};
   }
 
   /// A resumed run keeps the settings it was started with.
@@ -189,6 +210,7 @@ class Trainer {
       // Reading a value waits for a GPU, so it is read only if something will be shown. The wait
       // counts as the time of steps, not of the engine.
       if (device_.is_cpu() || shows_now()) check_finite();
+      if (events_ && events_->is_due(step + 1)) log_step(step);
       const auto stepped = Clock::now();
       position_.seconds = before + seconds_since(start);
       after_step();
@@ -207,6 +229,32 @@ class Trainer {
     step_.run(batch);
   }
 
+  void log_step(int64_t step) {
+    const auto examples = static_cast<double>(batches_.examples_in(step, step + 1));
+    LiveProgress::Values values = named_values(latest_);
+    for (auto& [name, value] : values) value /= examples;
+    for (const auto& entry : state_values()) values.push_back(entry);
+    events_->add_step(step + 1, values);
+  }
+
+  /// The sums of the scalars of steps, by name.
+  LiveProgress::Values named_values(const at::Tensor& sums) const {
+    const at::Tensor read = sums.cpu();
+    LiveProgress::Values values;
+    for (size_t i = 0; i < names_.size(); ++i) {
+      values.emplace_back(names_[i], read[static_cast<int64_t>(i)].item<double>());
+    }
+    return values;
+  }
+
+  LiveProgress::Values state_values() const {
+    LiveProgress::Values values;
+    for (const auto& [name, value] : training_.watch()) {
+      values.emplace_back(name, value.item<double>());
+    }
+    return values;
+  }
+
   void add(const Scalars& scalars, int64_t weight) {
     std::vector<at::Tensor> values;
     names_.clear();
@@ -219,6 +267,12 @@ class Trainer {
       totals_.add_(sums);
     } else {
       totals_ = sums;
+    }
+    if (!events_) return;
+    if (latest_.defined()) {
+      latest_.copy_(sums);  // at the same address in a recorded step and any other
+    } else {
+      latest_ = sums.clone();
     }
   }
 
@@ -283,9 +337,10 @@ class Trainer {
     std::string note = run_.label.empty() ? "" : run_.label + ", ";
     note +=
         "epoch " + std::to_string(position_.epoch + 1) + ", loss " + short_number(mean_loss(), 4);
-    for (const auto& [name, value] : training_.watch()) {
-      note += ", " + name + " " + short_number(value.item<double>(), 4);
-    }
+    const LiveProgress::Values state = state_values();
+    for (const auto& [name, value] : state) note += ", " + name + " " + short_number(value, 4);
+    live_->add(run_position(), named_values(totals_), examples_seen(), state);
+    live_->publish();
     progress_.step(note, pending_);
     pending_ = 0;
     shown_ = Clock::now();
@@ -293,6 +348,7 @@ class Trainer {
 
   void save() {
     check_finite_model();
+    if (events_) events_->flush();
     Checkpoint checkpoint;
     checkpoint.groups["model"] = training_.model;
     checkpoint.groups["state"] = training_.state;
@@ -335,11 +391,10 @@ class Trainer {
     const auto start = Clock::now();
     Json line;
     line["epoch"] = position_.epoch + 1;
-    for (size_t i = 0; i < names_.size(); ++i) {
-      const std::string name = names_[i] == "loss" ? "train_loss" : names_[i];
-      line[name] = totals_[static_cast<int64_t>(i)].item<double>() / examples_seen();
+    for (const auto& [name, sum] : named_values(totals_)) {
+      line[name == "loss" ? "train_loss" : name] = sum / examples_seen();
     }
-    for (const auto& [name, value] : training_.watch()) line[name] = value.item<double>();
+    for (const auto& [name, value] : state_values()) line[name] = value;
     const at::Tensor key = noise_keys(seed_, Purpose::kEvaluate, position_.epoch, 1, device_)[0];
     unless_interrupted([&] {
       for (const auto& [name, value] : training_.evaluate(key)) line[name] = value;
@@ -360,6 +415,7 @@ class Trainer {
     const KeepAlive saving;
     // In this order: a checkpoint never includes an epoch whose line is missing.
     write_metrics(run_.folder, metrics_);
+    if (events_) events_->add_epoch(metrics_.back());
     if (&best_epoch(run_, metrics_) == &metrics_.back()) save_best();
     if (last || seconds_since(saved_) >= run_.settings.get<double>("checkpoint_seconds")) {
       save();
@@ -375,6 +431,7 @@ class Trainer {
     for (const auto& [name, value] : training_.evaluate(key)) line[name] = value;
     metrics_.push_back(as_in_the_file(line));
     write_metrics(run_.folder, metrics_);
+    if (events_) events_->add_epoch(metrics_.back());
     tell(line);
   }
 
@@ -435,8 +492,11 @@ class Trainer {
   Position position_;
   std::vector<std::string> names_;  // of the scalars of a step
   at::Tensor totals_;               // their sums over the epoch so far
+  at::Tensor latest_;               // with events_: their sums over the last step
   std::vector<Json> metrics_;
-  int64_t pending_ = 0;  // steps not yet reported to the progress
+  std::optional<LiveProgress> live_;  // of the first process
+  std::optional<EventLog> events_;    // the same, with --tensorboard
+  int64_t pending_ = 0;               // steps not yet reported to the progress
   Clock::time_point shown_ = Clock::now();
   Clock::time_point saved_ = Clock::now();
   Clock::time_point drawn_ = {};
@@ -445,8 +505,8 @@ class Trainer {
 }  // namespace
 
 bool may_change(const std::string& setting) {
-  static const std::set<std::string> kNames = {"epochs", "checkpoint_seconds", "checkpoint_steps",
-                                               "graph", "data"};
+  static const std::set<std::string> kNames = {
+      "epochs", "checkpoint_seconds", "checkpoint_steps", "graph", "data", "tensorboard"};
   return kNames.contains(setting);
 }
 
@@ -483,7 +543,18 @@ int64_t steps_left(const Run& run, const Training& training) {
 }
 
 std::vector<Json> train(const Run& run, Training training, Progress& progress) {
-  return Trainer(run, std::move(training), progress).run();
+  Trainer trainer(run, std::move(training), progress);
+  try {
+    std::vector<Json> metrics = trainer.run();
+    trainer.end("finished");
+    return metrics;
+  } catch (const Stopped& stopped) {
+    trainer.end("interrupted", stopped.what());
+    throw;
+  } catch (const std::exception& error) {
+    trainer.end("failed", error.what());
+    throw;
+  }
 }
 
 }  // namespace aimle::experiments

@@ -230,7 +230,10 @@ Experiment experiment() {
                                                     {"nb_samples", "1"},
                                                     {"theta_noise_temperature", "1"},
                                                     {"step", "1e-4"},
-                                                    {"lambda", "1000"}})}},
+                                                    {"lambda", "1000"}})},
+                  {.name = "quick",
+                   .help = "small, for a CPU: about a minute",
+                   .values = {{"epochs", 5}, {"examples", 4000}}}},
       .defaults = {{"epochs", 20}, {"batch", 40}, {"lambda", "1000"}},
       .maximised = {"precision"},
       .load = [](const Settings& settings) -> Start {

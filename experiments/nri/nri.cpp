@@ -331,7 +331,7 @@ Experiment experiment() {
                  {"evaluation", "authors"},
                  {"shuffle", false}})},
            {.name = "quick",
-            .help = "small, for a CPU: a few minutes",
+            .help = "small, for a CPU: about a minute",
             .values = {{"epochs", 4},
                        {"epoch_steps", 100},
                        {"batch", 64},

@@ -74,13 +74,11 @@ class Temporary {
 
   void commit(const fs::path& previous) {
     if (::fsync(file_) != 0) fail(target_, "write", errno);
-    const int file = std::exchange(file_, -1);
-    if (::close(file) != 0) fail(target_, "write", errno);
+    close();
     pass_moment();
     if (!previous.empty()) link_old(previous);
     pass_moment();
-    if (::rename(name_.c_str(), target_.c_str()) != 0) fail(target_, "replace", errno);
-    name_.clear();
+    replace();
     pass_moment();
     if (!old_.empty() && ::rename(old_.c_str(), previous.c_str()) != 0) {
       fail(previous, "replace", errno);
@@ -89,7 +87,23 @@ class Temporary {
     sync_folder();
   }
 
+  /// Without a flush.
+  void commit_for_readers() {
+    close();
+    replace();
+  }
+
  private:
+  void close() {
+    const int file = std::exchange(file_, -1);
+    if (::close(file) != 0) fail(target_, "write", errno);
+  }
+
+  void replace() {
+    if (::rename(name_.c_str(), target_.c_str()) != 0) fail(target_, "replace", errno);
+    name_.clear();
+  }
+
   // Gives the old file a second name until the new one is in place, so that two complete files
   // exist at any time: the newest and the one before it. If the file system has no links, the old
   // file is renamed directly.
@@ -127,6 +141,12 @@ void write_atomically(const fs::path& path, std::string_view content, const fs::
   pass_moment();
   file.write(content.substr(content.size() / 2));
   file.commit(previous);
+}
+
+void write_for_readers(const fs::path& path, std::string_view content) {
+  Temporary file(path);
+  file.write(content);
+  file.commit_for_readers();
 }
 
 void remove_temporaries(const fs::path& folder) {

@@ -19,6 +19,10 @@ namespace aimle::experiments {
 void write_atomically(const std::filesystem::path& path, std::string_view content,
                       const std::filesystem::path& previous = {});
 
+/// The same for a file that only tells readers what is going on: it is not flushed to disk, so a
+/// crash of the machine may lose it, and it is no critical moment.
+void write_for_readers(const std::filesystem::path& path, std::string_view content);
+
 /// Removes the temporary files that killed processes left in this folder (not in subfolders). No
 /// other process may be writing there: hold a FolderLock.
 void remove_temporaries(const std::filesystem::path& folder);

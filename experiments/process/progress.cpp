@@ -7,12 +7,14 @@
 #include <cmath>
 #include <cstdio>
 
+#include "experiments/process/short_number.h"
 #include "experiments/process/terminal.h"
 
 namespace aimle::experiments {
 namespace {
 
 constexpr size_t kLongestBar = 28, kShortestBar = 8;
+constexpr auto kUntilAnnounced = std::chrono::seconds(3);
 std::atomic<bool> quiet_now = false;
 
 std::string bar_of(double share, size_t width) {
@@ -56,6 +58,12 @@ std::string spell_seconds(double seconds) {
   return std::to_string(whole / 3600) + " h " + std::to_string(whole / 60 % 60) + " min";
 }
 
+std::string spell_roughly(double seconds) {
+  if (seconds < 57.5) return std::to_string(5 * std::llround(seconds / 5)) + " s";
+  if (seconds < 3570) return std::to_string(std::llround(seconds / 60)) + " min";
+  return short_number(std::round(seconds / 360) / 10) + " h";
+}
+
 std::optional<double> TimeLeft::seconds(int64_t done, Clock::time_point now) {
   if (done >= total_) return 0.0;
   if (!first_) {
@@ -83,11 +91,12 @@ std::string fit_progress_line(const ProgressLine& line, size_t columns) {
   return cut_to(title + " " + bar_of(line.share, bar) + after + note, columns);
 }
 
-Progress::Progress(std::string title, int64_t total)
+Progress::Progress(std::string title, int64_t total, Announce announce)
     : title_(std::move(title)),
       total_(std::max<int64_t>(1, total)),
       live_(is_live_terminal(STDERR_FILENO)),
       time_left_(total_),
+      announce_(std::move(announce)),
       shown_(Clock::now()) {}
 
 Progress::~Progress() {
@@ -99,11 +108,19 @@ void Progress::step(std::string_view note, int64_t amount) {
   done_ += amount;
   const auto now = Clock::now();
   const std::optional<double> seconds_left = time_left_.seconds(done_, now);
+  announce_once(seconds_left, now);
   if (is_quiet()) return;
   const auto pause = live_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(5000);
   if (now - shown_ < pause && done_ != total_) return;
   shown_ = now;
   show(note, seconds_left);
+}
+
+void Progress::announce_once(std::optional<double> seconds_left, Clock::time_point now) {
+  if (!first_step_) first_step_ = now;
+  if (!announce_ || !seconds_left || now - *first_step_ < kUntilAnnounced) return;
+  announce_(*seconds_left + std::chrono::duration<double>(now - *first_step_).count());
+  announce_ = {};
 }
 
 void Progress::show(std::string_view note, std::optional<double> seconds_left) {

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -60,7 +61,10 @@ std::string fit_progress_line(const ProgressLine& line, size_t columns);
 
 class Progress {
  public:
-  Progress(std::string title, int64_t total);
+  /// `announce`, if given, is called once, with the seconds that the work is expected to take, when
+  /// its first seconds have shown its speed.
+  using Announce = std::function<void(double seconds)>;
+  Progress(std::string title, int64_t total, Announce announce = {});
   /// Ends the bar's line.
   ~Progress();
   Progress(const Progress&) = delete;
@@ -72,6 +76,7 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   void show(std::string_view note, std::optional<double> seconds_left);
+  void announce_once(std::optional<double> seconds_left, Clock::time_point now);
 
   std::string title_;
   int64_t total_;
@@ -79,11 +84,16 @@ class Progress {
   bool live_;
   bool shown_any_ = false;
   TimeLeft time_left_;
+  Announce announce_;  // empty once it was called
+  std::optional<Clock::time_point> first_step_;
   Clock::time_point shown_;
   std::mutex mutex_;
 };
 
 /// 75 -> "1 min 15 s"
 std::string spell_seconds(double seconds);
+
+/// The same for an estimate, without digits that it cannot have: 75 -> "1 min", 5400 -> "1.5 h"
+std::string spell_roughly(double seconds);
 
 }  // namespace aimle::experiments

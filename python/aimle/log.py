@@ -1,32 +1,69 @@
 """Logs the statistics of layers: one line in the training loop.
 
-    from torch.utils.tensorboard import SummaryWriter
-    writer = SummaryWriter()
-    ...
-    aimle.log_stats(layer, writer.add_scalar, step)
-
-Any callable ``write(name, value, step)`` works.
+writer = torch.utils.tensorboard.SummaryWriter()
+...
+aimle.log_stats(model, writer, step)  # TensorBoard
+aimle.log_stats(model, "stats.jsonl", step)  # a line of JSON
+run.log(aimle.log_stats(model), step=step)  # Weights & Biases: run = wandb.init(…)
 """
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from collections.abc import Callable
+from typing import Protocol
 
 import torch
 from torch import nn
 
 
+class ScalarWriter(Protocol):
+    """What TensorBoard's ``SummaryWriter`` has."""
+
+    def add_scalar(self, tag: str, value: float, step: int, /) -> object: ...
+
+
+Write = Callable[[str, float, int], object] | ScalarWriter | str | os.PathLike[str]
+
+
+def _append_line(file: str | os.PathLike[str], step: int, values: dict[str, float]) -> None:
+    # JSON has no infinity.
+    shown = {name: value if math.isfinite(value) else None for name, value in values.items()}
+    with open(file, "a", encoding="utf-8") as lines:
+        lines.write(json.dumps({"step": step, **shown}) + "\n")
+
+
+def _write_all(write: Write, step: int, values: dict[str, float]) -> None:
+    if isinstance(write, str | os.PathLike):
+        _append_line(write, step, values)
+        return
+    each = getattr(write, "add_scalar", write)
+    if not callable(each):
+        raise TypeError(
+            "log_stats: expected write to be a function write(name, value, step), a SummaryWriter, "
+            f"the path of a file or None but got {type(write).__name__}"
+        )
+    for name, value in values.items():
+        each(name, value, step)
+
+
 def log_stats(
-    module: nn.Module, write: Callable[[str, float, int], object], step: int, prefix: str = "aimle"
+    module: nn.Module, write: Write | None = None, step: int = 0, prefix: str = "aimle"
 ) -> dict[str, float]:
-    """Passes every value of ``stats()`` of the module's layers to write(name, value, step).
+    """Writes every value of ``stats()`` of the module's layers, and returns them by name.
 
     module: a layer, or a model that contains some. Names are `prefix/alpha`, or include the path of
     the layer inside the model: `prefix/encoder.choose/alpha`. Values that are not yet known (NaN
-    before the first backward pass) are left out. Uses one transfer from the device, and returns the
-    values written. In distributed training, alpha, gbar and updates cover all processes, the other
-    values only this process.
+    before the first backward pass) are left out.
+
+    write: a function ``write(name, value, step)``, a ``SummaryWriter`` of TensorBoard, or the path
+    of a file, to which a line of JSON is appended: ``{"step": 100, "aimle/alpha": 0.5, …}``. None
+    only returns the values, for loggers that take a dict, such as Weights & Biases.
+
+    Uses one transfer from the device. In distributed training, alpha, gbar and updates cover all
+    processes, the other values only this process.
     """
     found: list[tuple[str, torch.Tensor]] = []
     for path, layer in module.named_modules():
@@ -38,9 +75,9 @@ def log_stats(
     if not found:
         return {}
     values = torch.stack([value.detach().double().reshape(()) for _, value in found]).tolist()
-    written = {
+    known = {
         name: value for (name, _), value in zip(found, values, strict=True) if not math.isnan(value)
     }
-    for name, value in written.items():
-        write(name, value, step)
-    return written
+    if write is not None:
+        _write_all(write, step, known)
+    return known

@@ -27,6 +27,16 @@ TEST_F(AtomicFile, ReplacesTheWholeFileAndLeavesNothingElse) {
   EXPECT_EQ(std::distance(fs::directory_iterator(path_), fs::directory_iterator()), 1);
 }
 
+TEST_F(AtomicFile, AFileForReadersIsReplacedWholeToo) {
+  const fs::path file = path_ / "progress.json";
+  write_for_readers(file, "{1}");
+  write_for_readers(file, "{}");
+  EXPECT_EQ(read_bytes(file), "{}");
+  EXPECT_EQ(std::distance(fs::directory_iterator(path_), fs::directory_iterator()), 1);
+  EXPECT_EQ(message_of<Failure>([&] { write_for_readers(path_ / "no" / "file", "x"); }),
+            "cannot write " + (path_ / "no" / "file").string() + ": No such file or directory");
+}
+
 TEST_F(AtomicFile, AFailureKeepsTheOldFileAndNamesPathAndReason) {
   EXPECT_EQ(message_of<Failure>([&] { write_atomically(path_ / "no" / "file", "x"); }),
             "cannot write " + (path_ / "no" / "file").string() + ": No such file or directory");

@@ -16,6 +16,17 @@ TEST(SpellSeconds, InTheUnitsOfAReader) {
   EXPECT_EQ(spell_seconds(7260), "2 h 1 min");
 }
 
+TEST(SpellRoughly, HasNoMoreDigitsThanAnEstimate) {
+  EXPECT_EQ(spell_roughly(3), "5 s");
+  EXPECT_EQ(spell_roughly(57), "55 s");
+  EXPECT_EQ(spell_roughly(58), "1 min");
+  EXPECT_EQ(spell_roughly(75), "1 min");
+  EXPECT_EQ(spell_roughly(3500), "58 min");
+  EXPECT_EQ(spell_roughly(3580), "1 h");
+  EXPECT_EQ(spell_roughly(5400), "1.5 h");
+  EXPECT_EQ(spell_roughly(200'000), "55.6 h");
+}
+
 TEST(TimeLeft, LeavesOutWhatCameBeforeTheFirstReport) {
   TimeLeft left(1000);
   const TimeLeft::Clock::time_point loaded = {};

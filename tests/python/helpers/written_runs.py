@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write_run(folder: Path, method: str, seed: int, losses: list[float]) -> None:
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     settings = {"method": method, "seed": seed, "epochs": len(losses), "k": 10, "data": ""}
     settings |= {"nb_samples": "10", "batch": 50, "validation": 0, "examples": 1500}
     config = {

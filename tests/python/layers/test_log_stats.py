@@ -1,9 +1,12 @@
 """`aimle.log_stats`: what a layer sees, in a log."""
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
 import torch
 from repository import ROOT
 
@@ -27,12 +30,61 @@ def test_stats_go_to_any_callable():
     assert any(name == "layer/lambda_mean" for name, _, _ in written)
 
 
-def test_the_example_logs_every_number():
+def trained_layer() -> torch.nn.Module:
+    layer = library.AIMLE(library.TopK(2))
+    layer(torch.randn(4, 6, requires_grad=True)).square().sum().backward()
+    return layer
+
+
+def test_stats_go_to_a_summary_writer():
+    class Writer:
+        def __init__(self) -> None:
+            self.written: dict[str, tuple[float, int]] = {}
+
+        def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
+            self.written[tag] = (scalar_value, global_step)
+
+    writer = Writer()
+    values = library.log_stats(trained_layer(), writer, 3)
+    assert writer.written == {name: (value, 3) for name, value in values.items()}
+    assert writer.written["aimle/updates"] == (1.0, 3)
+
+
+def test_stats_are_appended_to_a_file_of_json_lines(tmp_path: Path):
+    layer = trained_layer()
+    for place in (tmp_path / "stats.jsonl", str(tmp_path / "stats.jsonl")):
+        values = library.log_stats(layer, place, 7)
+    lines = [json.loads(line) for line in (tmp_path / "stats.jsonl").read_text().splitlines()]
+    assert lines == [{"step": 7, **values}] * 2
+
+
+def test_stats_are_returned_for_loggers_that_take_a_dict():
+    values = library.log_stats(trained_layer())
+    assert values["aimle/updates"] == 1.0
+
+
+def test_another_kind_of_writer_is_refused():
+    with pytest.raises(TypeError, match=r"expected write to be a function.*but got int"):
+        library.log_stats(trained_layer(), 3)  # type: ignore[arg-type]
+
+
+def run_example(*arguments: object) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
-    command = [sys.executable, str(ROOT / "examples/log_stats.py")]
+    command = [sys.executable, str(ROOT / "examples/log_stats.py"), *map(str, arguments)]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    lines = [line.split() for line in result.stdout.splitlines()]
+    return result.stdout
+
+
+def test_the_example_writes_json_lines(tmp_path: Path):
+    run_example(tmp_path / "stats.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "stats.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [0, 100, 200, 300]
+    assert all("aimle/alpha" in line for line in lines)
+
+
+def test_the_example_logs_every_number():
+    lines = [line.split() for line in run_example().splitlines()]
     names = {name for _, name, _ in lines}
     assert {"loss", "aimle/alpha", "aimle/lambda_mean", "aimle/count"} <= names
     losses = [float(value) for _, name, value in lines if name == "loss"]

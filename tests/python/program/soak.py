@@ -85,7 +85,7 @@ CASES = {
 
 # What may differ between two runs that compute the same.
 _FREE = TIMES | {"engine_seconds", "created", "command", "contents_xxh64"}
-_FREE_FILES = {"checkpoint.previous.pt"}
+_FREE_FILES = {"checkpoint.previous.pt", "progress.json"}
 
 
 class TrialError(Exception):

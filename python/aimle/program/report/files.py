@@ -80,6 +80,14 @@ def read_csv(file: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(_read_text(file).splitlines()))
 
 
+def read_png(file: Path) -> bytes:
+    """A whole picture; raises UnreadableError."""
+    content = file.read_bytes()
+    if not content.startswith(b"\x89PNG") or not content.endswith(b"IEND\xaeB`\x82"):
+        raise UnreadableError(file, "it is cut off or damaged: it is not a complete PNG")
+    return content
+
+
 @contextlib.contextmanager
 def naming_damage(place: Path) -> Iterator[None]:
     """Context manager: turns errors from unexpected contents into an UnreadableError."""
@@ -97,7 +105,8 @@ def naming_damage(place: Path) -> Iterator[None]:
         raise UnreadableError(place, wrong, "make it readable") from error
 
 
-def _is_alive(process: int) -> bool:
+def is_alive(process: int) -> bool:
+    """Whether there is a process with this number."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -112,7 +121,7 @@ def _remove_abandoned(path: Path) -> None:
     prefix = path.name + ".tmp"
     for name in os.listdir(path.parent):
         process = name.removeprefix(prefix)
-        if name.startswith(prefix) and process.isdecimal() and not _is_alive(int(process)):
+        if name.startswith(prefix) and process.isdecimal() and not is_alive(int(process)):
             with contextlib.suppress(OSError):
                 (path.parent / name).unlink()
 

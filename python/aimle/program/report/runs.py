@@ -7,7 +7,7 @@ import math
 import os
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from aimle.program.report.files import UnreadableError, read_json, read_json_lines
 
 # Settings in which the runs of a group may differ.
-_FREE = {"seed", "checkpoint_seconds", "checkpoint_steps"}
+_FREE = {"seed", "checkpoint_seconds", "checkpoint_steps", "tensorboard"}
 
 
 @dataclass
@@ -73,7 +73,7 @@ _TYPES: dict[str, type] = {
 _NAMES: dict[type, str] = {str: "text", dict: "an object", list: "a list"}
 
 
-def _read_run(folder: Path) -> Run | None:
+def read_config(folder: Path) -> dict[str, Any] | None:
     """None if the config.json is another program's; raises UnreadableError if it is damaged."""
     file = folder / "config.json"
     config = read_json(file)
@@ -84,14 +84,27 @@ def _read_run(folder: Path) -> Run | None:
     for name, kind in _TYPES.items():
         if not isinstance(config.get(name, kind()), kind):
             raise UnreadableError(file, f"it is damaged: {name} is not {_NAMES[kind]}")
-    lines = folder / "metrics.jsonl"
-    metrics = read_json_lines(lines) if lines.exists() else []
-    if not metrics:
-        remedy = "continue it with --resume, or wait for its first epoch"
-        raise UnreadableError(lines, "no epoch is complete yet", remedy)
+    return config
+
+
+def read_metrics(folder: Path) -> list[dict[str, Any]]:
+    """One object per epoch; raises UnreadableError if they are damaged."""
+    file = folder / "metrics.jsonl"
+    metrics = read_json_lines(file) if file.exists() else []
     for number, line in enumerate(metrics, 1):
         if type(line.get("epoch")) is not int:
-            raise UnreadableError(lines, f"it is damaged: line {number} names no epoch")
+            raise UnreadableError(file, f"it is damaged: line {number} names no epoch")
+    return metrics
+
+
+def _read_run(folder: Path) -> Run | None:
+    config = read_config(folder)
+    if config is None:
+        return None
+    metrics = read_metrics(folder)
+    if not metrics:
+        remedy = "continue it with --resume, or wait for its first epoch"
+        raise UnreadableError(folder / "metrics.jsonl", "no epoch is complete yet", remedy)
     return Run(folder, config, metrics)
 
 
@@ -123,20 +136,23 @@ def settings_of(run: Run) -> dict[str, Any]:
 
 def differing_settings(runs: Sequence[Run]) -> list[str]:
     """The settings in which the runs differ."""
-    names = list(dict.fromkeys(name for run in runs for name in settings_of(run)))
-    return [n for n in names if len({str(settings_of(run).get(n)) for run in runs}) > 1]
+    settings = [settings_of(run) for run in runs]
+    names = list(dict.fromkeys(name for own in settings for name in own))
+    return [n for n in names if len({str(own.get(n)) for own in settings}) > 1]
 
 
-def _label(run: Run, others: Sequence[Run]) -> str:
+def _method(run: Run) -> str:
+    return str(run.config["settings"].get("method", ""))
+
+
+def _label(run: Run, differing: Sequence[str]) -> str:
     """The method, and what distinguishes the run from others with that method."""
     settings = settings_of(run)
-    method = str(settings.get("method", ""))
-    alike = [other for other in others if settings_of(other).get("method", "") == method]
-    differing = [name for name in differing_settings(alike) if settings.get(name, "") != ""]
-    if len(differing) <= 2:
-        return ", ".join([method, *(f"{name}={settings[name]}" for name in differing)])
+    named = [name for name in differing if settings.get(name, "") != ""]
+    if len(named) <= 2:
+        return ", ".join([_method(run), *(f"{name}={settings[name]}" for name in named)])
     folder = run.folder.parent if run.folder.name.startswith("seed-") else run.folder
-    return f"{method}, {folder}"
+    return f"{_method(run)}, {folder}"
 
 
 def group_runs(runs: Sequence[Run]) -> list[Group]:
@@ -152,6 +168,28 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
             groups[key] = Group("")
             firsts.append(run)
         groups[key].runs.append(run)
+    differing = {
+        method: differing_settings([run for run in firsts if _method(run) == method])
+        for method in {_method(run) for run in firsts}
+    }
     for group in groups.values():
-        group.label = _label(group.runs[0], firsts)
+        group.label = _label(group.runs[0], differing[_method(group.runs[0])])
     return list(groups.values())
+
+
+@dataclass
+class Charts:
+    """The metrics that are drawn as curves, in order."""
+
+    losses: list[str]
+    others: list[str]
+    step_size: tuple[str, ...] = ("alpha", "lambda", "count")
+
+
+def charts_of(names: Iterable[str]) -> Charts:
+    """Those among the names of a line of metrics."""
+    known = list(names)
+    losses = [name for name in known if name.endswith("_loss")]
+    measured = [name for name in known if name.startswith(("test_", "val_"))]
+    others = [n for n in measured if n not in losses and not n.endswith("_map")]
+    return Charts(losses, others[:4])

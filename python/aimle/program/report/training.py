@@ -6,14 +6,14 @@ Runs that differ only in their seed are one curve, with a band of one standard d
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from aimle.program.report import Page, published
 from aimle.program.report.exhibits import draw_exhibits
-from aimle.program.report.files import UnreadableError
+from aimle.program.report.files import read_png
 from aimle.program.report.runs import (
     Group,
     Run,
+    charts_of,
     deviation,
     differing_settings,
     group_runs,
@@ -111,36 +111,23 @@ def _published(page: Page, groups: list[Group]) -> None:
         published.show(page, experiment, found)
 
 
-def _read_picture(file: Path) -> bytes:
-    content = file.read_bytes()
-    if not content.startswith(b"\x89PNG") or not content.endswith(b"IEND\xaeB`\x82"):
-        raise UnreadableError(file, "it is cut off or damaged: it is not a complete PNG")
-    return content
-
-
 def show_pictures(page: Page, groups: list[Group]) -> None:
     """Pictures from the first run of every group."""
     for group in groups:
         first = group.runs[0]
         for picture in sorted((first.folder / "pictures").glob("*.png")):
             with page.part_of(picture):
-                page.image(_read_picture(picture), f"{picture.stem}: {group.label}, {first.folder}")
+                page.image(read_png(picture), f"{picture.stem}: {group.label}, {first.folder}")
         with page.part_of(first.folder / "exhibits.json"):
             draw_exhibits(page, first.config["experiment"], first.folder, group.label)
 
 
 def show_curves(page: Page, groups: list[Group]) -> None:
     """Curves over epochs, a table of the selected epochs, and the settings of the groups."""
-    first = groups[0].runs[0].metrics[0]
-    losses = [m for m in first if m.endswith("_loss")]
-    others = [
-        m
-        for m in first
-        if m.startswith(("test_", "val_")) and m not in losses and not m.endswith("_map")
-    ]
-    _plot(page, groups, losses, "Losses; bands are one standard deviation over seeds.")
-    _plot(page, groups, others[:4], "Other metrics.")
-    _plot(page, groups, ["alpha", "lambda", "count"], "The step size of the estimator.")
+    charts = charts_of(groups[0].runs[0].metrics[0])
+    _plot(page, groups, charts.losses, "Losses; bands are one standard deviation over seeds.")
+    _plot(page, groups, charts.others, "Other metrics.")
+    _plot(page, groups, charts.step_size, "The step size of the estimator.")
     _table(page, groups)
     _settings_tables(page, groups)
 
