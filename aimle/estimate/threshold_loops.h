@@ -9,6 +9,7 @@
 #include "aimle/estimate/threshold_in_loops.h"
 #include "aimle/estimate/threshold_kernels.h"
 #include "aimle/estimate/threshold_lanes.h"
+#include "aimle/estimate/threshold_lattice_loops.h"
 #include "aimle/estimate/threshold_row_loops.h"
 #include "aimle/estimate/threshold_tree_loops.h"
 #include "aimle/estimate/threshold_weight.h"
@@ -188,25 +189,30 @@ int64_t write_gradient(double* __restrict sum, const Flag* __restrict free, int6
 }
 
 template <class T>
-constexpr ThresholdKernels<T> kThresholdKernels = {.find_free = find_free<T>,
-                                                   .count_in = count_in,
-                                                   .keep_rivals = keep_rivals<T>,
-                                                   .meet = meet<T>,
-                                                   .meet_each = meet_each<T>,
-                                                   .weigh = weigh,
-                                                   .add = add<T>,
-                                                   .add_each = add_each,
-                                                   .drain = drain,
-                                                   .write_gradient = write_gradient<T>,
-                                                   .number_edges = number_edges<T>,
-                                                   .spread_edges = spread_edges<T>,
-                                                   .read_edges = read_edges<T>,
-                                                   .sweep_down = sweep_down<T>,
-                                                   .sweep_up = sweep_up<T>,
-                                                   .subtract_partners = subtract_partners<T>,
-                                                   .step_forward = step_forward<T>,
-                                                   .step_back = step_back<T>,
-                                                   .write_step = write_step<T>};
+constexpr ThresholdKernels<T> kThresholdKernels = {
+    .find_free = find_free<T>,
+    .count_in = count_in,
+    .keep_rivals = keep_rivals<T>,
+    .meet = meet<T>,
+    .meet_each = meet_each<T>,
+    .weigh = weigh,
+    .add = add<T>,
+    .add_each = add_each,
+    .drain = drain,
+    .write_gradient = write_gradient<T>,
+    .number_edges = number_edges<T>,
+    .spread_edges = spread_edges<T>,
+    .read_edges = read_edges<T>,
+    .sweep_down = sweep_down<T>,
+    .sweep_up = sweep_up<T>,
+    .subtract_partners = subtract_partners<T>,
+    .step_forward = step_forward<T>,
+    .step_back = step_back<T>,
+    .write_step = write_step<T>,
+    .lattice_lanes = kWideLanes,
+    .interleave = interleave<T>,
+    .find_lattices_of_cells = find_lattices<T, false>,
+    .find_lattices_of_moves = find_lattices<T, true>};
 
 }  // namespace
 }  // namespace aimle
