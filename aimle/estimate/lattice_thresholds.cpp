@@ -63,13 +63,21 @@ class LatticeThresholds final : public SwapFinder<T> {
       return SwapFinder<T>::find_rows(rows, count, stride, threshold, difference, found);
     }
     reserve();
+    // Lanes without a row repeat the last one.
+    const auto row_of = [&](int64_t lane) -> const SwapRow<T>& {
+      return rows[std::min(lane, count - 1)];
+    };
     for (int64_t i = 0; i < kernels_.lattice_lanes; ++i) {
-      const int64_t row = std::min(i, count - 1);  // lanes without a row repeat the last one
-      set_lane(i, rows[row]);
-      if (i < count) found[i] = has_solution(rows[row], extent_of(rows[row]));
+      const SwapRow<T>& row = row_of(i);
+      x_of_[static_cast<size_t>(i)] = row.mask == nullptr ? row.x : masked_scores(i, row);
+      d_of_[static_cast<size_t>(i)] = row.d;
     }
     kernels_.interleave(x_of_.data(), solver_.size(), x_.data());
     kernels_.interleave(d_of_.data(), solver_.size(), d_.data());
+    for (int64_t i = 0; i < kernels_.lattice_lanes; ++i) {
+      read_solution(i, row_of(i));
+      if (i < count) found[i] = has_solution(rows[i], extent_of(rows[i]));
+    }
     // Rows of the batch are followed by others, so lanes without a row have rows of their own.
     const bool all = count == kernels_.lattice_lanes;
     if (!all) spare_.resize(static_cast<size_t>(2 * kernels_.lattice_lanes * stride));
@@ -147,12 +155,10 @@ class LatticeThresholds final : public SwapFinder<T> {
     path_.resize(lanes);
   }
 
-  /// Reads a row into lane i.
-  void set_lane(int64_t i, const SwapRow<T>& row) {
+  /// The path of a row, its sums and its last corner, for lane i.
+  void read_solution(int64_t i, const SwapRow<T>& row) {
     const auto lane = static_cast<size_t>(i);
     const auto bit = static_cast<uint8_t>(1u << i);
-    x_of_[lane] = row.mask == nullptr ? row.x : masked_scores(i, row);
-    d_of_[lane] = row.d;
     const detail::LatticeExtent extent = extent_of(row);
     if (extent.height > 0) {
       const int64_t corner = (extent.height - 1) * solver_.width + extent.width - 1;

@@ -78,8 +78,9 @@ class LatticeResults {
       : out_(out), stride_(stride), entries_(entries) {}
 
   [[gnu::always_inline]] void set(int64_t j, Reals value) {
-    block_[j % kWideLanes] = value;
-    if (j % kWideLanes != 0) return;
+    const auto place = static_cast<uint64_t>(j) % kWideLanes;
+    block_[place] = value;
+    if (place != 0) return;
     Reals rows[kWideLanes];
     __builtin_memcpy(rows, block_, sizeof rows);
     transpose<kWideLanes / 2>(rows);
@@ -126,60 +127,69 @@ class LatticePasses {
   static constexpr bool allows(int m) { return (kMoves >> m & 1) != 0; }
 
   [[gnu::always_inline]] static PathSums none() { return {L::reals(kNever), L::reals(0.0)}; }
-  [[gnu::always_inline]] PathSums own(int64_t j) const {
-    return {L::load(group_.x + j * kWideLanes, typename L::Whole{}),
-            L::load(group_.d + j * kWideLanes, typename L::Whole{})};
-  }
-  /// The best paths to (t, u); t or u may be -1.
-  [[gnu::always_inline]] PathSums* best_to(int64_t t, int64_t u) const {
-    return best_ + (t + 1) * pitch_ + u + 1;
+  /// The entry's own.
+  [[gnu::always_inline]] static PathSums own(const LatticeGroup<T>& group, int64_t j) {
+    return {L::load(group.x + j * kWideLanes, typename L::Whole{}),
+            L::load(group.d + j * kWideLanes, typename L::Whole{})};
   }
   /// By a move to entry j from a cell with the sums `from`; the score of a cell comes later.
-  [[gnu::always_inline]] PathSums by_move(const PathSums& from, int64_t j) const {
-    return kPerMove ? from + own(j) : from;
+  [[gnu::always_inline]] static PathSums by_move(const LatticeGroup<T>& group, const PathSums& from,
+                                                 int64_t j) {
+    return kPerMove ? from + own(group, j) : from;
   }
+  /// The best paths to the cells of row t, from column -1 on; t may be -1.
+  PathSums* row(int64_t t) const { return best_ + (t + 1) * pitch_ + 1; }
 
   [[gnu::always_inline]] static PathSums start(bool first) {
     return {L::reals(first ? 0.0 : kNever), L::reals(0.0)};
   }
 
-  void find_prefixes() {
-    for (int64_t u = -1; u < group_.width; ++u) *best_to(-1, u) = none();
-    for (int64_t t = 0; t < group_.height; ++t) {
-      PathSums left = *best_to(t, -1) = none(), diagonal = *best_to(t - 1, -1);
-      for (int64_t u = 0; u < group_.width; ++u) {
-        const int64_t j = kPer * (t * group_.width + u);
-        const PathSums up = *best_to(t - 1, u);
+  void find_prefixes() const {
+    const LatticeGroup<T> group = group_;  // a copy, whose members stay in registers
+    for (int64_t u = -1; u < group.width; ++u) row(-1)[u] = none();
+    for (int64_t t = 0; t < group.height; ++t) {
+      const PathSums* above = row(t - 1);
+      PathSums* best_to = row(t);
+      PathSums left = none(), diagonal = above[-1];
+      best_to[-1] = left;
+      for (int64_t u = 0; u < group.width; ++u) {
+        const int64_t j = kPer * (t * group.width + u);
+        const PathSums up = above[u];
         PathSums best = start(j == 0);
-        if (allows(0)) best.improve(by_move(diagonal, j));
-        if (allows(1)) best.improve(by_move(up, j + (kPerMove ? 1 : 0)));
-        if (allows(2)) best.improve(by_move(left, j + (kPerMove ? 2 : 0)));
+        if (allows(0)) best.improve(by_move(group, diagonal, j));
+        if (allows(1)) best.improve(by_move(group, up, j + (kPerMove ? 1 : 0)));
+        if (allows(2)) best.improve(by_move(group, left, j + (kPerMove ? 2 : 0)));
         if (!kPerMove) {
-          best = best + own(j);
+          best = best + own(group, j);
           best.score = best.score > kNever ? best.score : L::reals(kNever);  // NaN becomes -inf
         }
-        *best_to(t, u) = left = best;
+        best_to[u] = left = best;
         diagonal = up;
       }
     }
   }
 
-  void find_suffixes() {
-    const int64_t waves = group_.height + group_.width;
+  void find_suffixes() const {
+    const LatticeGroup<T> group = group_;
+    const int64_t waves = group.height + group.width;
     for (int64_t k = 0; k < waves; ++k) avoiding_[k] = crossing_[k] = none();
     for (int64_t i = 0; i < kKinds * pitch_; ++i) below_[i] = none();
-    const int64_t entries = kPer * group_.height * group_.width;
-    LatticeResults threshold(group_.threshold, group_.stride, entries);
-    LatticeResults difference(group_.difference, group_.stride, entries);
-    const PathSums solution{L::load(group_.solution, typename L::Whole{}),
-                            L::load(group_.solution_gain, typename L::Whole{})};
-    for (int64_t t = group_.height - 1; t >= 0; --t) {
+    const int64_t entries = kPer * group.height * group.width;
+    LatticeResults threshold(group.threshold, group.stride, entries);
+    LatticeResults difference(group.difference, group.stride, entries);
+    const PathSums solution{L::load(group.solution, typename L::Whole{}),
+                            L::load(group.solution_gain, typename L::Whole{})};
+    for (int64_t t = group.height - 1; t >= 0; --t) {
+      const PathSums* above = row(t - 1);
+      const PathSums* best_to = row(t);
+      // By anti-diagonal; the one before the first is not used.
+      PathSums *avoiding = avoiding_ + t, *crossing = crossing_ + t;
       PathSums right = none(), after = none();  // by a move to the right, by a diagonal one
-      for (int64_t u = group_.width - 1; u >= 0; --u) {
-        const int64_t cell = t * group_.width + u, j = kPer * cell;
+      for (int64_t u = group.width - 1; u >= 0; --u) {
+        const int64_t cell = t * group.width + u, j = kPer * cell;
         PathSums rest = start(false);
-        if (group_.corner[cell] != 0) {
-          rest.score = L::has(group_.corner[cell]) ? L::reals(0.0) : rest.score;
+        if (group.corner[cell] != 0) {
+          rest.score = L::has(group.corner[cell]) ? L::reals(0.0) : rest.score;
         }
         PathSums* down = below_ + kKinds * u;
         if (allows(0)) rest.improve(after);
@@ -193,30 +203,28 @@ class LatticePasses {
               difference.set(j + m, L::reals(0.0));
               continue;
             }
-            const PathSums from = *best_to(m == 2 ? t : t - 1, m == 1 ? u : u - 1);
-            const PathSums entered = own(j + m) + rest;
-            const PathSums whole = from + entered;
+            const PathSums from = m == 2 ? best_to[u - 1] : above[m == 1 ? u : u - 1];
+            const PathSums entered = own(group, j + m) + rest, whole = from + entered;
             threshold.set(j + m, solution.score - (from.score + rest.score));
             difference.set(j + m, whole.gain - solution.gain);
-            const PathSums offered = unless_chosen(j + m, whole);
-            if (t + u > 0) avoiding_[t + u - 1].improve_or_tie(offered);
-            if (m == 0 && t + u > 1) avoiding_[t + u - 2].improve_or_tie(offered);
+            const PathSums offered = unless(group.chosen[j + m], whole);
+            if (t + u > 0) avoiding[u - 1].improve_or_tie(offered);
+            if (m == 0 && t + u > 1) avoiding[u - 2].improve_or_tie(offered);
             if (m == 2) right = entered;
             if (m < 2) down[m] = entered;
           }
         } else {
-          const PathSums to = *best_to(t, u), entered = own(j) + rest, whole = to + rest;
+          const PathSums to = best_to[u], entered = own(group, j) + rest, whole = to + rest;
           PathSums before = start(j == 0);
           if (allows(0)) {
-            const PathSums from = *best_to(t - 1, u - 1);
-            before.improve(from);
-            if (t + u > 0) crossing_[t + u - 1].improve_or_tie(from + entered);
+            before.improve(above[u - 1]);
+            if (t + u > 0) crossing[u - 1].improve_or_tie(above[u - 1] + entered);
           }
-          if (allows(1)) before.improve(*best_to(t - 1, u));
-          if (allows(2)) before.improve(*best_to(t, u - 1));
+          if (allows(1)) before.improve(above[u]);
+          if (allows(2)) before.improve(best_to[u - 1]);
           threshold.set(j, solution.score - (before.score + rest.score));
           difference.set(j, whole.gain - solution.gain);
-          avoiding_[t + u].improve_or_tie(unless_chosen(j, whole));
+          avoiding[u].improve_or_tie(unless(group.chosen[j], whole));
           right = down[0] = entered;
         }
       }
@@ -224,14 +232,14 @@ class LatticePasses {
     for (int64_t k = 0; k < waves; ++k) {
       PathSums other = crossing_[k];
       other.improve_or_tie(avoiding_[k]);
-      L::store(other.score, group_.other + k * kWideLanes);
-      L::store(other.gain, group_.other_gain + k * kWideLanes);
+      L::store(other.score, group.other + k * kWideLanes);
+      L::store(other.gain, group.other_gain + k * kWideLanes);
     }
   }
 
-  [[gnu::always_inline]] PathSums unless_chosen(int64_t j, const PathSums& path) const {
-    const typename L::Flags chosen = L::has(group_.chosen[j]);
-    return {chosen ? L::reals(kNever) : path.score, path.gain};
+  /// No path in the lanes where the entry is chosen.
+  [[gnu::always_inline]] static PathSums unless(uint8_t chosen, const PathSums& path) {
+    return {L::has(chosen) ? L::reals(kNever) : path.score, path.gain};
   }
 
   const LatticeGroup<T>& group_;

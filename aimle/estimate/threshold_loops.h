@@ -60,6 +60,38 @@ void meet_each(const ThresholdExample<T>& example, const EachSwaps& swaps, doubl
 
 // ---- Weights ------------------------------------------------------------------------------------
 
+/// x_j = h(x_j) of the normal density, with the bits of normal_weight. Most entries of a large
+/// structure are far out, where this is simpler.
+inline void weigh_normal(int64_t n, double* __restrict x) {
+  using L = Lanes<kWideLanes>;
+  constexpr int64_t kRun = 16;
+  const double last_density = normal_density(kNormalLast);
+  int64_t first = 0;
+  for (; first + kRun <= n; first += kRun) {
+    double* __restrict run = x + first;
+    L::Reals lanes = L::load(run, L::Whole{});
+    for (int64_t j = kWideLanes; j < kRun; j += kWideLanes) {
+      const L::Reals more = L::load(run + j, L::Whole{});
+      lanes = more > lanes ? more : lanes;
+    }
+    const double largest = L::largest(lanes)[0];
+    if (largest < -kNormalLast) {
+      for (int64_t j = 0; j < kRun; ++j) run[j] = normal_far_weight(-run[j], last_density);
+    } else if (largest < -kNormalFar) {
+      for (int64_t j = 0; j < kRun; ++j) {
+        run[j] = normal_far_weight(-run[j], normal_density(run[j]));
+      }
+    } else {
+      for (int64_t j = 0; j < kRun; ++j) {
+        run[j] = normal_weight(ThresholdTarget::Order::kTrapezoid, run[j], true);
+      }
+    }
+  }
+  for (; first < n; ++first) {
+    x[first] = normal_weight(ThresholdTarget::Order::kTrapezoid, x[first], true);
+  }
+}
+
 template <NoiseKind kDensity>
 void weigh_by(ThresholdTarget::Order order, const SolutionRows& rows, double* __restrict u,
               double* __restrict scratch) {
@@ -86,6 +118,7 @@ void weigh_by(ThresholdTarget::Order order, const SolutionRows& rows, double* __
       L::store(L::in(bits, j) ? own : -own, row + j);
     });
   }
+  if constexpr (kDensity == NoiseKind::kNormal) return weigh_normal(rows.count * rows.stride, u);
   for (int64_t j = 0; j < rows.count * rows.stride; ++j) {
     u[j] = threshold_weight(kDensity, ThresholdTarget::Order::kTrapezoid, u[j], true);
   }
