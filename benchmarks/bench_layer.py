@@ -9,6 +9,7 @@ with two threads. `--thresholds` compares `Thresholds` with `AIMLE` instead.
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import sys
 import time
@@ -197,12 +198,18 @@ def _plain_bernoulli(theta: Tensor, z: Tensor, dy: Tensor) -> Tensor:
     return (0.5 * torch.where(z > 0.5, 1 - on, on) * dy.double()).sum(1)
 
 
-def _check_chain(case: Case, key: Tensor, z: Tensor, dy: Tensor, ours: Tensor) -> None:
-    """The first row, one sample: best sequences with and without an edge by solving again."""
+def _normal_hazard(u: Tensor) -> Tensor:
+    """phi(u) / Phi(-u)."""
+    return torch.exp(-0.5 * u * u - torch.special.log_ndtr(-u)) / math.sqrt(2 * math.pi)
+
+
+def _check_path(case: Case, key: Tensor, z: Tensor, dy: Tensor, ours: Tensor) -> None:
+    """The first row, one sample: best paths with and without an entry by solving again."""
     solver, theta = case.solver, case.theta()[0].detach().double().flatten()
-    n = len(theta)
-    eps = aimle.sample_noise(case.noise, (case.shape[0], n), key, nb_samples=1)
-    x, d = theta + eps.double().reshape(-1, n)[0], dy[0, 0].double().flatten()
+    n, tau = len(theta), 1.0 if solver.fixed_size else 0.3  # the default of layers
+    noise = aimle.Gumbel() if solver.fixed_size else aimle.Normal()
+    eps = aimle.sample_noise(noise, (case.shape[0], n), key, nb_samples=1)
+    x, d = theta + tau * eps.double().reshape(-1, n)[0], dy[0, 0].double().flatten()
     edges = torch.arange(0, n, n // 500)
     above, below = x.repeat(len(edges), 1), x.repeat(len(edges), 1)
     rows = torch.arange(len(edges))
@@ -211,12 +218,19 @@ def _check_chain(case: Case, key: Tensor, z: Tensor, dy: Tensor, ours: Tensor) -
         aimle.solve(solver, s.reshape(-1, *case.shape[1:])).flatten(1) for s in (above, below)
     )
     threshold = (out @ x) - ((inside @ x) - x[edges])
-    y = torch.exp(theta[edges] - threshold)
     is_in = z[0, 0].flatten()[edges] > 0.5
-    weight = torch.where(is_in, y / torch.expm1(y), y).clamp(max=20.0)
-    g = 0.5 * weight * ((inside - out) @ d)
-    found = ours[0].flatten()[edges].double()
-    torch.testing.assert_close(found - found.mean(), g - g.mean(), rtol=1e-3, atol=1e-3)
+    u = (threshold - theta[edges]) / tau
+    if solver.fixed_size:
+        y = torch.exp(-u)
+        weight = torch.where(is_in, y / torch.expm1(y), y)
+    else:
+        weight = _normal_hazard(torch.where(is_in, u, -u))
+    g = 0.5 * weight.clamp(max=20.0) * ((inside - out) @ d) / tau
+    can_change = inside[rows, edges] != out[rows, edges]  # not the ends of a lattice
+    g, found = g[can_change], ours[0].flatten()[edges].double()[can_change]
+    if solver.fixed_size:
+        g, found = g - g.mean(), found - found.mean()
+    torch.testing.assert_close(found, g, rtol=1e-3, atol=1e-3)
 
 
 def check_thresholds(case: Case) -> None:
@@ -228,8 +242,8 @@ def check_thresholds(case: Case) -> None:
     z = z.detach()
     if case.solver.fixed_size:
         assert ours.flatten(1).sum(-1).abs().max() < 1e-3 * theta[0].numel() ** 0.5
-    if isinstance(case.solver, aimle.Chain):
-        _check_chain(case, key, z, dy, ours)
+    if isinstance(case.solver, aimle.Chain | aimle.LatticePath | aimle.LatticeMoves):
+        _check_path(case, key, z, dy, ours)
     elif not isinstance(case.solver, aimle.SpanningTree):
         if isinstance(case.solver, aimle.Bernoulli):
             plain = _plain_bernoulli(theta, z, dy)
@@ -248,6 +262,8 @@ def print_thresholds(threads_list: list[int], rounds: int) -> None:
         ("trees of 30", aimle.SpanningTree(30), (435,), batches),
         ("100 on or off", aimle.Bernoulli(), (100,), batches),
         ("chains 50 x 20", aimle.Chain(), (49, 20, 20), [(128, 1)]),
+        ("lattices 50x50", aimle.LatticePath(), (50, 50), [(32, 1), (128, 1)]),
+        ("moves 30 x 30", aimle.LatticeMoves(), (30, 30, 3), [(32, 1), (128, 1)]),
     ]
     print(
         f"{'structure':16}{'B':>6}{'S':>4}{'threads':>8}{'AIMLE':>13}{'thresholds':>13}{'ratio':>7}"

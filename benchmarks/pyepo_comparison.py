@@ -1,6 +1,6 @@
 """PyEPO's methods compared with ours on PyEPO's problems, with equal numbers of solver calls.
 
-    python benchmarks/pyepo_comparison.py [--calls 4800] [--seeds 3]
+    python benchmarks/pyepo_comparison.py [--calls 4800] [--seeds 3] [--steps]
 
 Data and models are PyEPO's: shortest path over a 5 x 5 grid, and a knapsack of 16 items with one
 budget. A linear model predicts costs; the loss is the mean regret, except for SPO+ and PFY (the
@@ -10,10 +10,9 @@ solver for as many steps, and the native solver until it first reaches PyEPO's f
 is compared with the time at which PyEPO first reached it.
 
 Prints the regret on test examples, in per cent of the optimal objective with its standard error
-over
-seeds, and the seconds of training without checks: CPU time of the single thread, which is
-wall-clock time on an idle machine. Needs
-`pip install aimle[pyepo]`.
+over seeds, and the seconds of training without checks: CPU time of the single thread, which is
+wall-clock time on an idle machine. With --steps it prints the median time of a step with native
+solvers instead, and that of a step whose layer only multiplies. Needs `pip install aimle[pyepo]`.
 """
 
 from __future__ import annotations
@@ -219,6 +218,19 @@ def compare(problem: Problem, method: str, budget: int, seed: int) -> dict[str, 
     return runs
 
 
+def print_steps(problem: Problem) -> None:
+    """The time of a step: with our layers, and with a multiplication in their place."""
+
+    def multiply(predicted: Tensor, rows: Tensor) -> Tensor:
+        return problem.regret(2 * predicted, rows).mean()
+
+    losses = {method: ours(method, problem, problem.native) for method in METHODS[:-1]}
+    for name, loss in {"multiplication": multiply, **losses}.items():
+        seconds = train(problem, loss, 0, lambda: 0, lambda run: run.steps < 300).seconds
+        median = float(np.median(np.diff(seconds)))
+        print(f"| {problem.name} | {name} | {1e3 * median:.2f} ms |", flush=True)
+
+
 def mean(values: list[float]) -> float:
     return sum(values) / len(values)
 
@@ -257,8 +269,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--problems", default=",".join(PROBLEMS))
     parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--steps", action="store_true", help="time single steps instead")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    if options.steps:
+        for name in options.problems.split(","):
+            print_steps(PROBLEMS[name](0))
+        return
     print("| problem | method | PyEPO | `from_pyepo` | native | to PyEPO's regret: PyEPO, native |")
     print("| --- | --- | --- | --- | --- | --- |")
     for name in options.problems.split(","):

@@ -16,12 +16,12 @@
 
 namespace aimle {
 
-/// Rows per block: enough to fill the lanes of the solvers, few enough to stay in the cache, one
-/// for very long rows.
+/// Rows per block: enough to fill the lanes of the solvers, few enough to stay in the first two
+/// levels of the cache, or, for eight long rows, in the last one; one for very long rows.
 inline int64_t block_rows(int64_t n) {
-  constexpr int64_t kFloats = 16 * 1024;
+  constexpr int64_t kFloats = 16 * 1024, kMostFloats = 128 * 1024;
   const int64_t fit = kFloats / std::max<int64_t>(n, 1);
-  return fit >= 64 ? 64 : fit >= 16 ? 16 : n <= 4096 ? 8 : 1;
+  return fit >= 64 ? 64 : fit >= 16 ? 16 : 8 * n <= kMostFloats ? 8 : 1;
 }
 
 /// The noise of rows [first, first + count) and what the solver needs for them.

@@ -150,6 +150,29 @@ struct ChainSums {
   const double* gain;
 };
 
+/// Lattices of the same size, one per lane (ThresholdKernels::lattice_lanes). What belongs to an
+/// entry or cell of all of them is contiguous.
+template <class T>
+struct LatticeGroup {
+  int64_t height;
+  int64_t width;
+  uint32_t moves;               // bit m: move m is allowed
+  const T* x;                   // [entries, lanes], -inf if masked
+  const T* d;                   // [entries, lanes]
+  const uint8_t* chosen;        // [entries] bit i: the entry is in the solution of lattice i
+  const uint8_t* corner;        // [cells] bit i: the cell is the last one of lattice i
+  const double* solution;       // [lanes] the sum of x over it
+  const double* solution_gain;  // [lanes] the sum of d
+  double* memory;               // lattice_numbers(height, width)
+  // Results. Thresholds, not finite if there is none, and differences are those of entries that
+  // are out, in rows `stride` numbers apart, one per lattice.
+  double* threshold;
+  double* difference;
+  int64_t stride;
+  double* other;       // [height + width, lanes] of the best path that avoids the solution's entry
+  double* other_gain;  // [height + width, lanes]
+};
+
 template <class T>
 struct ThresholdKernels {
   /// free_j: whether j is allowed and not infinite. Returns their number; if all, writes nothing.
@@ -222,6 +245,18 @@ struct ThresholdKernels {
   /// Threshold and difference of edges that are out.
   void (*write_step)(const ChainStep<T>& step, const ChainSums& prefix, const ChainSums& suffix,
                      const ChainSum& solution, double* threshold, double* difference);
+
+  /// How many lattices are processed together.
+  int64_t lattice_lanes;
+  int64_t lattice_numbers(int64_t height, int64_t width) const {
+    const int64_t vectors = (height + 3) * (width + 1) + 2 * (height + width);
+    return 2 * lattice_lanes * vectors;
+  }
+  /// out[j, lane] = rows[lane][j] for j < n.
+  void (*interleave)(const T* const* rows, int64_t n, T* out);
+  /// With a score for every cell, or for every move.
+  void (*find_lattices_of_cells)(const LatticeGroup<T>& group);
+  void (*find_lattices_of_moves)(const LatticeGroup<T>& group);
 };
 
 template <class T>

@@ -9,6 +9,7 @@
 #include "aimle/estimate/threshold_in_loops.h"
 #include "aimle/estimate/threshold_kernels.h"
 #include "aimle/estimate/threshold_lanes.h"
+#include "aimle/estimate/threshold_lattice_loops.h"
 #include "aimle/estimate/threshold_row_loops.h"
 #include "aimle/estimate/threshold_tree_loops.h"
 #include "aimle/estimate/threshold_weight.h"
@@ -59,6 +60,38 @@ void meet_each(const ThresholdExample<T>& example, const EachSwaps& swaps, doubl
 
 // ---- Weights ------------------------------------------------------------------------------------
 
+/// x_j = h(x_j) of the normal density, with the bits of normal_weight. Most entries of a large
+/// structure are far out, where this is simpler.
+inline void weigh_normal(int64_t n, double* __restrict x) {
+  using L = Lanes<kWideLanes>;
+  constexpr int64_t kRun = 16;
+  const double last_density = normal_density(kNormalLast);
+  int64_t first = 0;
+  for (; first + kRun <= n; first += kRun) {
+    double* __restrict run = x + first;
+    L::Reals lanes = L::load(run, L::Whole{});
+    for (int64_t j = kWideLanes; j < kRun; j += kWideLanes) {
+      const L::Reals more = L::load(run + j, L::Whole{});
+      lanes = more > lanes ? more : lanes;
+    }
+    const double largest = L::largest(lanes)[0];
+    if (largest < -kNormalLast) {
+      for (int64_t j = 0; j < kRun; ++j) run[j] = normal_far_weight(-run[j], last_density);
+    } else if (largest < -kNormalFar) {
+      for (int64_t j = 0; j < kRun; ++j) {
+        run[j] = normal_far_weight(-run[j], normal_density(run[j]));
+      }
+    } else {
+      for (int64_t j = 0; j < kRun; ++j) {
+        run[j] = normal_weight(ThresholdTarget::Order::kTrapezoid, run[j], true);
+      }
+    }
+  }
+  for (; first < n; ++first) {
+    x[first] = normal_weight(ThresholdTarget::Order::kTrapezoid, x[first], true);
+  }
+}
+
 template <NoiseKind kDensity>
 void weigh_by(ThresholdTarget::Order order, const SolutionRows& rows, double* __restrict u,
               double* __restrict scratch) {
@@ -85,6 +118,7 @@ void weigh_by(ThresholdTarget::Order order, const SolutionRows& rows, double* __
       L::store(L::in(bits, j) ? own : -own, row + j);
     });
   }
+  if constexpr (kDensity == NoiseKind::kNormal) return weigh_normal(rows.count * rows.stride, u);
   for (int64_t j = 0; j < rows.count * rows.stride; ++j) {
     u[j] = threshold_weight(kDensity, ThresholdTarget::Order::kTrapezoid, u[j], true);
   }
@@ -188,25 +222,30 @@ int64_t write_gradient(double* __restrict sum, const Flag* __restrict free, int6
 }
 
 template <class T>
-constexpr ThresholdKernels<T> kThresholdKernels = {.find_free = find_free<T>,
-                                                   .count_in = count_in,
-                                                   .keep_rivals = keep_rivals<T>,
-                                                   .meet = meet<T>,
-                                                   .meet_each = meet_each<T>,
-                                                   .weigh = weigh,
-                                                   .add = add<T>,
-                                                   .add_each = add_each,
-                                                   .drain = drain,
-                                                   .write_gradient = write_gradient<T>,
-                                                   .number_edges = number_edges<T>,
-                                                   .spread_edges = spread_edges<T>,
-                                                   .read_edges = read_edges<T>,
-                                                   .sweep_down = sweep_down<T>,
-                                                   .sweep_up = sweep_up<T>,
-                                                   .subtract_partners = subtract_partners<T>,
-                                                   .step_forward = step_forward<T>,
-                                                   .step_back = step_back<T>,
-                                                   .write_step = write_step<T>};
+constexpr ThresholdKernels<T> kThresholdKernels = {
+    .find_free = find_free<T>,
+    .count_in = count_in,
+    .keep_rivals = keep_rivals<T>,
+    .meet = meet<T>,
+    .meet_each = meet_each<T>,
+    .weigh = weigh,
+    .add = add<T>,
+    .add_each = add_each,
+    .drain = drain,
+    .write_gradient = write_gradient<T>,
+    .number_edges = number_edges<T>,
+    .spread_edges = spread_edges<T>,
+    .read_edges = read_edges<T>,
+    .sweep_down = sweep_down<T>,
+    .sweep_up = sweep_up<T>,
+    .subtract_partners = subtract_partners<T>,
+    .step_forward = step_forward<T>,
+    .step_back = step_back<T>,
+    .write_step = write_step<T>,
+    .lattice_lanes = kWideLanes,
+    .interleave = interleave<T>,
+    .find_lattices_of_cells = find_lattices<T, false>,
+    .find_lattices_of_moves = find_lattices<T, true>};
 
 }  // namespace
 }  // namespace aimle

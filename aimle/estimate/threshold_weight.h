@@ -63,9 +63,13 @@ AIMLE_HD double scaled_mills(double a) {
   return low + (middle + (g16 + g18 * t2) * t8) * t8;
 }
 
-AIMLE_HD double normal_weight(ThresholdTarget::Order order, double u, bool is_in) {
+AIMLE_HD double normal_density(double u) {
   constexpr double kInverseRoot2Pi = 0x1.9884533d43651p-2;
-  const double phi = kInverseRoot2Pi * exp_portable(-0.5 * (u * u));
+  return kInverseRoot2Pi * exp_portable(-0.5 * (u * u));
+}
+
+AIMLE_HD double normal_weight(ThresholdTarget::Order order, double u, bool is_in) {
+  const double phi = normal_density(u);
   if (order == ThresholdTarget::Order::kFirst) return phi;
   const double x = select(mask_if(is_in), u, -u);
   const uint64_t negative = mask_if(x < 0.0);
@@ -75,6 +79,14 @@ AIMLE_HD double normal_weight(ThresholdTarget::Order order, double u, bool is_in
   const double top = select(negative, phi * (1.0 + a), 1.0 + a);
   return top / select(negative, (1.0 + a) - phi * g, g);
 }
+
+// Far out, h(-a) has the bits of simpler expressions: beyond 9, subtracting phi g does not change
+// 1 + a; beyond 37.5, phi does not change either, because exp_portable stays at e^-700.
+inline constexpr double kNormalFar = 9.0;
+inline constexpr double kNormalLast = 37.5;
+
+/// h(-a) for a > kNormalFar, given phi(a).
+AIMLE_HD double normal_far_weight(double a, double phi) { return phi * (1.0 + a) / (1.0 + a); }
 
 /// The weight of an entry at u = (t - theta) / tau, before the cap and the factor 1/2.
 AIMLE_HD double threshold_weight(NoiseKind density, ThresholdTarget::Order order, double u,

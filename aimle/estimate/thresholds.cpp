@@ -37,9 +37,10 @@ class ThresholdSum {
         chosen_(entries_in_solution(solver)),
         fixed_size_(solver.solution_size().fixed),
         sign_(settings.sense == Sense::kMin ? -1.0 : 1.0),
+        finder_(solver.swap_finder<T>()),
         stride_(whole_groups(examples.n)),
-        capacity_(
-            std::min(rows, std::max<int64_t>(1, kEntriesAtOnce / std::max<int64_t>(1, stride_)))) {
+        capacity_(std::min(rows, std::max(finder_ ? finder_->rows_at_once() : int64_t{1},
+                                          kEntriesAtOnce / std::max<int64_t>(1, stride_)))) {
     if (settings.noise.kind == NoiseKind::kNone) target_.order = ThresholdTarget::Order::kFirst;
     const auto all = static_cast<size_t>(capacity_ * stride_);
     weight_.resize(all);
@@ -50,10 +51,11 @@ class ThresholdSum {
       shift_ = static_cast<double>(
           centring<T>(settings.noise_mean, settings.theta_temperature, Signs{}));
     }
-    finder_ = solver.swap_finder<T>();
     if (finder_) {
       difference_.resize(all);
       valid_.resize(at_once());
+      swaps_.resize(static_cast<size_t>(finder_->rows_at_once()));
+      found_ = std::make_unique<bool[]>(static_cast<size_t>(capacity_));
     }
     scratch_.resize((finder_ ? at_once() : all) + 8);
   }
@@ -88,9 +90,10 @@ class ThresholdSum {
     row.chosen = examples_.k != nullptr ? examples_.k[b] : chosen_;
   }
 
-  /// Computes the weights of a batch, whose solutions are contiguous.
+  /// Computes the weights of a batch, whose solutions are contiguous; with a finder, thresholds and
+  /// differences, and the weights in `add`, a part of a row at a time.
   void weigh(int64_t count) {
-    if (finder_) return;  // done in `add`, a part of a row at a time
+    if (finder_) return find_swaps(count);
     kernels_.meet(rows_.data(), count, stride_, weight_.data());
     const SolutionRows rows{
         .bits = rows_.front().swaps.bits, .count = count, .n = examples_.n, .stride = stride_};
@@ -105,11 +108,8 @@ class ThresholdSum {
       return;
     }
     for (int64_t i = first; i < last; ++i) {
-      const Row& row = row_of(i);
-      const SwapRow<T> swaps{
-          .x = row.x, .mask = row.mask, .bits = row.swaps.bits, .d = row.swaps.d};
-      if (finder_->find(swaps, weight_.data(), difference_.data())) {
-        for (int64_t j = 0; j < examples_.n; j += kEntriesAtOnce) add_part(row, j);
+      if (found_[static_cast<size_t>(i)]) {
+        for (int64_t j = 0; j < examples_.n; j += kEntriesAtOnce) add_part(i, j);
         changes_.samples += 1;
       } else {
         std::fill_n(sum_.begin(), examples_.n, std::numeric_limits<double>::quiet_NaN());
@@ -145,15 +145,33 @@ class ThresholdSum {
   }
   size_t at_once() const { return static_cast<size_t>(std::min(stride_, kEntriesAtOnce)); }
 
-  /// Adds the entries from j on, up to kEntriesAtOnce, whose thresholds and differences are known.
-  void add_part(const Row& row, int64_t j) {
+  /// Thresholds, in place of weights, and differences of the batch.
+  void find_swaps(int64_t count) {
+    const auto at_once = static_cast<int64_t>(swaps_.size());
+    for (int64_t first = 0; first < count; first += at_once) {
+      const int64_t rows = std::min(at_once, count - first);
+      for (int64_t i = 0; i < rows; ++i) {
+        const Row& row = row_of(first + i);
+        swaps_[static_cast<size_t>(i)] = {
+            .x = row.x, .mask = row.mask, .bits = row.swaps.bits, .d = row.swaps.d};
+      }
+      finder_->find_rows(swaps_.data(), rows, stride_, weight_.data() + first * stride_,
+                         difference_.data() + first * stride_, found_.get() + first);
+    }
+  }
+
+  /// Adds the entries of sample i from j on, up to kEntriesAtOnce, whose thresholds and differences
+  /// are known.
+  void add_part(int64_t i, int64_t j) {
     static_assert(kEntriesAtOnce % kSumLanes == 0);  // so that partial sums are the row's
+    const Row& row = row_of(i);
     ThresholdExample<T> part = row.example;
     part.theta += j;
     part.n = std::min(kEntriesAtOnce, examples_.n - j);
     if (part.free != nullptr) part.free += j;
-    const EachSwaps swaps{.difference = difference_.data() + j, .valid = valid_.data()};
-    double* weight = weight_.data() + j;
+    const EachSwaps swaps{.difference = difference_.data() + i * stride_ + j,
+                          .valid = valid_.data()};
+    double* weight = weight_.data() + i * stride_ + j;
     kernels_.meet_each(part, swaps, weight);
     const SolutionRows rows{
         .bits = row.swaps.bits + j / 8, .count = 1, .n = part.n, .stride = whole_groups(part.n)};
@@ -165,17 +183,19 @@ class ThresholdSum {
   ThresholdTarget target_;
   const Examples<T>& examples_;
   const ThresholdKernels<T>& kernels_;
-  std::unique_ptr<SwapFinder<T>> finder_;  // null: all entries have the same two rivals
-  int64_t chosen_;                         // entries in a solution
-  bool fixed_size_;                        // whether all solutions have that many
+  int64_t chosen_;   // entries in a solution
+  bool fixed_size_;  // whether all solutions have that many
   double sign_;
-  double shift_ = 0.0;  // see ThresholdExample
+  double shift_ = 0.0;                     // see ThresholdExample
+  std::unique_ptr<SwapFinder<T>> finder_;  // null: all entries have the same two rivals
   int64_t stride_;
   int64_t capacity_;
 
   // The batch.
   std::vector<Row> rows_;
-  AlignedVector<double> difference_;  // of a finder, with valid_
+  std::vector<SwapRow<T>> swaps_;     // for a finder, with found_, difference_ and valid_
+  std::unique_ptr<bool[]> found_;     // whether a row has a solution
+  AlignedVector<double> difference_;  // by entry
   AlignedVector<double> weight_, scratch_;
   AlignedVector<Flag> valid_, free_;
   bool exceeds_ = false;  // whether a weight exceeds the cap

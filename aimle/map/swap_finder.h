@@ -36,6 +36,17 @@ class SwapFinder {
   /// masked), and difference_j = <d, z with j> - <d, z without j>. Returns false if the row has no
   /// solution; its entries are then undefined.
   virtual bool find(const SwapRow<T>& row, double* threshold, double* difference) = 0;
+
+  /// The number of rows that a call of find_rows should have.
+  virtual int64_t rows_at_once() const { return 1; }
+
+  /// `find` for rows whose results are `stride` numbers apart; found[i] is that of row i.
+  virtual void find_rows(const SwapRow<T>* rows, int64_t count, int64_t stride, double* threshold,
+                         double* difference, bool* found) {
+    for (int64_t i = 0; i < count; ++i) {
+      found[i] = find(rows[i], threshold + i * stride, difference + i * stride);
+    }
+  }
 };
 
 }  // namespace aimle
