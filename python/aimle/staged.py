@@ -133,11 +133,20 @@ class StagedCall:
         """The sizes of all solutions before this backward pass, with those of its forward pass."""
         return None if self.sizes is None or seen is None else torch.minimum(self.sizes, seen)
 
-    def record_sizes(self, sizes: Tensor | None, z_left: Tensor, z_right: Tensor) -> None:
-        """Updates the layer's record from the solutions of backward."""
+    def record_sizes(
+        self,
+        sizes: Tensor | None,
+        z_left: Tensor,
+        z_right: Tensor,
+        weights: tuple[Tensor, ...],
+    ) -> None:
+        """Updates the layer's record from the solutions of backward, if any sample had a finite,
+        non-zero gradient."""
         if self.sizes is None or sizes is None or not self.adapts:
             return
-        self.sizes.copy_(torch.minimum(sizes, _ops.solution_sizes.default(z_left, z_right)))
+        sizes = torch.minimum(sizes, _ops.solution_sizes.default(z_left, z_right))
+        _, counted = weights
+        self.sizes.copy_(torch.where(counted.bool().any(), sizes, self.sizes))
 
     def step(
         self, theta: Tensor, dy: Tensor, sizes: Tensor | None = None
@@ -266,7 +275,7 @@ def _gradient(
     sizes = call.sizes_with(seen)
     left, right, weights = call.step(theta, dy, sizes)
     z_left, z_right = call.solve_both(left, right, z)
-    call.record_sizes(sizes, z_left, z_right)
+    call.record_sizes(sizes, z_left, z_right, weights)
     return call.difference(theta, dy, z_left, z_right, weights)
 
 

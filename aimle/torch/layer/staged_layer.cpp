@@ -3,6 +3,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/minimum.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -92,7 +93,9 @@ class Stages {
     auto [left, right] =
         solve_both(hide_masked(stepped[0].toTensor()), hide_masked(stepped[1].toTensor()), z);
     if (finds_size && settings_.adapt) {
-      call_.sizes.copy_(at::minimum(sizes, solution_sizes(left, right)));
+      const at::Tensor any_counted = stepped[3].toTensor().ne(0).any();
+      const at::Tensor seen_now = at::minimum(sizes, solution_sizes(left, right));
+      call_.sizes.copy_(at::where(any_counted, seen_now, call_.sizes));
     }
     const Stack solutions = {left, right, stepped[2], stepped[3]};
     return run("aimle::difference", {&solutions, &call_.inputs, &call_.state, &call_.settings})[0]
