@@ -18,6 +18,7 @@
 #include "aimle/torch/functions.h"
 #include "aimle/torch/layer/layer_settings.h"
 #include "aimle/torch/layer/setting_names.h"
+#include "aimle/torch/layer/solution_sizes.h"
 #include "aimle/torch/layer/staged_layer.h"
 #include "aimle/torch/solve/solver_checks.h"
 #include "aimle/torch/tensor/dtype.h"
@@ -217,6 +218,9 @@ Layer::Layer(LayerOptions options) : options_(with_noise(std::move(options))) {
               {"updates", at::zeros({}, at::kLong)}};
     if (target->is_automatic()) state_["reach"] = scalar(0.0);
     if (target->momentum != 0.0) state_["velocity"] = scalar(0.0);
+    if (options_.solver.size_is_unknown() && target->scale != AdaptiveTarget::Scale::kTheta) {
+      state_["sizes"] = ops::unknown_sizes();
+    }
   }
   training_settings_ = settings_text(true);
   eval_settings_ = settings_text(false);
@@ -255,10 +259,12 @@ at::Tensor Layer::operator()(const at::Tensor& theta, const LayerCall& given) co
   torch::jit::Stack state = state_arguments();
   torch::jit::Stack settings = settings_arguments();
   if (options_.solver.function()) {
+    const auto sizes = state_.find("sizes");
     return ops::staged_map({.function = options_.solver.function(),
                             .inputs = std::move(inputs),
                             .state = std::move(state),
-                            .settings = std::move(settings)});
+                            .settings = std::move(settings),
+                            .sizes = sizes == state_.end() ? at::Tensor() : sizes->second});
   }
   torch::jit::Stack stack = std::move(inputs);
   stack.insert(stack.end(), state.begin(), state.end());

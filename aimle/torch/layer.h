@@ -32,7 +32,8 @@ namespace aimle {
 using SolverFunction = std::function<at::Tensor(const at::Tensor& scores)>;
 
 /// Whether all solutions of a function have the same number of ones. If so, step sizes ignore a
-/// constant in the scores or in the loss; otherwise the default noise suits costs.
+/// constant in the scores or in the loss. kUnknown: a layer finds out from the solutions it sees.
+/// kVaries: the default noise suits costs.
 enum class KnownSize { kUnknown, kFixed, kVaries };
 
 /// A solver whose instance size is inferred from theta: one of the registry, or a function.
@@ -57,6 +58,8 @@ class SolverSpec {
   bool varies_in_size() const {
     return native_ ? !native_->kind().fixed_size : function_size_ == KnownSize::kVaries;
   }
+  /// Whether that must be found out from the solutions of a function.
+  bool size_is_unknown() const { return !native_ && function_size_ == KnownSize::kUnknown; }
   bool has_costs() const { return native_ && native_->kind().has_costs; }
   /// For a solver of the registry: sized for instances of this shape, and the shape of size n.
   Solver fit(at::IntArrayRef instance, const Brought& brought = {}) const {
@@ -175,7 +178,8 @@ class Layer {
 
   const LayerOptions& options() const { return options_; }
 
-  /// alpha, gbar (float64) and updates (int64), to be saved with the model; none for fixed targets.
+  /// alpha, gbar (float64) and updates (int64), to be saved with the model, and what else the target
+  /// needs: reach, velocity, and the sizes of a function's solutions; none for fixed targets.
   const std::map<std::string, at::Tensor>& state() const { return state_; }
   /// Tensors that must be on theta's device but need no saving.
   const std::map<std::string, at::Tensor>& constants() const { return constants_; }

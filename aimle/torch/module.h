@@ -13,6 +13,7 @@
 
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
+#include <torch/serialize/input-archive.h>
 
 #include <map>
 #include <memory>
@@ -51,6 +52,15 @@ class HoldingModule : public torch::nn::Module {
   }
 
   std::map<std::string, at::Tensor> stats() const { return held_->stats(); }
+
+  /// Archives without the sizes of a function's solutions, as older ones are, load too: the layer
+  /// keeps its own.
+  void load(torch::serialize::InputArchive& archive) override {
+    for (auto& buffer : named_buffers(/*recurse=*/false)) {
+      const bool found = archive.try_read(buffer.key(), buffer.value(), /*is_buffer=*/true);
+      if (!found && buffer.key() != "sizes") archive.read(buffer.key(), buffer.value(), true);
+    }
+  }
 
  protected:
   Held& held() { return *held_; }

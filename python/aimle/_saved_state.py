@@ -17,8 +17,12 @@ def usable_state(
     """The part of a state that the layer loads. If the layer has no adaptive state, the saved one
     is dropped; if the state has none, the layer keeps its own. Both warn.
 
+    The sizes of a callable's solutions are dropped or kept in the same way without a warning: a
+    layer finds them out again. Older states have none.
+
     Raises an error if the state belongs to another rule of the step size.
     """
+    state = _with_sizes(layer._buffers["sizes"], state, f"{prefix}sizes")
     owner = prefix.rstrip(".") or "the layer"
     own = [name for name in _NAMES if layer._buffers[name] is not None]
     given = [name for name in _NAMES if f"{prefix}{name}" in state]
@@ -49,3 +53,10 @@ def usable_state(
         )
         return {**state, **{f"{prefix}{name}": layer._buffers[name] for name in own}}
     return state
+
+
+def _with_sizes(own: Tensor | None, state: Mapping[str, Tensor], name: str) -> Mapping[str, Tensor]:
+    """The state with sizes of solutions exactly if the layer has them."""
+    if own is None:
+        return {key: value for key, value in state.items() if key != name}
+    return {name: own, **state}

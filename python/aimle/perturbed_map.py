@@ -44,7 +44,7 @@ _THRESHOLD_STATS = ("capped_share", "capped_mass")
 _WATCH = ("idle_updates", "updates_at_bound")
 # In memory order (stats.h).
 _ALL_STATS = (*_STATS, *_THRESHOLD_STATS, "clipped_share", *_WATCH, "warned")
-_STATE = ("alpha", "gbar", "updates", "reach", "velocity", "layer_stats")
+_STATE = ("alpha", "gbar", "updates", "reach", "velocity", "sizes", "layer_stats")
 
 
 def _check_temperature(owner: str, name: str, value: object) -> None:
@@ -106,7 +106,9 @@ class PerturbedMap(SamplingModule, SharedState):
         instance_dims  number of trailing dimensions of theta per instance (also a layer argument)
         fractional     True: solutions need not be whole numbers (also a layer argument)
         fixed_size     whether all solutions have the same number of ones. True: norms leave out the
-                       mean. False, as for paths: the noise is centred.
+                       mean. False, as for paths: the noise is centred. Without it, the default
+                       step finds out from the solutions it sees (buffer ``sizes``), and the noise
+                       is not centred.
         rowwise        False: the callable keeps data per row, so backward always solves all rows
 
     Backward may call it with only those rows whose solutions can differ. Extra arguments of the
@@ -120,6 +122,7 @@ class PerturbedMap(SamplingModule, SharedState):
     gbar: Tensor | Any
     updates: Tensor | Any
     reach: Tensor | None
+    sizes: Tensor | None
     layer_stats: Tensor
     table: Tensor | None
 
@@ -339,6 +342,8 @@ class PerturbedMap(SamplingModule, SharedState):
                 buffers["reach"] = torch.tensor(0.0, dtype=torch.float64)
             if self.target.momentum:
                 buffers["velocity"] = torch.tensor(0.0, dtype=torch.float64)
+            if self.target.scale != "theta" and not hasattr(self.solver, "fixed_size"):
+                buffers["sizes"] = torch.full((2,), math.inf, dtype=torch.float64)
         buffers["layer_stats"] = torch.full((len(_ALL_STATS),), math.nan, dtype=torch.float64)
         buffers["table"] = self.noise.table() if isinstance(self.noise, SumOfGamma) else None
         return buffers

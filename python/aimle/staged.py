@@ -38,7 +38,7 @@ class CallableSolver(NamedTuple):
 
     minimises: bool
     instance_dims: int
-    fixed_size: bool
+    fixed_size: bool  # False also if it is unknown
 
     @property
     def text(self) -> str:
@@ -73,6 +73,8 @@ def staged_map(
     check_batch(type(layer).__name__, theta, solver.instance_dims)
     call = StagedCall(layer, theta, key, mask, solver, settings, args, kwargs)
     call.state = layer._state(deferred)
+    if not hasattr(layer.solver, "fixed_size"):
+        call.sizes = layer._buffers["sizes"]
     return StagedMap.apply(theta, call)
 
 
@@ -93,6 +95,9 @@ class StagedCall:
     #: The state at the time of the call; torch.func.functional_call restores the old one
     #: afterwards.
     state: list[Tensor | None]
+    #: The layer's record of the sizes of solutions (aimle/torch/layer/solution_sizes.h); None if
+    #: no step depends on it.
+    sizes: Tensor | None = None
 
     def __init__(self, layer, theta, key, mask, solver, settings, args, kwargs) -> None:
         self.layer = layer
@@ -102,6 +107,7 @@ class StagedCall:
         self.mask = mask
         self.minimises = solver.minimises
         self.samples = int(setting_of(settings, "samples"))
+        self.adapts = setting_of(settings, "adapt") == "1"
         split = theta.dim() - solver.instance_dims
         self.batch, self.instance = theta.shape[:split], theta.shape[split:]
         self.arguments = ExtraArguments(args, kwargs)
@@ -119,10 +125,35 @@ class StagedCall:
         """x [B S, *instance]."""
         return _ops.perturb.default(*self.inputs(theta), self.settings, *self.temperatures)
 
-    def step(self, theta: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    def sizes_of(self, z: Tensor) -> Tensor | None:
+        """The sizes of the forward solution z, for backward."""
+        return None if self.sizes is None else _ops.solution_sizes.default(z, z[:1])
+
+    def sizes_with(self, seen: Tensor | None) -> Tensor | None:
+        """The sizes of all solutions before this backward pass, with those of its forward pass."""
+        return None if self.sizes is None or seen is None else torch.minimum(self.sizes, seen)
+
+    def record_sizes(
+        self,
+        sizes: Tensor | None,
+        z_left: Tensor,
+        z_right: Tensor,
+        weights: tuple[Tensor, ...],
+    ) -> None:
+        """Updates the layer's record from the solutions of backward, if any sample had a finite,
+        non-zero gradient."""
+        if self.sizes is None or sizes is None or not self.adapts:
+            return
+        sizes = torch.minimum(sizes, _ops.solution_sizes.default(z_left, z_right))
+        _, counted = weights
+        self.sizes.copy_(torch.where(counted.bool().any(), sizes, self.sizes))
+
+    def step(
+        self, theta: Tensor, dy: Tensor, sizes: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         """x_left, x_right [B S, *instance], and the inputs of `difference`: lambda and counted."""
         alpha, _, updates = self.state[:3]
-        state = (alpha, updates)
+        state = (alpha, updates, sizes)
         left, right, *weights = _ops.step.default(
             dy, *self.inputs(theta), *state, self.settings, *self.temperatures
         )
@@ -221,25 +252,30 @@ class StagedMap(torch.autograd.Function):
     def forward(ctx, theta: Tensor, call: StagedCall) -> Tensor:
         z = call.solve(call.perturb(theta))
         ctx.call = call
-        ctx.save_for_backward(theta, z if call.keeps_solution else None)
+        ctx.save_for_backward(theta, z if call.keeps_solution else None, call.sizes_of(z))
         return call.shape_output(z, theta.dtype)
 
     @staticmethod
     def backward(ctx, dy: Tensor) -> tuple[Tensor, None]:
-        theta, z = ctx.saved_tensors
+        theta, z, seen = ctx.saved_tensors
         with torch.no_grad():
-            dtheta = _gradient(ctx.call, theta.detach(), z, dy.detach())
+            dtheta = _gradient(ctx.call, theta.detach(), z, seen, dy.detach())
         if torch.is_grad_enabled() and not torch.compiler.is_compiling():
             dtheta = _OnlyOnce.apply(dtheta, theta)
         return dtheta, None
 
 
-def _gradient(call: StagedCall, theta: Tensor, z: Tensor | None, dy: Tensor) -> Tensor:
-    """The gradient of theta; z is the forward solution if it can serve as the left one."""
+def _gradient(
+    call: StagedCall, theta: Tensor, z: Tensor | None, seen: Tensor | None, dy: Tensor
+) -> Tensor:
+    """The gradient of theta; z is the forward solution if it can serve as the left one, seen its
+    sizes."""
     if call.layer.difference == "straight_through":
         return call.straight_through(theta, dy)
-    left, right, weights = call.step(theta, dy)
+    sizes = call.sizes_with(seen)
+    left, right, weights = call.step(theta, dy, sizes)
     z_left, z_right = call.solve_both(left, right, z)
+    call.record_sizes(sizes, z_left, z_right, weights)
     return call.difference(theta, dy, z_left, z_right, weights)
 
 

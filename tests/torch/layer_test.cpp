@@ -63,6 +63,7 @@ TEST(Layer, TakesAnyFunctionAsASolver) {
     return solve(topk(3), x);
   };
   const SolverSpec own = callable(solve_topk, Sense::kMax, 1, KnownSize::kFixed);
+  const SolverSpec undeclared = callable(solve_topk);
   const auto with = [](LayerOptions options, int64_t samples, const char* output) {
     options.nb_samples = samples;
     options.output = output;
@@ -75,8 +76,9 @@ TEST(Layer, TakesAnyFunctionAsASolver) {
                                  [](const SolverSpec& s) { return dbb(s, 5.0); }};
   for (const Make& make : all) {
     for (const char* output : {"samples", "flat", "mean"}) {
-      for (const bool masked : {false, true}) {
-        const Layer ours(with(make(native), 2, output)), theirs(with(make(own), 2, output));
+      for (const auto& [masked, function] :
+           {std::pair(false, own), std::pair(true, own), std::pair(false, undeclared)}) {
+        const Layer ours(with(make(native), 2, output)), theirs(with(make(function), 2, output));
         const at::Tensor theta = leaf({4, 9}, 3);
         const at::Tensor same = theta.detach().clone().requires_grad_(true);
         LayerCall call{.key = a_key()};
@@ -260,6 +262,26 @@ TEST(Layer, RefusesWhatItCannotDo) {
 struct LayerNet : torch::nn::Module {
   LayerModule choose = register_module("choose", LayerModule(aimle::aimle(topk(2))));
 };
+
+struct NetOfFunction : torch::nn::Module {
+  LayerModule choose = register_module(
+      "choose", LayerModule(aimle::aimle(callable([](auto& x) { return solve(topk(2), x); }))));
+};
+
+TEST(Module, StatesWithoutSizesLoad) {
+  Net net;
+  net.choose->forward(leaf({4, 6})).square().sum().backward();
+  std::stringstream file;
+  torch::serialize::OutputArchive out;
+  net.save(out);
+  out.save_to(file);
+  NetOfFunction resumed;
+  torch::serialize::InputArchive in;
+  in.load_from(file);
+  resumed.load(in);
+  EXPECT_EQ(resumed.choose->layer().state().at("updates").item<int64_t>(), 1);
+  EXPECT_TRUE(resumed.choose->layer().state().at("sizes").isinf().all().item<bool>());
+}
 
 TEST(Module, StateIsSavedSwitchedAndKeepsItsType) {
   LayerNet net;

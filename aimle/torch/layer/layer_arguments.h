@@ -8,6 +8,8 @@
 //   alpha, gbar, updates, memory, stats
 //              the controller's state, buffers of the layer. Only backward reads and writes them,
 //              and apply_counts, if several processes update the state together.
+//   sizes      of the solutions of a callable, of which `step` takes whether they have one size;
+//              see solution_sizes.h
 //   settings   see layer_settings.h
 //   result     z [*batch, S, *instance] ("samples"), [B S, *instance] ("flat") or
 //              [*batch, *instance] ("mean")

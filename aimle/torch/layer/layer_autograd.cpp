@@ -152,8 +152,8 @@ TORCH_LIBRARY_FRAGMENT(aimle, library) {
   define("perturbed_map_backward(Tensor dy, Tensor bits, " + inputs + kWrittenState + ", " +
          settings + " -> Tensor");
   define("perturb(" + inputs + settings + " -> Tensor");
-  define("step(Tensor dy, " + inputs + "Tensor? alpha, Tensor? updates, " + settings +
-         " -> (Tensor x_left, Tensor x_right, Tensor lambda_, Tensor counted)");
+  define("step(Tensor dy, " + inputs + "Tensor? alpha, Tensor? updates, Tensor? sizes, " +
+         settings + " -> (Tensor x_left, Tensor x_right, Tensor lambda_, Tensor counted)");
   define("difference(Tensor z_left, Tensor z_right, Tensor lambda_, Tensor counted, " + inputs +
          kWrittenState + ", " + settings + " -> Tensor");
   define("straight_through(Tensor dy, " + inputs + settings + " -> Tensor");

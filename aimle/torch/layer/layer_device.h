@@ -21,13 +21,13 @@
 #include <vector>
 
 #include "aimle/torch/layer/layer_ops.h"
+#include "aimle/torch/layer/solution_sizes.h"
 #include "aimle/torch/tensor/dtype.h"
 #include "aimle/torch/tensor/value_error.h"
 
 namespace aimle::ops {
 
 using Two = std::tuple<at::Tensor, at::Tensor>;
-using Four = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
 /// One call, checked, with its tensors as kernels read them: contiguous, float32 or float64,
 /// expanded to full shape.
@@ -158,21 +158,10 @@ at::Tensor perturb_op(ArgumentReader& reader) {
   return x;
 }
 
+/// `step` after all checks.
 template <class Device>
-Four step_op(ArgumentReader& reader) {
-  const at::Tensor dy = reader.tensor();
-  const LayerInput input = reader.input();
-  const LayerState state{.alpha = reader.tensor_or_undefined(),
-                         .updates = reader.tensor_or_undefined()};
-  const LayerSettings& settings = reader.settings();
-  check_layer(input, settings);
-  check_gradient(dy, input, settings);
-  if (std::holds_alternative<AdaptiveTarget>(settings.estimator.target)) {
-    TORCH_CHECK_VALUE(state.alpha.defined() && state.updates.defined(),
-                      "[aimle::step] an adaptive target needs alpha and updates");
-    check_handed("alpha", state.alpha, at::kDouble, {}, input);
-    check_handed("updates", state.updates, at::kLong, {}, input);
-  }
+StepResult checked_step(const LayerInput& input, const LayerSettings& settings,
+                        const at::Tensor& dy, const LayerState& state) {
   const DeviceCall call(input, settings);
   const at::Tensor gradient = call.gradient(dy);
   const auto sizes = known(score_sizes(input, settings));
@@ -186,6 +175,31 @@ Four step_op(ArgumentReader& reader) {
                              counted.mutable_data_ptr<uint8_t>());
   });
   return {left, right, lambda, counted};
+}
+
+template <class Device>
+StepResult step_op(ArgumentReader& reader) {
+  const at::Tensor dy = reader.tensor();
+  const LayerInput input = reader.input();
+  const LayerState state{.alpha = reader.tensor_or_undefined(),
+                         .updates = reader.tensor_or_undefined()};
+  const at::Tensor sizes = reader.tensor_or_undefined();
+  const LayerSettings& settings = reader.settings();
+  check_layer(input, settings);
+  check_gradient(dy, input, settings);
+  if (std::holds_alternative<AdaptiveTarget>(settings.estimator.target)) {
+    TORCH_CHECK_VALUE(state.alpha.defined() && state.updates.defined(),
+                      "[aimle::step] an adaptive target needs alpha and updates");
+    check_handed("alpha", state.alpha, at::kDouble, {}, input);
+    check_handed("updates", state.updates, at::kLong, {}, input);
+  }
+  if (!sizes.defined()) return checked_step<Device>(input, settings, dy, state);
+  check_handed("sizes", sizes, at::kDouble, {2}, input);
+  return step_for_sizes(sizes, [&](bool fixed_size) {
+    LayerSettings chosen = settings;
+    chosen.callable.size.fixed = fixed_size;
+    return checked_step<Device>(input, chosen, dy, state);
+  });
 }
 
 template <class Device>

@@ -4,13 +4,13 @@
 #include <torch/library.h>
 
 #include "aimle/torch/layer/layer_ops.h"
+#include "aimle/torch/layer/solution_sizes.h"
 #include "aimle/torch/tensor/dtype.h"
 
 namespace aimle::ops {
 namespace {
 
 using Two = std::tuple<at::Tensor, at::Tensor>;
-using Four = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
 at::Tensor empty(const std::vector<c10::SymInt>& sizes, const at::Tensor& theta,
                  at::ScalarType type) {
@@ -46,7 +46,7 @@ at::Tensor perturb_meta(ArgumentReader& reader) {
   return empty(score_sizes(input, settings), input.theta, native_type(input.theta));
 }
 
-Four step_meta(ArgumentReader& reader) {
+StepResult step_meta(ArgumentReader& reader) {
   const at::Tensor dy = reader.tensor();
   const LayerInput input = reader.input();
   const LayerSettings& settings = reader.settings();

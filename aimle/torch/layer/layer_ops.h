@@ -9,7 +9,7 @@
 // For callable solvers, the same in stages:
 //
 //   perturb                 inputs, settings                             -> x
-//   step                    dy, inputs, alpha, updates, settings         -> x_left, x_right,
+//   step                    dy, inputs, alpha, updates, sizes, settings  -> x_left, x_right,
 //                                                                           lambda, counted
 //   difference              z_left, z_right, lambda, counted, inputs, state (written), settings
 //                                                                        -> dtheta

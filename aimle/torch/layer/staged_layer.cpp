@@ -2,12 +2,15 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/minimum.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <limits>
 
 #include "aimle/torch/layer/layer_arguments.h"
+#include "aimle/torch/layer/solution_sizes.h"
 #include "aimle/torch/tensor/dtype.h"
 #include "aimle/torch/tensor/only_once.h"
 
@@ -70,18 +73,30 @@ class Stages {
         .to(theta.scalar_type());
   }
 
-  /// z: the forward solution if it can serve as the left one.
-  at::Tensor gradient(const at::Tensor& dy, const at::Tensor& z) const {
+  /// The sizes of the forward solution; undefined if the layer has none.
+  at::Tensor sizes_of(const at::Tensor& z) const {
+    return call_.sizes.defined() ? solution_sizes(z, z.slice(0, 0, 1)) : at::Tensor();
+  }
+
+  /// z: the forward solution if it can serve as the left one; seen: its sizes.
+  at::Tensor gradient(const at::Tensor& dy, const at::Tensor& z, const at::Tensor& seen) const {
     const Stack gradient = {dy};
     if (settings_.estimator.difference == Difference::kStraightThrough) {
       return run("aimle::straight_through", {&gradient, &call_.inputs, &call_.settings})[0]
           .toTensor();
     }
-    const Stack alpha_and_updates = {call_.state[0], call_.state[2]};
-    Stack stepped =
-        run("aimle::step", {&gradient, &call_.inputs, &alpha_and_updates, &call_.settings});
+    const bool finds_size = call_.sizes.defined();
+    const at::Tensor sizes = finds_size ? at::minimum(call_.sizes, seen) : at::Tensor();
+    const Stack state = {call_.state[0], call_.state[2],
+                         finds_size ? at::IValue(sizes) : at::IValue()};
+    Stack stepped = run("aimle::step", {&gradient, &call_.inputs, &state, &call_.settings});
     auto [left, right] =
         solve_both(hide_masked(stepped[0].toTensor()), hide_masked(stepped[1].toTensor()), z);
+    if (finds_size && settings_.adapt) {
+      const at::Tensor any_counted = stepped[3].toTensor().ne(0).any();
+      const at::Tensor seen_now = at::minimum(sizes, solution_sizes(left, right));
+      call_.sizes.copy_(at::where(any_counted, seen_now, call_.sizes));
+    }
     const Stack solutions = {left, right, stepped[2], stepped[3]};
     return run("aimle::difference", {&solutions, &call_.inputs, &call_.state, &call_.settings})[0]
         .toTensor();
@@ -151,7 +166,8 @@ struct StagedMap : torch::autograd::Function<StagedMap> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& theta,
                             const std::shared_ptr<const Stages>& stages) {
     const at::Tensor z = stages->solve();
-    ctx->save_for_backward({theta, stages->keeps_solution() ? z : at::Tensor()});
+    ctx->save_for_backward(
+        {theta, stages->keeps_solution() ? z : at::Tensor(), stages->sizes_of(z)});
     ctx->saved_data["stages"] = c10::IValue::make_capsule(c10::make_intrusive<Holder>(stages));
     return stages->shape_output(z);
   }
@@ -164,7 +180,7 @@ struct StagedMap : torch::autograd::Function<StagedMap> {
     const variable_list saved = ctx->get_saved_variables();
     {
       const at::NoGradGuard guard;
-      result[0] = stages.gradient(grads[0].detach(), saved[1]);
+      result[0] = stages.gradient(grads[0].detach(), saved[1], saved[2]);
     }
     if (at::GradMode::is_enabled()) result[0] = OnlyOnce::apply(result[0], saved[0]);
     return result;

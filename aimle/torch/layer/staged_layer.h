@@ -15,6 +15,7 @@ struct StagedCall {
   torch::jit::Stack inputs;
   torch::jit::Stack state;
   torch::jit::Stack settings;
+  at::Tensor sizes;  // of solutions seen (solution_sizes.h); undefined if the size is declared
 };
 
 /// z, with a gradient for theta.

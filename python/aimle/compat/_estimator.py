@@ -248,7 +248,9 @@ class AuthorsCall(StagedCall):
     def perturb(self, theta: Tensor) -> Tensor:
         return self.add_noise(super().perturb(theta), self.layer.theta_noise_temperature)
 
-    def step(self, theta: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    def step(
+        self, theta: Tensor, dy: Tensor, sizes: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         left, right, (lambda_, counted) = super().step(theta, dy.to(theta.dtype))
         if self.factor != 1.0:
             left, right = self.step_from_scaled(theta, dy, lambda_[:, :-2])
@@ -331,7 +333,9 @@ class AuthorsCall(StagedCall):
 class OwnRuleCall(AuthorsCall):
     """One call with a user-defined target: ``params`` steps, ``process`` divides."""
 
-    def step(self, theta: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    def step(
+        self, theta: Tensor, dy: Tensor, sizes: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         temperature = self.layer.target_noise_temperature
         rows = self.repeat(theta)
         minimises = {"_is_minimization": True} if self.minimises else {}

@@ -102,7 +102,8 @@ def difference_handed(**given) -> Callable[[aimle.PerturbedMap], object]:
         settings = op_settings(layer, CallableSolver(False, 1, True).text)
         inputs = (x, KEY, None, None, None)
         dy = randn(2, 2, 5)
-        left, right, lambda_, counted = ops.step(dy, *inputs, layer.alpha, layer.updates, *settings)
+        state = (layer.alpha, layer.updates, None)
+        left, right, lambda_, counted = ops.step(dy, *inputs, *state, *settings)
         parts = {"z_left": left, "z_right": right, "lambda_": lambda_, "counted": counted}
         return ops.difference(*(parts | given).values(), *inputs, *layer._state(), *settings)
 
@@ -112,9 +113,8 @@ def difference_handed(**given) -> Callable[[aimle.PerturbedMap], object]:
 def step_with(alpha: Tensor | None) -> Callable[[aimle.PerturbedMap], object]:
     def call(layer: aimle.PerturbedMap) -> object:
         settings = op_settings(layer, CallableSolver(False, 1, True).text)
-        return ops.step(
-            randn(2, 2, 5), theta(), KEY, None, None, None, alpha, layer.updates, *settings
-        )
+        state = (alpha, layer.updates, None)
+        return ops.step(randn(2, 2, 5), theta(), KEY, None, None, None, *state, *settings)
 
     return call
 

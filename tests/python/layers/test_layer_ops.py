@@ -112,10 +112,13 @@ def test_opcheck_of_the_stages(name: str, device: torch.device):
     if name == "straight through":
         opcheck(ops.straight_through.default, (dy, *call.inputs, *call.settings))
         return
-    stepped = (dy, *call.inputs, *call.state[:3:2], *call.settings)
+    stepped = (dy, *call.inputs, *call.state[:3:2], None, *call.settings)
     opcheck(ops.step.default, stepped)
     left, right, lambda_, counted = ops.step(*stepped)
     solutions = (solver(left), solver(right), lambda_, counted)
+    sizes = ops.solution_sizes(*solutions[:2])
+    opcheck(ops.solution_sizes.default, solutions[:2])
+    opcheck(ops.step.default, (dy, *call.inputs, *call.state[:3:2], sizes, *call.settings))
     opcheck(ops.difference.default, (*solutions, *call.inputs, *call.state, *call.settings))
 
 
@@ -126,7 +129,8 @@ def test_opcheck_of_narrow_types(device: torch.device):
         opcheck(ops.perturbed_map.default, (*call.inputs, *call.state, *call.settings))
         call = Call(topk(), theta.detach(), stranger=True)
         opcheck(ops.perturb.default, (*call.inputs, *call.settings))
-        opcheck(ops.step.default, (call.dy(), *call.inputs, *call.state[:3:2], *call.settings))
+        state = (*call.state[:3:2], None)
+        opcheck(ops.step.default, (call.dy(), *call.inputs, *state, *call.settings))
 
 
 def with_counts(call: Call) -> tuple[Tensor | None, ...]:

@@ -126,12 +126,13 @@ class TestTable:
         text = table.page(rows, TASKS)
         line = next(line for line in text.splitlines() if line.startswith("| 8 of 64 pixels"))
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        assert cells[1] == "0.8100 ± 0.0100"
-        assert cells[2] == "0.9000 (λ = 100) imle"
-        assert cells[3] == "-10.0 % (**no**)"
-        assert cells[4] == "0.7100 ± 0.0100"
-        assert cells[5] == "+14.1 % (yes)"
-        assert cells[8] == "0.8500 sst"
+        assert cells[1] == "1–2"  # seeds
+        assert cells[2] == "0.8100 ± 0.0100"
+        assert cells[3] == "0.9000 (λ = 100) imle"
+        assert cells[4] == "-10.0 % (**no**)"
+        assert cells[5] == "0.7100 ± 0.0100"
+        assert cells[6] == "+14.1 % (yes)"
+        assert cells[9] == "0.8500 sst"
         assert "λ of `imle`: 10: 0.6000 · 100: 0.9000" in text
         assert "against the paper's rule: +14.1 % in the mean of 1 tasks, met on 1 of 1" in text
         assert "Not run yet: `dvae-k1-s1`" in text

@@ -109,6 +109,11 @@ class Section:
             return None
         return compare(default, self.means[key], self.task.higher_is_better)
 
+    def runs(self, *keys: tuple[str, str] | None) -> str:
+        """How many runs these methods have: one number, or the least and the greatest."""
+        counts = {self.means[key].runs for key in keys if key and key in self.means}
+        return "–".join(map(str, sorted({min(counts), max(counts)}))) if counts else "–"
+
     def cell(self, key: tuple[str, str] | None) -> str:
         if key is None or key not in self.means:
             return "–"
@@ -187,9 +192,9 @@ Values are means ± standard errors over seeds.
 
 def _summary(found: list[Section]) -> list[str]:
     lines = [
-        "| task | default | best λ | default against it | paper | default against it | noise "
-        "| thresholds | best relaxation | PyEPO's AIMLE | default against it |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| task | seeds | default | best λ | default against it | paper | default against it "
+        "| noise | thresholds | best relaxation | PyEPO's AIMLE | default against it |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for section in found:
         best, paper = section.best("imle", "imle_central"), ("paper", "")
@@ -197,6 +202,7 @@ def _summary(found: list[Section]) -> list[str]:
         chosen = section.best(*RELAXATIONS)
         cells = [
             f"{section.task.title} ({section.data})",
+            section.runs(("default", ""), best, paper, pyepo),
             section.cell(("default", "")),
             section.cell(best) + (f" {best[0]}" if best else ""),
             str(section.against(best) or "–"),
@@ -242,7 +248,8 @@ def page(rows: Iterable[Row], tasks: dict[str, Task]) -> str:
             "## Summary\n",
             "A positive percentage means that the default is better, relative to the other's "
             "value.\n*yes*: it is better, or worse by no more than 2 % or one standard error of "
-            "the difference.\n",
+            "the difference.\n*seeds*: runs of each compared method; two numbers: the "
+            "least and the greatest.\n",
             *_summary(found),
             "",
             *_means_over_tasks(found),
