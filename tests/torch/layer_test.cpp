@@ -269,7 +269,7 @@ struct NetOfFunction : torch::nn::Module {
 };
 
 TEST(Module, StatesWithoutSizesLoad) {
-  Net net;
+  LayerNet net;
   net.choose->forward(leaf({4, 6})).square().sum().backward();
   std::stringstream file;
   torch::serialize::OutputArchive out;
