@@ -66,7 +66,7 @@ def test_alone_it_shows_the_most_useful_commands():
     shown = aimle()
     assert shown.returncode == 0
     commands = re.findall(r"^  (aimle .*?)  ", shown.stdout, re.MULTILINE)
-    assert len(commands) == 5
+    assert len(commands) == 6
     for command in commands:
         assert aimle(command.split()[1], "--help").returncode == 0
 

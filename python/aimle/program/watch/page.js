@@ -44,7 +44,8 @@ function short(value) {
   if (typeof value !== "number") return "";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  return size >= 1e5 || size < 1e-3 ? value.toExponential(2) : String(Number(value.toPrecision(4)));
+  if (size < 1e5 && size >= 1e-3) return String(Number(value.toPrecision(4)));
+  return value.toExponential(2).replace(/\.?0+e/, "e").replace("e+", "e"); // 3.59e6, 1e-7
 }
 
 function duration(seconds) {
