@@ -9,6 +9,9 @@ function(aimle_configure target)
     "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wno-missing-field-initializers;-Wno-psabi>"
     "$<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>"
     "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-Xcompiler=-ffp-contract=off>")
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")  # false alarms of GCC are disabled by name
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-warning-option>)
+  endif()
   if(AIMLE_WERROR)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
   endif()

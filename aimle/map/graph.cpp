@@ -19,7 +19,8 @@ bool is_graph(const PathOverGraph<kAcyclic>& solver, const int64_t* data) {
               offsets[vertices] == arcs;
   for (int64_t v = 0; v < vertices; ++v) good &= offsets[v] <= offsets[v + 1];
   for (int64_t a = 0; a < arcs; ++a) {
-    good &= below(tails[a], vertices) & below(entries[a], solver.edges);
+    good &= below(tails[a], vertices);
+    good &= below(entries[a], solver.edges);
   }
   if (!good || !kAcyclic) return good;
   for (int64_t v = 0; v < vertices; ++v) {
