@@ -74,7 +74,8 @@ def uneven(rows: Tensor, step: int) -> Tensor:
 
 
 def state_of(layer: aimle.AIMLE) -> tuple[float, ...]:
-    return tuple(float(value) for value in layer.state_dict().values())
+    values = layer.state_dict().values()
+    return tuple(number for value in values for number in value.flatten().tolist())
 
 
 def layers_in(model: nn.Module) -> list[aimle.AIMLE]:

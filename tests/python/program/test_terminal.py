@@ -132,7 +132,8 @@ def test_ctrl_c_in_a_step_that_takes_long(tmp_path: Path):
     done = stop(command, (out / "config.json").exists)
     assert done.returncode == 130, done.stderr
     assert "--resume --out" in done.stderr.splitlines()[-1]
-    assert {file.name for file in out.iterdir()} == {"config.json"}
+    live = {"progress.json"}  # written about once a second, for readers of running training
+    assert {file.name for file in out.iterdir()} - live == {"config.json"}
 
 
 def test_ctrl_c_in_an_evaluation_changes_nothing(tmp_path: Path):
