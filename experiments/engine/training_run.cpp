@@ -18,6 +18,7 @@
 #include "experiments/engine/randomness.h"
 #include "experiments/engine/sharing.h"
 #include "experiments/engine/step_graph.h"
+#include "experiments/engine/step_sums.h"
 #include "experiments/process/failure.h"
 #include "experiments/process/interrupt.h"
 #include "experiments/process/short_number.h"
@@ -77,7 +78,7 @@ class Trainer {
         device_(training_.model.begin()->second.device()),
         batches_(batches_of(run, training_, device_)),
         steps_(batches_.epoch_steps()),
-        step_([this](const Batch& batch) { add(training_.step(batch), batch.rows.size(0)); }),
+        step_([this](const Batch& batch) { take_step(batch); }),
         // A recorded step would leave out the sums over processes that backward starts.
         recorded_(run.settings.get<bool>("graph") && StepGraph::possible(device_) &&
                   !processes().several()),
@@ -110,17 +111,12 @@ class Trainer {
     for (const auto* tensors : {&training_.model, &training_.state}) {
       for (const auto& [name, tensor] : *tensors) take_from_first(tensor);
     }
-    names_ = Json::parse(take_from_first(Json(names_).dump())).get<std::vector<std::string>>();
+    sums_.share_names();
     at::Tensor place = at::tensor({position_.epoch, position_.step}, at::kLong);
     take_from_first(place);
     position_.epoch = place[0].item<int64_t>();
     position_.step = place[1].item<int64_t>();
-    if (position_.step == 0) return;
-    if (!is_first_) {
-      totals_ =
-          at::zeros({static_cast<int64_t>(names_.size())}, at::device(device_).dtype(at::kDouble));
-    }
-    take_from_first(totals_);
+    if (position_.step > 0) sums_.share_sums(device_);
   }
 
   void resume() {
@@ -133,10 +129,7 @@ class Trainer {
     restore(training_.model, checkpoint, "model");
     restore(training_.state, checkpoint, "state");
     position_ = position_in(checkpoint, run_.folder.checkpoint());
-    if (position_.step > 0) {
-      totals_ = checkpoint.groups.at("totals").at("sums").to(device_);
-      names_ = Json::parse(checkpoint.texts.at("totals_names")).get<std::vector<std::string>>();
-    }
+    if (position_.step > 0) sums_.restore(checkpoint, device_);
     if (!found->fault.empty()) use_previous_checkpoint(found->fault);
     restore_metrics(checkpoint.texts.at("metrics"));
   }
@@ -145,6 +138,7 @@ class Trainer {
     live_.emplace(run_.folder.progress(), run_position());
     if (run_.settings.get<bool>("tensorboard")) {
       events_.emplace(run_.folder, run_position(), metrics_);
+      sums_.keep_last_step();
     }
   }
 
@@ -222,29 +216,23 @@ class Trainer {
   void run_step(const Batch& batch) {
     const bool changed = training_.schedule(batch.step);
     if (!recorded_) {
-      add(training_.step(batch), batch.rows.size(0));
+      take_step(batch);
       return;
     }
     if (changed) step_.record_again();
     step_.run(batch);
   }
 
+  void take_step(const Batch& batch) {
+    sums_.add(training_.step(batch), batch.rows.size(0), sharing_);
+  }
+
   void log_step(int64_t step) {
     const auto examples = static_cast<double>(batches_.examples_in(step, step + 1));
-    LiveProgress::Values values = named_values(latest_);
+    LiveProgress::Values values = sums_.of_last_step();
     for (auto& [name, value] : values) value /= examples;
     for (const auto& entry : state_values()) values.push_back(entry);
     events_->add_step(step + 1, values);
-  }
-
-  /// The sums of the scalars of steps, by name.
-  LiveProgress::Values named_values(const at::Tensor& sums) const {
-    const at::Tensor read = sums.cpu();
-    LiveProgress::Values values;
-    for (size_t i = 0; i < names_.size(); ++i) {
-      values.emplace_back(names_[i], read[static_cast<int64_t>(i)].item<double>());
-    }
-    return values;
   }
 
   LiveProgress::Values state_values() const {
@@ -253,27 +241,6 @@ class Trainer {
       values.emplace_back(name, value.item<double>());
     }
     return values;
-  }
-
-  void add(const Scalars& scalars, int64_t weight) {
-    std::vector<at::Tensor> values;
-    names_.clear();
-    for (const auto& [name, value] : scalars) {
-      names_.push_back(name);
-      values.push_back(value.detach().to(at::kDouble));
-    }
-    const at::Tensor sums = sharing_.sum(at::stack(values).mul_(static_cast<double>(weight)));
-    if (totals_.defined()) {
-      totals_.add_(sums);
-    } else {
-      totals_ = sums;
-    }
-    if (!events_) return;
-    if (latest_.defined()) {
-      latest_.copy_(sums);  // at the same address in a recorded step and any other
-    } else {
-      latest_ = sums.clone();
-    }
   }
 
   bool shows_now() const {
@@ -311,11 +278,7 @@ class Trainer {
   }
 
   double mean_loss() const {
-    for (size_t i = 0; i < names_.size(); ++i) {
-      if (names_[i] == "loss") {
-        return totals_[static_cast<int64_t>(i)].item<double>() / examples_seen();
-      }
-    }
+    if (const auto loss = sums_.of_epoch("loss")) return *loss / examples_seen();
     throw Failure("the experiment " + run_.experiment->name + " returned no loss");
   }
 
@@ -339,7 +302,7 @@ class Trainer {
         "epoch " + std::to_string(position_.epoch + 1) + ", loss " + short_number(mean_loss(), 4);
     const LiveProgress::Values state = state_values();
     for (const auto& [name, value] : state) note += ", " + name + " " + short_number(value, 4);
-    live_->add(run_position(), named_values(totals_), examples_seen(), state);
+    live_->add(run_position(), sums_.of_epoch(), examples_seen(), state);
     live_->publish();
     progress_.step(note, pending_);
     pending_ = 0;
@@ -352,13 +315,12 @@ class Trainer {
     Checkpoint checkpoint;
     checkpoint.groups["model"] = training_.model;
     checkpoint.groups["state"] = training_.state;
-    if (position_.step > 0) checkpoint.groups["totals"]["sums"] = totals_;
     checkpoint.integers = {{"epoch", position_.epoch}, {"step", position_.step}};
     checkpoint.numbers = {{"seconds", position_.seconds},
                           {"engine_seconds", position_.engine_seconds}};
     checkpoint.texts = {{"settings", run_.settings.to_json().dump()},
-                        {"totals_names", Json(names_).dump()},
                         {"metrics", spell_metrics(metrics_)}};
+    sums_.save(checkpoint, /*with_sums=*/position_.step > 0);
     save_checkpoint(run_.folder.checkpoint(), checkpoint, run_.folder.previous_checkpoint());
     saved_ = Clock::now();
   }
@@ -384,14 +346,14 @@ class Trainer {
 
   void next_epoch() {
     position_ = {.epoch = position_.epoch + 1};
-    totals_.zero_();
+    sums_.clear();
   }
 
   void measure_epoch() {
     const auto start = Clock::now();
     Json line;
     line["epoch"] = position_.epoch + 1;
-    for (const auto& [name, sum] : named_values(totals_)) {
+    for (const auto& [name, sum] : sums_.of_epoch()) {
       line[name == "loss" ? "train_loss" : name] = sum / examples_seen();
     }
     for (const auto& [name, value] : state_values()) line[name] = value;
@@ -490,9 +452,7 @@ class Trainer {
   Sharing sharing_;
 
   Position position_;
-  std::vector<std::string> names_;  // of the scalars of a step
-  at::Tensor totals_;               // their sums over the epoch so far
-  at::Tensor latest_;               // with events_: their sums over the last step
+  StepSums sums_;
   std::vector<Json> metrics_;
   std::optional<LiveProgress> live_;  // of the first process
   std::optional<EventLog> events_;    // the same, with --tensorboard
