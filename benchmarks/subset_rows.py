@@ -207,4 +207,5 @@ def _knapsack_rows(count: int, items: int, capacity: int) -> list[Row]:
 
 
 def knapsack_rows() -> list[Row]:
-    return [*_knapsack_rows(256, 16, 60), *_knapsack_rows(64, 200, 1000)]
+    sizes = [(256, 16, 60), (64, 200, 1000), (256, 16, 2000), (64, 200, 50_000)]
+    return [row for size in sizes for row in _knapsack_rows(*size)]
