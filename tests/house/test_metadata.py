@@ -183,7 +183,6 @@ class TestExtras:
         assert recommended
         assert recommended <= set(EXTRAS)
 
-
     def test_every_extra_is_on_the_page_about_installing(self):
         page = (ROOT / "docs/start/install.md").read_text()
         table = page.split("| extra | for |")[1].split("\n\n")[0]
