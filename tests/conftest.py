@@ -1,4 +1,4 @@
-"""`--shuffle SEED` runs the tests in another order, which shows those that depend on others."""
+"""`--shuffle SEED` shuffles the tests, which reveals those that depend on others."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What README.md and the pages of docs print is true: code runs; options, targets, links exist."""
+"""README.md and the pages of docs are correct: code runs; options, targets and links exist."""
 
 import re
 import shutil
