@@ -1,5 +1,5 @@
-// The oracle of the exact distributions, a literal implementation of the definition: every structure
-// and its weight, in long double. And how rows are compared with it.
+// The oracle of the exact distributions: every structure and its weight, in long double. And how rows
+// are compared with it.
 #pragma once
 
 #include <gtest/gtest.h>
