@@ -109,7 +109,7 @@ class PerturbedMap(SamplingModule, SharedState):
         fixed_size     whether all solutions have the same number of ones. True: norms leave out the
                        mean. False, as for paths: the noise is centred. Without it, the default
                        step finds out from the solutions it sees (buffer ``sizes``), and the noise
-                       is not centred.
+                       is not centred. None: it finds out, and the noise is centred.
         rowwise        False: the callable keeps data per row, so backward always solves all rows
 
     Backward may call it with only those rows whose solutions can differ. Extra arguments of the
@@ -346,7 +346,7 @@ class PerturbedMap(SamplingModule, SharedState):
                 buffers["reach"] = torch.tensor(0.0, dtype=torch.float64)
             if self.target.momentum:
                 buffers["velocity"] = torch.tensor(0.0, dtype=torch.float64)
-            if self.target.scale != "theta" and not hasattr(self.solver, "fixed_size"):
+            if self.target.scale != "theta" and getattr(self.solver, "fixed_size", None) is None:
                 buffers["sizes"] = torch.full((2,), math.inf, dtype=torch.float64)
         buffers["layer_stats"] = torch.full((len(_ALL_STATS),), math.nan, dtype=torch.float64)
         buffers["table"] = self.noise.table() if isinstance(self.noise, SumOfGamma) else None
