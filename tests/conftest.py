@@ -1,4 +1,4 @@
-"""`--shuffle SEED` runs the tests in another order, which shows those that depend on others.
+"""`--shuffle SEED` shuffles the tests, which reveals those that depend on others.
 
 Files are shuffled, and the tests in each file: mixing the tests of all files would make every
 fixture of a file again and again.

@@ -25,6 +25,7 @@ from torch.compiler import is_compiling
 from typing_extensions import Unpack
 
 from aimle._defaults import noise_for, subtracted_mean, temperature_for
+from aimle._names import did_you_mean
 from aimle._onnx import in_onnx_export, onnx_solution
 from aimle._sampling import AnySolver, NoiseSettings, SamplingModule, StepSettings
 from aimle._saved_state import usable_state
@@ -268,9 +269,12 @@ class PerturbedMap(SamplingModule, SharedState):
             about = CallableSolver(bool(minimises), dims, bool(fixed_size))
             return staged_map(self, theta, key, mask, about, settings, deferred, args, kwargs)
         if args or kwargs:
+            hint = ": pass mask, k, data and key by name"
+            if not args:
+                hint = did_you_mean(next(iter(kwargs)), ["mask", "k", "data", "key"])
             raise TypeError(
                 f"[aimle.{type(self).__name__}] {type(self.solver).__name__} takes no extra "
-                f"arguments; only a callable solver does, but got {_listed(args, kwargs)}"
+                f"arguments; only a callable solver does, but got {_listed(args, kwargs)}{hint}"
             )
         row_data, native = None, cast(Solver, self.solver)
         if k is not None or data is not None or native.takes_data:

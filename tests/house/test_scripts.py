@@ -1,4 +1,4 @@
-"""The scripts behind `make`: what they install, what they ask for, how they count."""
+"""The scripts behind `make`: what they install, what they require, how they count tests."""
 
 import json
 import os

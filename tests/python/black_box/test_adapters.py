@@ -1,4 +1,4 @@
-"""Solvers of other libraries: an example of each, held against a native solver."""
+"""Solvers of other libraries: an example of each, compared with a native solver."""
 
 import copy
 import functools

@@ -1,4 +1,4 @@
-"""What two processes train in test_distributed.py, and the same in one process."""
+"""Trainings of test_distributed.py, for two processes and for one."""
 
 import contextlib
 import copy

@@ -1,4 +1,4 @@
-"""What the tests of exact distributions share: structures small enough to list by other means."""
+"""Helpers for tests of exact distributions: structures small enough to enumerate."""
 
 import itertools
 from collections.abc import Callable
