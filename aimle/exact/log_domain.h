@@ -29,7 +29,7 @@ struct Logarithmic {
   AIMLE_HD static double zero() { return -HUGE_VAL; }
   AIMLE_HD static double add(double a, double b) {
     const double high = a < b ? b : a, low = a < b ? a : b;
-    return high == zero() ? high : high + std::log1p(std::exp(low - high));
+    return low == zero() ? high : high + std::log1p(std::exp(low - high));
   }
   AIMLE_HD static double multiply(double a, double b) { return a + b; }
   AIMLE_HD static double divide(double a, double b) { return a - b; }
