@@ -207,17 +207,14 @@ void in_its_numbers(const Problem& problem, Body body) {
 template <class Rows, class Body>
 void for_each_problem(const Knapsack& solver, const Rows& rows, Body body) {
   Problem problem;
-  for (int64_t i = 0; i < rows.count; ++i) {
-    const Status status =
-        problem.read(solver, rows.scores + i * solver.n,
-                     rows.mask ? rows.mask + i * solver.n : nullptr, rows.data.of(i));
-    if (status != Status::kOk) {
-      detail::refuse(rows, solver.n, i, status);
-      continue;
-    }
-    rows.status[i] = status;
-    in_its_numbers(problem, [&](auto numbers) { body(numbers, problem, i); });
-  }
+  detail::for_each_row(
+      rows, solver.n,
+      [&](const auto* scores, const bool* mask, int64_t i) {
+        return problem.read(solver, scores, mask, rows.data.of(i));
+      },
+      [&](int64_t i) {
+        in_its_numbers(problem, [&](auto numbers) { body(numbers, problem, i); });
+      });
 }
 
 template <class T>

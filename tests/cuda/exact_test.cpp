@@ -19,6 +19,7 @@
 #include "aimle/exact/categorical_row.h"
 #include "aimle/exact/k_subset_row.h"
 #include "tests/cuda/lockstep.h"
+#include "tests/exact/listed.h"
 #include "tests/map/graph_path_instances.h"
 
 namespace aimle::cuda {
@@ -137,23 +138,7 @@ void expect_same_samples(const S& solver, const Row& row, std::mt19937_64& rng, 
   EXPECT_EQ(z, expected);
 }
 
-/// A knapsack with data of its own.
-struct Packed : Knapsack {
-  std::vector<int64_t> data;
-};
-template <class Rows>
-Rows with_data(const Packed& solver, Rows rows) {
-  rows.data = {.numbers = solver.data.data()};
-  return rows;
-}
-template <class T>
-void evaluate_rows(const Packed& solver, const DistributionRows<T>& rows) {
-  aimle::evaluate_rows(static_cast<const Knapsack&>(solver), with_data(solver, rows));
-}
-template <class T>
-void sample_rows(const Packed& solver, const SampleRows<T>& rows) {
-  aimle::sample_rows(static_cast<const Knapsack&>(solver), with_data(solver, rows));
-}
+using Packed = listed::WithData<Knapsack>;
 
 TEST(ExactInLockstep, Knapsacks) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
@@ -391,20 +376,7 @@ TEST(ExactInLockstep, Lattices) {
   }
 }
 
-/// A graph with data of its own, since rows have none here.
-struct Dag : DagPath {
-  std::vector<int64_t> data;
-};
-
-void evaluate_rows(const Dag& solver, DistributionRows<double> rows) {
-  rows.data = {solver.data.data()};
-  aimle::evaluate_rows(static_cast<const DagPath&>(solver), rows);
-}
-void evaluate_rows(const Dag&, const DistributionRows<float>&) {}
-void sample_rows(const Dag& solver, SampleRows<double> rows) {
-  rows.data = {solver.data.data()};
-  aimle::sample_rows(static_cast<const DagPath&>(solver), rows);
-}
+using Dag = listed::WithData<DagPath>;
 
 Dag any_dag(std::mt19937_64& rng) {
   using Drawn = conformance::Instances<DagPath>;
