@@ -150,10 +150,10 @@ TEST(ExactInLockstep, Knapsacks) {
     const Row row(n, rng);
     Answer answer(n);
     const KnapsackShape shape{.n = n, .max_capacity = solver.max_capacity};
-    std::vector<double> memory(
-        static_cast<size_t>(KnapsackTables::doubles(solver, KnapsackTables::Wanted::kCovariance)),
-        kNaN);
-    const KnapsackTables tables = KnapsackTables::at(memory.data(), shape);
+    std::vector<double> memory(static_cast<size_t>(KnapsackTables::doubles(
+                                   n, shape.max_capacity + 1, KnapsackTables::Wanted::kCovariance)),
+                               kNaN);
+    const KnapsackTables tables = KnapsackTables::at(memory.data(), n, shape.max_capacity + 1);
     const auto read = [&](Lockstep& group) {
       return read_knapsack(group, shape, row.scores.data(), row.mask.get(), solver.data.data(),
                            tables);
@@ -162,7 +162,7 @@ TEST(ExactInLockstep, Knapsacks) {
       const KnapsackRow found = read(group);
       if (group.rank() == 0) answer.status = found.status;
       if (found.status != Status::kOk) return;
-      in_its_numbers(found, tables, [&](const auto& sums) {
+      in_its_numbers(found, tables, EveryEntry{}, [&](const auto& sums) {
         sums.fill(group);
         if (group.rank() == 0) answer.log_partition = sums.log_partition();
         sums.fill_means(group, row.v.data());
@@ -175,7 +175,7 @@ TEST(ExactInLockstep, Knapsacks) {
       const KnapsackRow found = read(group);
       if (group.rank() == 0) std::fill_n(z, count * n, 0.0);
       group.sync();
-      in_its_numbers(found, tables, [&](const auto& sums) {
+      in_its_numbers(found, tables, EveryEntry{}, [&](const auto& sums) {
         sums.fill(group);
         sums.sample(group, key, 5, count, z);
       });
