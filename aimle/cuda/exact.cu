@@ -24,9 +24,7 @@ struct EvaluateCategorical {
     const CategoricalRow read =
         read_weights(group, n, rows.scores + begin, at(rows.mask, begin), memory);
     if (!accept(group, rows, n, row, read.status)) return;
-    if (rows.log_partition != nullptr && group.rank() == 0) {
-      rows.log_partition[row] = static_cast<T>(read.largest + log(read.sum));
-    }
+    write_log_partition(group, rows, row, read.largest + log(read.sum));
     evaluate_categorical(group, n, read, memory, at(rows.v, begin), at(rows.marginals, begin),
                          at(rows.covariance, begin));
   }
@@ -331,27 +329,9 @@ void sample_rows(const Arborescence& solver, const SampleRows<T>& rows, const De
                SampleArborescence<T>{vertices, solver.single_root, rows, key}, context);
 }
 
-template void evaluate_rows(const Arborescence&, const DistributionRows<float>&, const Context&);
-template void evaluate_rows(const Arborescence&, const DistributionRows<double>&, const Context&);
-template void sample_rows(const Arborescence&, const SampleRows<float>&, const DeviceKey&,
-                          const Context&);
-template void sample_rows(const Arborescence&, const SampleRows<double>&, const DeviceKey&,
-                          const Context&);
-template void evaluate_rows(const Argmax&, const DistributionRows<float>&, const Context&);
-template void evaluate_rows(const Argmax&, const DistributionRows<double>&, const Context&);
-template void evaluate_rows(const TopK&, const DistributionRows<float>&, const Context&);
-template void evaluate_rows(const TopK&, const DistributionRows<double>&, const Context&);
-template void evaluate_rows(const SpanningTree&, const DistributionRows<float>&, const Context&);
-template void evaluate_rows(const SpanningTree&, const DistributionRows<double>&, const Context&);
-template void sample_rows(const Argmax&, const SampleRows<float>&, const DeviceKey&,
-                          const Context&);
-template void sample_rows(const Argmax&, const SampleRows<double>&, const DeviceKey&,
-                          const Context&);
-template void sample_rows(const TopK&, const SampleRows<float>&, const DeviceKey&, const Context&);
-template void sample_rows(const TopK&, const SampleRows<double>&, const DeviceKey&, const Context&);
-template void sample_rows(const SpanningTree&, const SampleRows<float>&, const DeviceKey&,
-                          const Context&);
-template void sample_rows(const SpanningTree&, const SampleRows<double>&, const DeviceKey&,
-                          const Context&);
+AIMLE_INSTANTIATE_EXACT(Argmax)
+AIMLE_INSTANTIATE_EXACT(TopK)
+AIMLE_INSTANTIATE_EXACT(SpanningTree)
+AIMLE_INSTANTIATE_EXACT(Arborescence)
 
 }  // namespace aimle::cuda
