@@ -80,6 +80,13 @@ void for_each_problem(const Knapsack& solver, const Rows& rows, KnapsackTables::
       });
 }
 
+/// A function of its own: inlined into callers, the compiler does not always vectorise its loops.
+template <class Sums>
+[[gnu::noinline]] void fill(const Sums& sums) {
+  detail::OneThread alone;
+  sums.fill(alone);
+}
+
 template <class T>
 void evaluate_all(const Knapsack& solver, const DistributionRows<T>& rows) {
   const int64_t size = solver.n;
@@ -88,7 +95,7 @@ void evaluate_all(const Knapsack& solver, const DistributionRows<T>& rows) {
                                          : Wanted::kSums;
   for_each_problem(solver, rows, wanted, [&](const auto& sums, int64_t i) {
     detail::OneThread alone;
-    sums.fill(alone);
+    fill(sums);
     if (rows.log_partition) rows.log_partition[i] = static_cast<T>(sums.log_partition());
     if (wanted == Wanted::kSums) return;
     T* mu = detail::row_of(rows.marginals, size, i);
@@ -107,7 +114,7 @@ void sample_all(const Knapsack& solver, const SampleRows<T>& rows) {
     detail::OneThread alone;
     T* z = rows.z + i * rows.samples * solver.n;
     std::fill_n(z, rows.samples * solver.n, T(0));
-    sums.fill(alone);
+    fill(sums);
     sums.sample(alone, rows.key, rows.first + i, rows.samples, z);
   });
 }

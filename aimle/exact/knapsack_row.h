@@ -65,15 +65,14 @@ struct KnapsackSums {
       line(row.n)[c] = N::from_log(0.0);
     }
     group.sync();
+    const int64_t length = row.line();
     for (int64_t j = row.n; j-- > 0;) {
       const double e = tables.x[j];
-      const int64_t least = may_take(j) ? weight(j) : row.line();  // capacity with which it fits
-      const double* after = line(j + 1);
-      double* here = line(j);
-      for (int64_t c = group.rank(); c < least && c < row.line(); c += group.size()) {
-        here[c] = after[c];
-      }
-      for (int64_t c = least + group.rank(); c < row.line(); c += group.size()) {
+      const int64_t least = may_take(j) ? weight(j) : length;  // capacity with which it fits
+      const double* __restrict__ const after = line(j + 1);
+      double* __restrict__ const here = line(j);
+      for (int64_t c = group.rank(); c < least && c < length; c += group.size()) here[c] = after[c];
+      for (int64_t c = least + group.rank(); c < length; c += group.size()) {
         here[c] = N::add(after[c], N::multiply(e, after[c - least]));
       }
       group.sync();
