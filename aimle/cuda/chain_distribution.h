@@ -1,5 +1,9 @@
 // The distribution over label sequences by a group of threads (exact/chain_distribution.h has the
 // equations): always by logarithms, one label per thread.
+//
+// The CPU has a text of its own (exact/chain_sums.h), which multiplies weights directly, in vector
+// registers, unless they are far apart. This one, by one thread, took 2.2 to 5.8 times as long for
+// scores in [-1, 1] (4 to 60 labels) and 1.0 to 1.6 times for scores in [-400, 400].
 #pragma once
 
 #include <cmath>

@@ -1,6 +1,10 @@
 // The distribution over the paths of an acyclic graph by a group of threads
 // (exact/dag_distribution.h has the equations): one vertex per thread, in runs of vertices without
 // arcs between them.
+//
+// The CPU has a text of its own (exact/dag_distribution.cpp): it keeps a graph that consecutive rows
+// share, and adds to the tails of arcs, where threads have to gather. This one, by one thread, took
+// 0.9 to 1.3 times as long (8 to 2,000 vertices).
 #pragma once
 
 #include <cmath>

@@ -4,9 +4,9 @@
 #include "aimle/cuda/arborescence_distribution.h"
 #include "aimle/cuda/exact_rows.cuh"
 #include "aimle/cuda/tree_distribution.h"
-#include "aimle/cuda/tree_samples.h"
 #include "aimle/exact/categorical_row.h"
 #include "aimle/exact/k_subset_row.h"
+#include "aimle/exact/tree_samples.h"
 
 namespace aimle::cuda {
 namespace {
@@ -24,9 +24,7 @@ struct EvaluateCategorical {
     const CategoricalRow read =
         read_weights(group, n, rows.scores + begin, at(rows.mask, begin), memory);
     if (!accept(group, rows, n, row, read.status)) return;
-    if (rows.log_partition != nullptr && group.rank() == 0) {
-      rows.log_partition[row] = static_cast<T>(read.largest + log(read.sum));
-    }
+    write_log_partition(group, rows, row, read.largest + log(read.sum));
     evaluate_categorical(group, n, read, memory, at(rows.v, begin), at(rows.marginals, begin),
                          at(rows.covariance, begin));
   }
@@ -111,7 +109,8 @@ struct EvaluateTree {
   __device__ void operator()(Group& group, int64_t row, double* memory) const {
     const int64_t size = int64_t{directed ? 2 : 1} * pairs_of(vertices), begin = row * size;
     const TreeScratch scratch = TreeScratch::at(memory, vertices, rows.covariance != nullptr);
-    const TreeRow tree = read(group, begin, scratch);
+    const TreeRow tree = read_tree(group, vertices, directed, rows.scores + begin,
+                                   at(rows.mask, begin), scratch.w, scratch.state(vertices));
     if (!accept(group, rows, size, row, tree.status)) return;
     if (tree.linear) {
       evaluate<aimle::detail::Linear>(group, row, begin, tree, scratch);
@@ -121,24 +120,19 @@ struct EvaluateTree {
   }
 
  private:
-  template <class Group>
-  __device__ TreeRow read(Group& group, int64_t begin, const TreeScratch& scratch) const {
-    return read_tree(group, vertices, directed, rows.scores + begin, at(rows.mask, begin), scratch);
-  }
-
   template <class Number, class Group>
   __device__ void evaluate(Group& group, int64_t row, int64_t begin, const TreeRow& tree,
                            const TreeScratch& scratch) const {
+    load_network<Number>(group, tree, scratch.w);
     T* const mu = at(rows.marginals, begin);
-    T* const covariance = at(rows.covariance, begin);
-    if (covariance != nullptr) {
-      evaluate_tree<Number, true>(group, tree, rows.v + begin, scratch, mu, covariance);
+    if (rows.covariance != nullptr) {
+      evaluate_tree<Number, true>(group, tree, rows.v + begin, scratch, mu,
+                                  rows.covariance + begin);
     } else if (mu != nullptr) {
       evaluate_tree<Number, false, T>(group, tree, nullptr, scratch, mu, nullptr);
     }
     if (rows.log_partition == nullptr) return;
-    if (mu != nullptr || covariance != nullptr) read(group, begin, scratch);
-    const double a = log_partition_of_tree<Number>(group, tree, scratch);
+    const double a = log_partition_of_tree<Number>(group, tree, scratch.w, scratch.pivot);
     if (group.rank() == 0) rows.log_partition[row] = static_cast<T>(a);
   }
 };
@@ -157,13 +151,13 @@ struct SampleTree {
     const int64_t row = row_and_sample / rows.samples, s = row_and_sample % rows.samples;
     const TreeSampleScratch scratch = TreeSampleScratch::at(memory, vertices);
     const TreeRow tree = read_tree(group, vertices, directed, rows.scores + row * size,
-                                   at(rows.mask, row * size), scratch.network());
+                                   at(rows.mask, row * size), scratch.w, scratch.state);
     T* const z = rows.z + row_and_sample * size;
     const bool accepted = tree.status == Status::kOk;
     fill(group, z, size, accepted ? T(0) : static_cast<T>(NAN));
     if (group.rank() == 0 && s == 0) rows.status[row] = tree.status;
     group.sync();
-    if (accepted) sample_tree(group, tree, scratch, load_key(key), rows.first + row, s, z);
+    if (accepted) cuda::sample_tree(group, tree, scratch, load_key(key), rows.first + row, s, z);
   }
 };
 
@@ -180,8 +174,9 @@ struct EvaluateArborescence {
     const auto d = static_cast<int32_t>(row_and_vertex % vertices);
     const bool tangents = rows.covariance != nullptr;
     const ArborescenceScratch scratch = ArborescenceScratch::at(memory, vertices, tangents);
-    const ArborescenceRow read = read_arborescence(
-        group, vertices, single_root, rows.scores + begin, at(rows.mask, begin), scratch);
+    const ArborescenceRow read =
+        read_arborescence(group, vertices, single_root, rows.scores + begin, at(rows.mask, begin),
+                          scratch.x, scratch.state);
     T* const mu = at(rows.marginals, begin);
     T* const covariance = at(rows.covariance, begin);
     if (group.rank() == 0 && d == 0) rows.status[row] = read.status;
@@ -205,6 +200,7 @@ struct EvaluateArborescence {
   template <class Number, class Group>
   __device__ double evaluate(Group& group, const ArborescenceRow& read, int32_t d, int64_t begin,
                              const ArborescenceScratch& scratch, T* mu, T* covariance) const {
+    load_weights<Number>(group, read, scratch.x);
     if (covariance != nullptr) {
       return evaluate_arborescence<Number, true>(group, read, d, rows.v + begin, scratch, mu,
                                                  covariance);
@@ -226,8 +222,9 @@ struct SampleArborescence {
     const int64_t size = int64_t{vertices} * vertices;
     const int64_t row = row_and_sample / rows.samples, s = row_and_sample % rows.samples;
     const ArborescenceScratch scratch = ArborescenceScratch::at(memory, vertices, false);
-    const ArborescenceRow read = read_arborescence(
-        group, vertices, single_root, rows.scores + row * size, at(rows.mask, row * size), scratch);
+    const ArborescenceRow read =
+        read_arborescence(group, vertices, single_root, rows.scores + row * size,
+                          at(rows.mask, row * size), scratch.x, scratch.state);
     T* const z = rows.z + row_and_sample * size;
     const bool accepted = read.status == Status::kOk;
     fill(group, z, size, accepted ? T(0) : static_cast<T>(NAN));
@@ -236,12 +233,19 @@ struct SampleArborescence {
     if (!accepted) return;
     const Key drawn = load_key(key);
     if (read.linear) {
-      sample_arborescence<aimle::detail::Linear>(group, read, scratch, drawn, rows.first + row, s,
-                                                 z);
+      sample<aimle::detail::Linear>(group, read, scratch, drawn, row, s, z);
     } else {
-      sample_arborescence<aimle::detail::Logarithmic>(group, read, scratch, drawn, rows.first + row,
-                                                      s, z);
+      sample<aimle::detail::Logarithmic>(group, read, scratch, drawn, row, s, z);
     }
+  }
+
+ private:
+  template <class Number, class Group>
+  __device__ void sample(Group& group, const ArborescenceRow& read,
+                         const ArborescenceScratch& scratch, Key drawn, int64_t row, int64_t s,
+                         T* z) const {
+    load_weights<Number>(group, read, scratch.x);
+    sample_arborescence<Number>(group, vertices, scratch, drawn, rows.first + row, s, z);
   }
 };
 
@@ -325,27 +329,9 @@ void sample_rows(const Arborescence& solver, const SampleRows<T>& rows, const De
                SampleArborescence<T>{vertices, solver.single_root, rows, key}, context);
 }
 
-template void evaluate_rows(const Arborescence&, const DistributionRows<float>&, const Context&);
-template void evaluate_rows(const Arborescence&, const DistributionRows<double>&, const Context&);
-template void sample_rows(const Arborescence&, const SampleRows<float>&, const DeviceKey&,
-                          const Context&);
-template void sample_rows(const Arborescence&, const SampleRows<double>&, const DeviceKey&,
-                          const Context&);
-template void evaluate_rows(const Argmax&, const DistributionRows<float>&, const Context&);
-template void evaluate_rows(const Argmax&, const DistributionRows<double>&, const Context&);
-template void evaluate_rows(const TopK&, const DistributionRows<float>&, const Context&);
-template void evaluate_rows(const TopK&, const DistributionRows<double>&, const Context&);
-template void evaluate_rows(const SpanningTree&, const DistributionRows<float>&, const Context&);
-template void evaluate_rows(const SpanningTree&, const DistributionRows<double>&, const Context&);
-template void sample_rows(const Argmax&, const SampleRows<float>&, const DeviceKey&,
-                          const Context&);
-template void sample_rows(const Argmax&, const SampleRows<double>&, const DeviceKey&,
-                          const Context&);
-template void sample_rows(const TopK&, const SampleRows<float>&, const DeviceKey&, const Context&);
-template void sample_rows(const TopK&, const SampleRows<double>&, const DeviceKey&, const Context&);
-template void sample_rows(const SpanningTree&, const SampleRows<float>&, const DeviceKey&,
-                          const Context&);
-template void sample_rows(const SpanningTree&, const SampleRows<double>&, const DeviceKey&,
-                          const Context&);
+AIMLE_INSTANTIATE_EXACT(Argmax)
+AIMLE_INSTANTIATE_EXACT(TopK)
+AIMLE_INSTANTIATE_EXACT(SpanningTree)
+AIMLE_INSTANTIATE_EXACT(Arborescence)
 
 }  // namespace aimle::cuda

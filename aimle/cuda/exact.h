@@ -1,5 +1,12 @@
-// Exact distributions on the device: aimle/exact/distribution.h, with all pointers on the device,
-// with the accuracy of float64 but not bit-identical. Plain C++ to call, like device_rows.h.
+// Exact distributions on the device: aimle/exact/distribution.h, with all pointers on the device and
+// the accuracy of float64. Plain C++ to call, like device_rows.h.
+//
+// Marginals, covariances and samples of spanning trees whose logits are within 300 of each other use
+// prescribed operations only, in the order of the CPU, and have its bits. Elsewhere logarithms, the
+// device's own exp or the order of sums over threads may differ in the last bits.
+//
+// The texts that both devices run, by one thread or by a group of them, are aimle/exact/*_row.h and
+// tree_samples.h; the headers *_distribution.h here have what only a GPU does.
 //
 // A warp processes a row whose memory fits into a few kilobytes, a block a larger one, in shared
 // memory or, beyond that, in device memory, of which a call uses at most about a gigabyte. For

@@ -17,9 +17,7 @@ struct EvaluateChain {
     const ChainScores<T> x{rows.scores + begin, at(rows.mask, begin)};
     const ChainRow read = read_chain(group, chain, x, tables);
     if (!accept(group, rows, size, row, read.status)) return;
-    if (rows.log_partition != nullptr && group.rank() == 0) {
-      rows.log_partition[row] = static_cast<T>(read.log_partition);
-    }
+    write_log_partition(group, rows, row, read.log_partition);
     if (rows.marginals == nullptr && rows.covariance == nullptr) return;
     fill_backward_sums(group, chain, read, x, tables);
     if (rows.marginals != nullptr) {
@@ -69,10 +67,6 @@ void sample_rows(const Chain& solver, const SampleRows<T>& rows, const DeviceKey
                context);
 }
 
-template void evaluate_rows(const Chain&, const DistributionRows<float>&, const Context&);
-template void evaluate_rows(const Chain&, const DistributionRows<double>&, const Context&);
-template void sample_rows(const Chain&, const SampleRows<float>&, const DeviceKey&, const Context&);
-template void sample_rows(const Chain&, const SampleRows<double>&, const DeviceKey&,
-                          const Context&);
+AIMLE_INSTANTIATE_EXACT(Chain)
 
 }  // namespace aimle::cuda

@@ -5,6 +5,17 @@
 namespace aimle::cuda {
 namespace {
 
+/// Reads a row and writes its status.
+template <class T, class Rows, class Group>
+__device__ DagRow read_row(Group& group, const GraphSize& size, const Rows& rows, int64_t row,
+                           const DagTables& tables) {
+  const int64_t begin = row * size.edges;
+  const DagScores<T> x{rows.scores + begin, at(rows.mask, begin)};
+  const DagRow read = read_dag(group, size, x, rows.data.of(row), tables);
+  accept(group, rows, size.edges, row, read.status);
+  return read;
+}
+
 template <class T>
 struct EvaluateDag {
   GraphSize size;
@@ -14,12 +25,9 @@ struct EvaluateDag {
   __device__ void operator()(Group& group, int64_t row, double* memory) const {
     const int64_t begin = row * size.edges;
     const DagTables tables = DagTables::at(memory, size);
-    const DagScores<T> x{rows.scores + begin, at(rows.mask, begin)};
-    const DagRow read = read_dag(group, size, x, rows.data.of(row), tables);
-    if (!accept(group, rows, size.edges, row, read.status)) return;
-    if (rows.log_partition != nullptr && group.rank() == 0) {
-      rows.log_partition[row] = static_cast<T>(read.log_partition);
-    }
+    const DagRow read = read_row<T>(group, size, rows, row, tables);
+    if (read.status != Status::kOk) return;
+    write_log_partition(group, rows, row, read.log_partition);
     if (rows.marginals == nullptr && rows.covariance == nullptr) return;
     const T* v = rows.covariance == nullptr ? nullptr : rows.v + begin;
     write_dag(group, size, read, v, tables, at(rows.marginals, begin), at(rows.covariance, begin));
@@ -34,13 +42,11 @@ struct SampleDag {
 
   template <class Group>
   __device__ void operator()(Group& group, int64_t row, double* memory) const {
-    const int64_t begin = row * size.edges;
     const DagTables tables = DagTables::at(memory, size);
-    const DagScores<T> x{rows.scores + begin, at(rows.mask, begin)};
-    const DagRow read = read_dag(group, size, x, rows.data.of(row), tables);
-    if (!accept(group, rows, size.edges, row, read.status)) return;
+    const DagRow read = read_row<T>(group, size, rows, row, tables);
+    if (read.status != Status::kOk) return;
     sample_dag(group, size, read, tables, load_key(key), rows.first + row, rows.samples,
-               rows.z + begin * rows.samples);
+               rows.z + row * rows.samples * size.edges);
   }
 };
 
@@ -60,11 +66,6 @@ void sample_rows(const DagPath& solver, const SampleRows<T>& rows, const DeviceK
                context);
 }
 
-template void evaluate_rows(const DagPath&, const DistributionRows<float>&, const Context&);
-template void evaluate_rows(const DagPath&, const DistributionRows<double>&, const Context&);
-template void sample_rows(const DagPath&, const SampleRows<float>&, const DeviceKey&,
-                          const Context&);
-template void sample_rows(const DagPath&, const SampleRows<double>&, const DeviceKey&,
-                          const Context&);
+AIMLE_INSTANTIATE_EXACT(DagPath)
 
 }  // namespace aimle::cuda

@@ -4,6 +4,21 @@
 namespace aimle::cuda {
 namespace {
 
+/// Reads a row, writes its status, and calls body(sums) if it is valid.
+template <class Rows, class Group, class Body>
+__device__ void with_sums(Group& group, const KnapsackShape& shape, const Rows& rows, int64_t index,
+                          double* memory, const Body& body) {
+  const int64_t begin = index * shape.n;
+  const KnapsackTables tables = KnapsackTables::at(memory, shape.n, shape.max_capacity + 1);
+  const KnapsackRow row = read_knapsack(group, shape, rows.scores + begin, at(rows.mask, begin),
+                                        rows.data.of(index), tables);
+  if (!accept(group, rows, shape.n, index, row.status)) return;
+  exact_row::in_its_numbers(row, tables, EveryEntry{}, [&](const auto& sums) {
+    sums.fill(group);
+    body(sums);
+  });
+}
+
 template <class T>
 struct EvaluateKnapsack {
   KnapsackShape shape;
@@ -12,15 +27,8 @@ struct EvaluateKnapsack {
   template <class Group>
   __device__ void operator()(Group& group, int64_t index, double* memory) const {
     const int64_t begin = index * shape.n;
-    const KnapsackTables tables = KnapsackTables::at(memory, shape);
-    const KnapsackRow row = read_knapsack(group, shape, rows.scores + begin, at(rows.mask, begin),
-                                          rows.data.of(index), tables);
-    if (!accept(group, rows, shape.n, index, row.status)) return;
-    in_its_numbers(row, tables, [&](const auto& sums) {
-      sums.fill(group);
-      if (rows.log_partition != nullptr && group.rank() == 0) {
-        rows.log_partition[index] = static_cast<T>(sums.log_partition());
-      }
+    with_sums(group, shape, rows, index, memory, [&](const auto& sums) {
+      write_log_partition(group, rows, index, sums.log_partition());
       const T* v = rows.covariance == nullptr ? nullptr : rows.v + begin;
       if (v != nullptr) sums.fill_means(group, v);
       if (v != nullptr || rows.marginals != nullptr) {
@@ -38,15 +46,10 @@ struct SampleKnapsack {
 
   template <class Group>
   __device__ void operator()(Group& group, int64_t index, double* memory) const {
-    const int64_t begin = index * shape.n;
-    const KnapsackTables tables = KnapsackTables::at(memory, shape);
-    const KnapsackRow row = read_knapsack(group, shape, rows.scores + begin, at(rows.mask, begin),
-                                          rows.data.of(index), tables);
-    if (!accept(group, rows, shape.n, index, row.status)) return;
     T* z = rows.z + index * rows.samples * shape.n;
-    fill(group, z, rows.samples * shape.n, T(0));
-    in_its_numbers(row, tables, [&](const auto& sums) {
-      sums.fill(group);
+    with_sums(group, shape, rows, index, memory, [&](const auto& sums) {
+      fill(group, z, rows.samples * shape.n, T(0));
+      group.sync();
       sums.sample(group, load_key(key), rows.first + index, rows.samples, z);
     });
   }
@@ -65,24 +68,20 @@ void evaluate_rows(const Knapsack& solver, const DistributionRows<T>& rows,
   const Wanted wanted = rows.covariance  ? Wanted::kCovariance
                         : rows.marginals ? Wanted::kMarginals
                                          : Wanted::kSums;
-  for_each_row("exact", rows.count, KnapsackTables::doubles(solver, wanted),
+  for_each_row("exact", rows.count,
+               KnapsackTables::doubles(solver.n, solver.max_capacity + 1, wanted),
                EvaluateKnapsack<T>{shape_of(solver), rows}, context);
 }
 
 template <class T>
 void sample_rows(const Knapsack& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context) {
-  for_each_row("exact_sample", rows.count,
-               KnapsackTables::doubles(solver, KnapsackTables::Wanted::kSums),
-               SampleKnapsack<T>{shape_of(solver), rows, key}, context);
+  for_each_row(
+      "exact_sample", rows.count,
+      KnapsackTables::doubles(solver.n, solver.max_capacity + 1, KnapsackTables::Wanted::kSums),
+      SampleKnapsack<T>{shape_of(solver), rows, key}, context);
 }
 
-#define AIMLE_INSTANTIATE(T)                                                                \
-  template void evaluate_rows(const Knapsack&, const DistributionRows<T>&, const Context&); \
-  template void sample_rows(const Knapsack&, const SampleRows<T>&, const DeviceKey&,        \
-                            const Context&);
-
-AIMLE_INSTANTIATE(float)
-AIMLE_INSTANTIATE(double)
+AIMLE_INSTANTIATE_EXACT(Knapsack)
 
 }  // namespace aimle::cuda

@@ -4,6 +4,26 @@
 namespace aimle::cuda {
 namespace {
 
+/// Where a row begins, and what was read of it.
+struct ReadLattice {
+  int64_t begin;
+  LatticeTables tables;
+  LatticeRow row;
+};
+
+/// Reads a row and writes its status.
+template <bool kPerMove, class Rows, class Group>
+__device__ ReadLattice read_row(Group& group, const LatticeShape& lattice, const Rows& rows,
+                                int64_t row, double* memory) {
+  const int64_t cells = int64_t{lattice.height} * lattice.width;
+  const int64_t size = (kPerMove ? 3 : 1) * cells, begin = row * size;
+  const LatticeTables tables = LatticeTables::at(memory, cells);
+  const LatticeRow read =
+      read_lattice<kPerMove>(group, lattice, rows.scores + begin, at(rows.mask, begin), tables);
+  accept(group, rows, size, row, read.status);
+  return {begin, tables, read};
+}
+
 template <bool kPerMove, class T>
 struct EvaluateLattice {
   LatticeShape lattice;
@@ -11,15 +31,9 @@ struct EvaluateLattice {
 
   template <class Group>
   __device__ void operator()(Group& group, int64_t row, double* memory) const {
-    const int64_t cells = int64_t{lattice.height} * lattice.width;
-    const int64_t size = (kPerMove ? 3 : 1) * cells, begin = row * size;
-    const LatticeTables tables = LatticeTables::at(memory, cells);
-    const LatticeRow read =
-        read_lattice<kPerMove>(group, lattice, rows.scores + begin, at(rows.mask, begin), tables);
-    if (!accept(group, rows, size, row, read.status)) return;
-    if (rows.log_partition != nullptr && group.rank() == 0) {
-      rows.log_partition[row] = static_cast<T>(log_partition(read, tables));
-    }
+    const auto [begin, tables, read] = read_row<kPerMove>(group, lattice, rows, row, memory);
+    if (read.status != Status::kOk) return;
+    write_log_partition(group, rows, row, log_partition(read, tables));
     if (rows.marginals == nullptr && rows.covariance == nullptr) return;
     fill_marginals<kPerMove>(group, read, tables);
     if (rows.marginals != nullptr) {
@@ -40,14 +54,10 @@ struct SampleLattice {
 
   template <class Group>
   __device__ void operator()(Group& group, int64_t row, double* memory) const {
-    const int64_t cells = int64_t{lattice.height} * lattice.width;
-    const int64_t size = (kPerMove ? 3 : 1) * cells, begin = row * size;
-    const LatticeTables tables = LatticeTables::at(memory, cells);
-    const LatticeRow read =
-        read_lattice<kPerMove>(group, lattice, rows.scores + begin, at(rows.mask, begin), tables);
-    if (!accept(group, rows, size, row, read.status)) return;
+    const auto [begin, tables, read] = read_row<kPerMove>(group, lattice, rows, row, memory);
+    if (read.status != Status::kOk) return;
     sample_lattice<kPerMove>(group, lattice, read, tables, load_key(key), rows.first + row,
-                             rows.samples, rows.z + row * rows.samples * size);
+                             rows.samples, rows.z + begin * rows.samples);
   }
 };
 
@@ -93,13 +103,7 @@ void sample_rows(const LatticeMoves& solver, const SampleRows<T>& rows, const De
   sample(solver, rows, key, context);
 }
 
-#define AIMLE_INSTANTIATE(Solver, T)                                                      \
-  template void evaluate_rows(const Solver&, const DistributionRows<T>&, const Context&); \
-  template void sample_rows(const Solver&, const SampleRows<T>&, const DeviceKey&, const Context&);
-
-AIMLE_INSTANTIATE(LatticePath, float)
-AIMLE_INSTANTIATE(LatticePath, double)
-AIMLE_INSTANTIATE(LatticeMoves, float)
-AIMLE_INSTANTIATE(LatticeMoves, double)
+AIMLE_INSTANTIATE_EXACT(LatticePath)
+AIMLE_INSTANTIATE_EXACT(LatticeMoves)
 
 }  // namespace aimle::cuda

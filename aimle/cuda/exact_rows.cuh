@@ -88,6 +88,14 @@ __device__ bool accept(Group& group, const SampleRows<T>& rows, int64_t size, in
   return false;
 }
 
+template <class T, class Group>
+__device__ void write_log_partition(Group& group, const DistributionRows<T>& rows, int64_t row,
+                                    double value) {
+  if (rows.log_partition != nullptr && group.rank() == 0) {
+    rows.log_partition[row] = static_cast<T>(value);
+  }
+}
+
 template <class T>
 __device__ T* at(T* data, int64_t offset) {
   return data == nullptr ? nullptr : data + offset;
@@ -95,3 +103,12 @@ __device__ T* at(T* data, int64_t offset) {
 
 }  // namespace
 }  // namespace aimle::cuda
+
+/// Instantiates the functions of exact.h for a solver.
+#define AIMLE_INSTANTIATE_EXACT(Solver)                                                        \
+  template void evaluate_rows(const Solver&, const DistributionRows<float>&, const Context&);  \
+  template void evaluate_rows(const Solver&, const DistributionRows<double>&, const Context&); \
+  template void sample_rows(const Solver&, const SampleRows<float>&, const DeviceKey&,         \
+                            const Context&);                                                   \
+  template void sample_rows(const Solver&, const SampleRows<double>&, const DeviceKey&,        \
+                            const Context&);

@@ -16,6 +16,7 @@
 #pragma once
 
 #include "aimle/base/combine.h"
+#include "aimle/map/one_thread.h"
 
 #if defined(__CUDACC__)
 #define AIMLE_DEVICE __device__ __forceinline__
@@ -25,20 +26,6 @@
 
 namespace aimle::cuda {
 
-/// The group of a single thread.
-struct OneThread {
-  AIMLE_DEVICE static int rank() { return 0; }
-  AIMLE_DEVICE static constexpr int size() { return 1; }
-  AIMLE_DEVICE static void sync() {}
-  AIMLE_DEVICE static bool any(bool value) { return value; }
-  template <class Value>
-  AIMLE_DEVICE static Value max(Value value) {
-    return value;
-  }
-  template <class Value, class Combine>
-  AIMLE_DEVICE static Value reduce(Value value, const Combine&) {
-    return value;
-  }
-};
+using aimle::detail::OneThread;
 
 }  // namespace aimle::cuda

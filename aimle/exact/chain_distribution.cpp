@@ -44,21 +44,14 @@ class Evaluator {
       : size_(solver.size()), weights_(solver), forward_(solver), backward_(solver) {}
 
   template <class T>
-  void evaluate(const DistributionRows<T>& rows, int64_t row) {
-    const int64_t at = row * size_;
-    const Status status = weights_.read(rows.scores + at, rows.mask ? rows.mask + at : nullptr);
-    if (status != Status::kOk) return detail::refuse(rows, size_, row, status);
-    rows.status[row] = status;
-    weights_.linear ? evaluate_in<Linear>(rows, row) : evaluate_in<Logarithmic>(rows, row);
+  void evaluate(const DistributionRows<T>& rows) {
+    for_each_chain(rows, size_, weights_, forward_,
+                   [&]<class Number>(Number, int64_t row) { evaluate_in<Number>(rows, row); });
   }
 
  private:
   template <class Number, class T>
   void evaluate_in(const DistributionRows<T>& rows, int64_t row) {
-    weights_.exponentiate<Number>();
-    if (!fill_forward<Number>(weights_, forward_)) {
-      return detail::refuse(rows, size_, row, Status::kDisconnected);
-    }
     // A chain of length 1 has no edge: it has one structure.
     const bool empty = weights_.steps == 0;
     if (rows.log_partition) {
@@ -195,8 +188,7 @@ class Evaluator {
 
 template <class T>
 void evaluate_all(const Chain& solver, const DistributionRows<T>& rows) {
-  Evaluator evaluator(solver);
-  for (int64_t i = 0; i < rows.count; ++i) evaluator.evaluate(rows, i);
+  Evaluator(solver).evaluate(rows);
 }
 
 }  // namespace

@@ -16,21 +16,14 @@ class Sampler {
       : size_(solver.size()), weights_(solver), forward_(solver) {}
 
   template <class T>
-  void sample(const SampleRows<T>& rows, int64_t row) {
-    const int64_t at = row * size_;
-    const Status status = weights_.read(rows.scores + at, rows.mask ? rows.mask + at : nullptr);
-    if (status != Status::kOk) return detail::refuse(rows, size_, row, status);
-    rows.status[row] = status;
-    weights_.linear ? sample_in<Linear>(rows, row) : sample_in<Logarithmic>(rows, row);
+  void sample(const SampleRows<T>& rows) {
+    for_each_chain(rows, size_, weights_, forward_,
+                   [&]<class Number>(Number, int64_t row) { sample_in<Number>(rows, row); });
   }
 
  private:
   template <class Number, class T>
   void sample_in(const SampleRows<T>& rows, int64_t row) {
-    weights_.exponentiate<Number>();
-    if (!fill_forward<Number>(weights_, forward_)) {
-      return detail::refuse(rows, size_, row, Status::kDisconnected);
-    }
     const int64_t labels = weights_.labels, steps = weights_.steps;
     for (int64_t s = 0; s < rows.samples; ++s) {
       T* const z = rows.z + (row * rows.samples + s) * size_;
@@ -76,8 +69,7 @@ class Sampler {
 
 template <class T>
 void sample_all(const Chain& solver, const SampleRows<T>& rows) {
-  Sampler sampler(solver);
-  for (int64_t i = 0; i < rows.count; ++i) sampler.sample(rows, i);
+  Sampler(solver).sample(rows);
 }
 
 }  // namespace

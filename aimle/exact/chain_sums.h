@@ -164,6 +164,27 @@ bool fill_forward(const Weights& weights, Sums& forward) {
   return true;
 }
 
+/// Calls body(Number{}, i) for every row i that has a sequence, with its weights and forward sums.
+template <class Rows, class Body>
+void for_each_chain(const Rows& rows, int64_t size, Weights& weights, Sums& forward,
+                    const Body& body) {
+  const auto in_its_numbers = [&](const auto& run) {
+    weights.linear ? run(Linear{}) : run(Logarithmic{});
+  };
+  detail::for_each_row(
+      rows, size,
+      [&](const auto* scores, const bool* mask, int64_t) {
+        Status status = weights.read(scores, mask);
+        if (status != Status::kOk) return status;
+        in_its_numbers([&]<class Number>(Number) {
+          weights.template exponentiate<Number>();
+          if (!fill_forward<Number>(weights, forward)) status = Status::kDisconnected;
+        });
+        return status;
+      },
+      [&](int64_t i) { in_its_numbers([&](auto number) { body(number, i); }); });
+}
+
 /// The number one.
 template <class Number>
 inline constexpr double kOne = std::is_same_v<Number, Linear> ? 1.0 : 0.0;

@@ -111,29 +111,34 @@ class Walk {
   std::vector<double> marginals, covariance;
 };
 
+/// Calls body(sums, i) for every row i that has a path.
+template <class Rows, class Body>
+void for_each_graph(const DagPath& solver, const Rows& rows, const Body& body) {
+  Sums sums(solver);
+  detail::for_each_row(
+      rows, solver.size(),
+      [&](const auto* scores, const bool* mask, int64_t i) {
+        return sums.read(scores, mask, rows.data.of(i));
+      },
+      [&](int64_t i) { body(sums, i); });
+}
+
 template <class T>
 void evaluate_all(const DagPath& solver, const DistributionRows<T>& rows) {
-  Sums sums(solver);
   const int64_t n = solver.size();
   std::vector<double> v;
-  for (int64_t i = 0; i < rows.count; ++i) {
-    const Status status =
-        sums.read(rows.scores + i * n, rows.mask ? rows.mask + i * n : nullptr, rows.data.of(i));
-    if (status != Status::kOk) {
-      detail::refuse(rows, n, i, status);
-      continue;
-    }
-    rows.status[i] = status;
+  for_each_graph(solver, rows, [&](const Sums& sums, int64_t i) {
     if (rows.log_partition) rows.log_partition[i] = static_cast<T>(sums.log_partition());
-    if (!rows.marginals && !rows.covariance) continue;
+    if (!rows.marginals && !rows.covariance) return;
     if (rows.covariance) v.assign(rows.v + i * n, rows.v + (i + 1) * n);
     const Walk walk(sums, n, v);
-    if (rows.marginals)
+    if (rows.marginals) {
       std::copy(walk.marginals.begin(), walk.marginals.end(), rows.marginals + i * n);
+    }
     if (rows.covariance) {
       std::copy(walk.covariance.begin(), walk.covariance.end(), rows.covariance + i * n);
     }
-  }
+  });
 }
 
 template <class T>
@@ -154,22 +159,14 @@ void sample_path(const Sums& sums, const SampleRows<T>& rows, int64_t i, int64_t
 
 template <class T>
 void sample_all(const DagPath& solver, const SampleRows<T>& rows) {
-  Sums sums(solver);
   const int64_t n = solver.size();
-  for (int64_t i = 0; i < rows.count; ++i) {
-    const Status status =
-        sums.read(rows.scores + i * n, rows.mask ? rows.mask + i * n : nullptr, rows.data.of(i));
-    if (status != Status::kOk) {
-      detail::refuse(rows, n, i, status);
-      continue;
-    }
-    rows.status[i] = status;
+  for_each_graph(solver, rows, [&](const Sums& sums, int64_t i) {
     for (int64_t s = 0; s < rows.samples; ++s) {
       T* z = rows.z + (i * rows.samples + s) * n;
       std::fill_n(z, n, T(0));
       sample_path(sums, rows, i, s, z);
     }
-  }
+  });
 }
 
 }  // namespace

@@ -2,10 +2,11 @@
 // see arborescence_distribution.h.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include "aimle/exact/log_domain.h"
+#include "aimle/exact/arborescence_row.h"
 
 namespace aimle::detail {
 
@@ -16,11 +17,15 @@ class DirectedNetwork {
  public:
   static constexpr int64_t kRoot = -1;
 
-  /// No arcs, no tangents.
-  void reset(int64_t vertices) {
+  /// These weights [vertices, vertices] by dependents, roots on the diagonal; no tangents.
+  void load(int64_t vertices, const double* weights) {
     vertices_ = size_ = vertices;
-    w_.assign(static_cast<size_t>((size_ + 1) * size_), Number::zero());
+    w_.resize(static_cast<size_t>((size_ + 1) * size_));
     t_.clear();
+    for (int64_t d = 0; d < size_; ++d) {
+      std::copy_n(weights + d * size_, size_, &w(0, d));
+      w(kRoot, d) = w(d, d);
+    }
   }
   void start_tangents() { t_.assign(w_.size(), 0.0); }
 
@@ -31,42 +36,19 @@ class DirectedNetwork {
 
   /// Eliminates the last vertex and returns its pivot. Arcs into it are not changed.
   double eliminate_last() {
-    const int64_t k = --vertices_;
-    double pivot = Number::zero();
-    for (int64_t h = kRoot; h < k; ++h) pivot = Number::add(pivot, w(h, k));
-    double of_pivot = 0;
-    if (!t_.empty()) {
-      for (int64_t h = kRoot; h < k; ++h) of_pivot += Number::ratio(w(h, k), pivot) * t(h, k);
-    }
-    const double* into_k = &w(kRoot, k);
-    for (int64_t d = 0; d < k; ++d) {
-      if (w(k, d) == Number::zero()) continue;
-      const double share = Number::divide(w(k, d), pivot);
-      double* into_d = &w(kRoot, d);
-      if (t_.empty()) {
-        for (int64_t i = 0; i <= k; ++i) {
-          into_d[i] = Number::add(into_d[i], Number::multiply(into_k[i], share));
-        }
-      } else {
-        const double* of_k = &t(kRoot, k);
-        double* of_d = &t(kRoot, d);
-        const double of_share = t(k, d) - of_pivot;
-        for (int64_t i = 0; i <= k; ++i) {
-          const double added = Number::multiply(into_k[i], share);
-          if (added == Number::zero()) continue;
-          into_d[i] = Number::add(into_d[i], added);
-          of_d[i] += Number::ratio(added, into_d[i]) * (of_k[i] + of_share - of_d[i]);
-        }
-      }
-      w(d, d) = Number::zero();
-    }
-    return pivot;
+    const auto k = static_cast<int32_t>(--vertices_);
+    OneThread alone;
+    using exact_row::eliminate_arcs;
+    return t_.empty()
+               ? eliminate_arcs<Number, false>(alone, 0, k, size_ + 1, w_.data(), w_.data()).pivot
+               : eliminate_arcs<Number, true>(alone, 0, k, size_ + 1, w_.data(), t_.data()).pivot;
   }
 
   /// This network with the vertices `order` (positions in `from`), in that order.
   void take(const DirectedNetwork& from, const std::vector<int64_t>& order) {
-    reset(static_cast<int64_t>(order.size()));
-    if (!from.t_.empty()) start_tangents();
+    vertices_ = size_ = static_cast<int64_t>(order.size());
+    w_.resize(static_cast<size_t>((size_ + 1) * size_));
+    t_.resize(from.t_.empty() ? 0 : w_.size());
     for (int64_t d = 0; d < size_; ++d) {
       for (int64_t h = kRoot; h < size_; ++h) {
         const int64_t head = h == kRoot ? kRoot : order[static_cast<size_t>(h)];

@@ -154,5 +154,25 @@ void refuse(const SampleRows<T>& rows, int64_t size, int64_t i, Status status) {
               std::numeric_limits<T>::quiet_NaN());
 }
 
+/// Row i of rows of `size` entries; null if there are none.
+template <class T>
+T* row_of(T* data, int64_t size, int64_t i) {
+  return data == nullptr ? nullptr : data + i * size;
+}
+
+/// Calls body(i) for every row for which read(scores, mask, i) is kOk, and refuses the others.
+template <class Rows, class Read, class Body>
+void for_each_row(const Rows& rows, int64_t size, const Read& read, const Body& body) {
+  for (int64_t i = 0; i < rows.count; ++i) {
+    const Status status = read(rows.scores + i * size, row_of(rows.mask, size, i), i);
+    if (status != Status::kOk) {
+      refuse(rows, size, i, status);
+      continue;
+    }
+    rows.status[i] = status;
+    body(i);
+  }
+}
+
 }  // namespace detail
 }  // namespace aimle

@@ -220,18 +220,13 @@ template <LatticeScores kScores, class T>
 void sample_all(const Lattice<kScores>& solver, const SampleRows<T>& rows) {
   LatticeChain<kScores> chain(solver);
   const int64_t n = solver.size();
-  for (int64_t i = 0; i < rows.count; ++i) {
-    const int64_t begin = i * n;
-    const Status status = chain.read(rows.scores + begin, rows.mask ? rows.mask + begin : nullptr);
-    if (status != Status::kOk) {
-      detail::refuse(rows, n, i, status);
-      continue;
-    }
-    rows.status[i] = status;
-    for (int64_t s = 0; s < rows.samples; ++s) {
-      chain.write_sample(rows.key, rows.first + i, s, rows.z + (i * rows.samples + s) * n);
-    }
-  }
+  detail::for_each_row(
+      rows, n, [&](const T* scores, const bool* mask, int64_t) { return chain.read(scores, mask); },
+      [&](int64_t i) {
+        for (int64_t s = 0; s < rows.samples; ++s) {
+          chain.write_sample(rows.key, rows.first + i, s, rows.z + (i * rows.samples + s) * n);
+        }
+      });
 }
 
 }  // namespace

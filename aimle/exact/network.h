@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "aimle/exact/log_domain.h"
+#include "aimle/exact/tree_row.h"
 
 namespace aimle::detail {
 
@@ -14,10 +14,10 @@ namespace aimle::detail {
 template <class Number>
 class Network {
  public:
-  /// No conductances, no tangents.
-  void reset(int64_t vertices) {
+  /// These conductances, no tangents.
+  void load(int64_t vertices, const double* w) {
     vertices_ = vertices;
-    w_.assign(static_cast<size_t>(index(vertices, 0)), Number::zero());
+    w_.assign(w, w + index(vertices, 0));
     t_.clear();
   }
   /// From now on every conductance has a tangent, initially 0.
@@ -27,32 +27,23 @@ class Network {
   double& w(int64_t i, int64_t j) { return w_[static_cast<size_t>(index(i, j))]; }
   double& t(int64_t i, int64_t j) { return t_[static_cast<size_t>(index(i, j))]; }
 
-  /// Adds a conductance to one of a network without tangents.
-  void add(int64_t i, int64_t j, double conductance) {
-    double& between = i > j ? w(i, j) : w(j, i);
-    between = Number::add(between, conductance);
-  }
-
-  /// Eliminates the last vertex and returns its pivot.
-  double eliminate_last() {
-    const int64_t k = --vertices_;
-    const double* star = w_.data() + index(k, 0);
-    double pivot = Number::zero();
-    for (int64_t l = 0; l < k; ++l) pivot = Number::add(pivot, star[l]);
-    share_.resize(static_cast<size_t>(k));
-    for (int64_t l = 0; l < k; ++l) share_[static_cast<size_t>(l)] = Number::divide(star[l], pivot);
+  /// Eliminates the last vertex.
+  void eliminate_last() {
+    OneThread alone;
+    double pivots[2];
+    const auto k = static_cast<int32_t>(--vertices_);
     if (t_.empty()) {
-      spread(star, k);
+      exact_row::eliminate_last<Number, false>(alone, k, w_.data(), w_.data(), pivots);
     } else {
-      spread_with_tangents(star, k, pivot);
+      exact_row::eliminate_last<Number, true>(alone, k, w_.data(), t_.data(), pivots);
     }
-    return pivot;
   }
 
   /// This network with the vertices `order` (positions in `from`), in that order.
   void take(const Network& from, const std::vector<int64_t>& order) {
-    reset(static_cast<int64_t>(order.size()));
-    if (!from.t_.empty()) start_tangents();
+    vertices_ = static_cast<int64_t>(order.size());
+    w_.resize(static_cast<size_t>(index(vertices_, 0)));
+    t_.resize(from.t_.empty() ? 0 : w_.size());
     size_t at = 0;
     for (size_t i = 0; i < order.size(); ++i) {
       for (size_t j = 0; j < i; ++j, ++at) {
@@ -67,37 +58,13 @@ class Network {
  private:
   static int64_t index(int64_t i, int64_t j) { return i * (i - 1) / 2 + j; }
 
-  void spread(const double* star, int64_t k) {
-    size_t at = 0;
-    for (int64_t i = 0; i < k; ++i) {
-      for (int64_t j = 0; j < i; ++j, ++at) {
-        w_[at] = Number::add(w_[at], Number::multiply(star[i], share_[static_cast<size_t>(j)]));
-      }
-    }
-  }
-
-  void spread_with_tangents(const double* star, int64_t k, double pivot) {
-    const double* tangent = t_.data() + index(k, 0);
-    double of_pivot = 0;
-    for (int64_t l = 0; l < k; ++l) of_pivot += Number::ratio(star[l], pivot) * tangent[l];
-    size_t at = 0;
-    for (int64_t i = 0; i < k; ++i) {
-      for (int64_t j = 0; j < i; ++j, ++at) {
-        const double added = Number::multiply(star[i], share_[static_cast<size_t>(j)]);
-        if (added == Number::zero()) continue;
-        w_[at] = Number::add(w_[at], added);
-        const double of_added = tangent[i] + tangent[j] - of_pivot;
-        t_[at] += Number::ratio(added, w_[at]) * (of_added - t_[at]);
-      }
-    }
-  }
-
   int64_t vertices_ = 0;
-  std::vector<double> w_, t_, share_;
+  std::vector<double> w_, t_;
 };
 
 /// The conductance between every two vertices after eliminating all others:
-/// visit(i, j, the network of these two), i > j, some pairs more than once.
+/// visit(i, j, the network of these two), i > j, some pairs more than once. The last visit of a pair
+/// is the one whose parts come first, which is the only one on a GPU.
 template <class AnyNetwork>
 class AllPairs {
  public:
@@ -121,7 +88,7 @@ class AllPairs {
     if (n < 2) return;
     if (n == 2) return visit(names[1], names[0], network);
     if (levels_.size() <= depth) levels_.resize(depth + 1);
-    for (int64_t dropped = 0; dropped < 3; ++dropped) {
+    for (int64_t dropped = 2; dropped >= 0; --dropped) {
       Level level = std::move(levels_[depth]);
       level.order.clear();
       level.names.clear();

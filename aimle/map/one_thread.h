@@ -1,19 +1,21 @@
-// The group of one thread (cuda/group.h), with which the host runs algorithms for groups.
+// The group of one thread (cuda/group.h), with which one thread runs algorithms for groups.
 #pragma once
 
-#include <cstdint>
+#include "aimle/base/host_device.h"
 
 namespace aimle::detail {
 
-/// A group of one thread, on the host.
 struct OneThread {
-  static constexpr int rank() { return 0; }
-  static constexpr int size() { return 1; }
-  static void sync() {}
-  static bool any(bool mine) { return mine; }
-  static uint32_t max(uint32_t mine) { return mine; }
+  AIMLE_HD static constexpr int rank() { return 0; }
+  AIMLE_HD static constexpr int size() { return 1; }
+  AIMLE_HD static void sync() {}
+  AIMLE_HD static bool any(bool mine) { return mine; }
+  template <class Value>
+  AIMLE_HD static Value max(Value mine) {
+    return mine;
+  }
   template <class Value, class Combine>
-  static Value reduce(Value mine, const Combine&) {
+  AIMLE_HD static Value reduce(Value mine, const Combine&) {
     return mine;
   }
 };

@@ -16,10 +16,10 @@
 #include "aimle/cuda/knapsack_distribution.h"
 #include "aimle/cuda/lattice_distribution.h"
 #include "aimle/cuda/tree_distribution.h"
-#include "aimle/cuda/tree_samples.h"
 #include "aimle/exact/categorical_row.h"
 #include "aimle/exact/k_subset_row.h"
 #include "tests/cuda/lockstep.h"
+#include "tests/exact/listed.h"
 #include "tests/map/graph_path_instances.h"
 
 namespace aimle::cuda {
@@ -75,18 +75,22 @@ Answer on_cpu(const S& solver, const Row& row) {
   return answer;
 }
 
-void expect_near(double a, double b, const std::string& what) {
+constexpr double kNearly = 1e-9, kSameBits = 0;  // tolerances
+
+void expect_near(double a, double b, double tolerance, const std::string& what) {
   EXPECT_TRUE((std::isnan(a) && std::isnan(b)) ||
-              std::abs(a - b) <= 1e-9 * std::max(1.0, std::abs(b)))
-      << what << ": " << a << ", expected " << b;
+              std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b)))
+      << what << ": " << a << ", expected " << b << ", difference " << a - b;
 }
 
-void expect_same(const Answer& answer, const Answer& expected, uint64_t seed) {
+void expect_same(const Answer& answer, const Answer& expected, uint64_t seed,
+                 double tolerance = kNearly) {
   ASSERT_EQ(answer.status, expected.status) << "seed " << seed;
-  expect_near(answer.log_partition, expected.log_partition, "log_partition");
+  expect_near(answer.log_partition, expected.log_partition, tolerance, "log_partition");
   for (size_t j = 0; j < answer.marginals.size(); ++j) {
-    expect_near(answer.marginals[j], expected.marginals[j], "marginals " + std::to_string(j));
-    expect_near(answer.covariance[j], expected.covariance[j], "covariance " + std::to_string(j));
+    const std::string entry = std::to_string(j);
+    expect_near(answer.marginals[j], expected.marginals[j], tolerance, "marginals " + entry);
+    expect_near(answer.covariance[j], expected.covariance[j], tolerance, "covariance " + entry);
   }
   if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
 }
@@ -134,23 +138,7 @@ void expect_same_samples(const S& solver, const Row& row, std::mt19937_64& rng, 
   EXPECT_EQ(z, expected);
 }
 
-/// A knapsack with data of its own.
-struct Packed : Knapsack {
-  std::vector<int64_t> data;
-};
-template <class Rows>
-Rows with_data(const Packed& solver, Rows rows) {
-  rows.data = {.numbers = solver.data.data()};
-  return rows;
-}
-template <class T>
-void evaluate_rows(const Packed& solver, const DistributionRows<T>& rows) {
-  aimle::evaluate_rows(static_cast<const Knapsack&>(solver), with_data(solver, rows));
-}
-template <class T>
-void sample_rows(const Packed& solver, const SampleRows<T>& rows) {
-  aimle::sample_rows(static_cast<const Knapsack&>(solver), with_data(solver, rows));
-}
+using Packed = listed::WithData<Knapsack>;
 
 TEST(ExactInLockstep, Knapsacks) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
@@ -162,10 +150,10 @@ TEST(ExactInLockstep, Knapsacks) {
     const Row row(n, rng);
     Answer answer(n);
     const KnapsackShape shape{.n = n, .max_capacity = solver.max_capacity};
-    std::vector<double> memory(
-        static_cast<size_t>(KnapsackTables::doubles(solver, KnapsackTables::Wanted::kCovariance)),
-        kNaN);
-    const KnapsackTables tables = KnapsackTables::at(memory.data(), shape);
+    std::vector<double> memory(static_cast<size_t>(KnapsackTables::doubles(
+                                   n, shape.max_capacity + 1, KnapsackTables::Wanted::kCovariance)),
+                               kNaN);
+    const KnapsackTables tables = KnapsackTables::at(memory.data(), n, shape.max_capacity + 1);
     const auto read = [&](Lockstep& group) {
       return read_knapsack(group, shape, row.scores.data(), row.mask.get(), solver.data.data(),
                            tables);
@@ -174,7 +162,7 @@ TEST(ExactInLockstep, Knapsacks) {
       const KnapsackRow found = read(group);
       if (group.rank() == 0) answer.status = found.status;
       if (found.status != Status::kOk) return;
-      in_its_numbers(found, tables, [&](const auto& sums) {
+      in_its_numbers(found, tables, EveryEntry{}, [&](const auto& sums) {
         sums.fill(group);
         if (group.rank() == 0) answer.log_partition = sums.log_partition();
         sums.fill_means(group, row.v.data());
@@ -187,7 +175,7 @@ TEST(ExactInLockstep, Knapsacks) {
       const KnapsackRow found = read(group);
       if (group.rank() == 0) std::fill_n(z, count * n, 0.0);
       group.sync();
-      in_its_numbers(found, tables, [&](const auto& sums) {
+      in_its_numbers(found, tables, EveryEntry{}, [&](const auto& sums) {
         sums.fill(group);
         sums.sample(group, key, 5, count, z);
       });
@@ -243,11 +231,11 @@ TEST(ExactInLockstep, SamplesOfSpanningTrees) {
     const TreeSampleScratch scratch = TreeSampleScratch::at(memory.data(), n);
     expect_same_samples(solver, row, rng, [&](Lockstep& group, Key key, int64_t count, double* z) {
       for (int64_t s = 0; s < count; ++s, z += solver.size()) {
-        const TreeRow tree =
-            read_tree(group, n, directed, row.scores.data(), row.mask.get(), scratch.network());
+        const TreeRow tree = read_tree(group, n, directed, row.scores.data(), row.mask.get(),
+                                       scratch.w, scratch.state);
         for (int64_t e = group.rank(); e < solver.size(); e += group.size()) z[e] = 0;
         group.sync();
-        sample_tree(group, tree, scratch, key, 5, s, z);
+        cuda::sample_tree(group, tree, scratch, key, 5, s, z);
       }
     });
     if (HasFailure()) FAIL() << "seed " << seed;
@@ -388,20 +376,7 @@ TEST(ExactInLockstep, Lattices) {
   }
 }
 
-/// A graph with data of its own, since rows have none here.
-struct Dag : DagPath {
-  std::vector<int64_t> data;
-};
-
-void evaluate_rows(const Dag& solver, DistributionRows<double> rows) {
-  rows.data = {solver.data.data()};
-  aimle::evaluate_rows(static_cast<const DagPath&>(solver), rows);
-}
-void evaluate_rows(const Dag&, const DistributionRows<float>&) {}
-void sample_rows(const Dag& solver, SampleRows<double> rows) {
-  rows.data = {solver.data.data()};
-  aimle::sample_rows(static_cast<const DagPath&>(solver), rows);
-}
+using Dag = listed::WithData<DagPath>;
 
 Dag any_dag(std::mt19937_64& rng) {
   using Drawn = conformance::Instances<DagPath>;
@@ -453,12 +428,11 @@ TEST(ExactInLockstep, SamplesOfDagPathsAreTheCpus) {
 template <class Number>
 void evaluate_tree_row(Lockstep& group, const TreeRow& tree, const Row& row,
                        const TreeScratch& scratch, Answer& answer) {
-  const double a = log_partition_of_tree<Number>(group, tree, scratch);
-  if (group.rank() == 0) answer.log_partition = a;
-  group.sync();
-  read_tree(group, tree.n, tree.directed, row.scores.data(), row.mask.get(), scratch);
+  load_network<Number>(group, tree, scratch.w);
   evaluate_tree<Number, true>(group, tree, row.v.data(), scratch, answer.marginals.data(),
                               answer.covariance.data());
+  const double a = log_partition_of_tree<Number>(group, tree, scratch.w, scratch.pivot);
+  if (group.rank() == 0) answer.log_partition = a;
 }
 
 TEST(ExactInLockstep, SpanningTrees) {
@@ -472,8 +446,8 @@ TEST(ExactInLockstep, SpanningTrees) {
     std::vector<double> memory(static_cast<size_t>(TreeScratch::sizes(n).doubles(true)), kNaN);
     const TreeScratch scratch = TreeScratch::at(memory.data(), n, true);
     run_in_lockstep(static_cast<int>(1 + rng() % 40), rng(), [&](Lockstep& group) {
-      const TreeRow tree =
-          read_tree(group, n, directed, row.scores.data(), row.mask.get(), scratch);
+      const TreeRow tree = read_tree(group, n, directed, row.scores.data(), row.mask.get(),
+                                     scratch.w, scratch.state(n));
       if (group.rank() == 0) answer.status = tree.status;
       if (tree.status != Status::kOk) return;
       if (tree.linear) {
@@ -482,7 +456,7 @@ TEST(ExactInLockstep, SpanningTrees) {
         evaluate_tree_row<aimle::detail::Logarithmic>(group, tree, row, scratch, answer);
       }
     });
-    expect_same(answer, on_cpu(solver, row), seed);
+    expect_same(answer, on_cpu(solver, row), seed, kSameBits);
     if (HasFatalFailure()) return;
   }
 }
@@ -503,11 +477,13 @@ TEST(ExactInLockstep, Arborescences) {
     const ArborescenceScratch scratch = ArborescenceScratch::at(memory.data(), n, true);
     for (int32_t d = 0; d < n; ++d) {
       run_in_lockstep(static_cast<int>(1 + rng() % 40), rng(), [&](Lockstep& group) {
-        const ArborescenceRow read = read_arborescence(group, n, solver.single_root,
-                                                       row.scores.data(), row.mask.get(), scratch);
+        const ArborescenceRow read =
+            read_arborescence(group, n, solver.single_root, row.scores.data(), row.mask.get(),
+                              scratch.x, scratch.state);
         if (group.rank() == 0) answer.status = read.status;
         if (read.status != Status::kOk) return;
         const auto evaluate_with = [&](auto number) {
+          load_weights<decltype(number)>(group, read, scratch.x);
           return evaluate_arborescence<decltype(number), true>(group, read, d, row.v.data(),
                                                                scratch, answer.marginals.data(),
                                                                answer.covariance.data());
@@ -532,14 +508,19 @@ TEST(ExactInLockstep, SamplesOfArborescences) {
     const ArborescenceScratch scratch = ArborescenceScratch::at(memory.data(), n, false);
     expect_same_samples(solver, row, rng, [&](Lockstep& group, Key key, int64_t count, double* z) {
       for (int64_t s = 0; s < count; ++s, z += solver.size()) {
-        const ArborescenceRow read = read_arborescence(group, n, solver.single_root,
-                                                       row.scores.data(), row.mask.get(), scratch);
+        const ArborescenceRow read =
+            read_arborescence(group, n, solver.single_root, row.scores.data(), row.mask.get(),
+                              scratch.x, scratch.state);
         for (int64_t e = group.rank(); e < solver.size(); e += group.size()) z[e] = 0;
         group.sync();
+        const auto sample_with = [&](auto number) {
+          load_weights<decltype(number)>(group, read, scratch.x);
+          sample_arborescence<decltype(number)>(group, n, scratch, key, 5, s, z);
+        };
         if (read.linear) {
-          sample_arborescence<aimle::detail::Linear>(group, read, scratch, key, 5, s, z);
+          sample_with(aimle::detail::Linear{});
         } else {
-          sample_arborescence<aimle::detail::Logarithmic>(group, read, scratch, key, 5, s, z);
+          sample_with(aimle::detail::Logarithmic{});
         }
       }
     });

@@ -13,21 +13,7 @@ using Data = std::vector<int64_t>;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-/// A graph with data of its own, so that the rows of listed.h, which have none, can be judged.
-struct Drawn : DagPath {
-  Data data;
-};
-
-template <class T>
-void evaluate_rows(const Drawn& solver, DistributionRows<T> rows) {
-  rows.data = {.numbers = solver.data.data()};
-  aimle::evaluate_rows(static_cast<const DagPath&>(solver), rows);
-}
-template <class T>
-void sample_rows(const Drawn& solver, SampleRows<T> rows) {
-  rows.data = {.numbers = solver.data.data()};
-  aimle::sample_rows(static_cast<const DagPath&>(solver), rows);
-}
+using Drawn = listed::WithData<DagPath>;
 
 std::vector<Structure> structures(const Drawn& solver) {
   return conformance::Instances<DagPath>::enumerate(solver, solver.data.data());

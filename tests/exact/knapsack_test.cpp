@@ -14,21 +14,7 @@ using Data = std::vector<int64_t>;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-/// A knapsack with data of its own, so that the rows of listed.h, which have none, can be judged.
-struct Packed : Knapsack {
-  Data data;
-};
-
-template <class T>
-void evaluate_rows(const Packed& solver, DistributionRows<T> rows) {
-  rows.data = {.numbers = solver.data.data()};
-  aimle::evaluate_rows(static_cast<const Knapsack&>(solver), rows);
-}
-template <class T>
-void sample_rows(const Packed& solver, SampleRows<T> rows) {
-  rows.data = {.numbers = solver.data.data()};
-  aimle::sample_rows(static_cast<const Knapsack&>(solver), rows);
-}
+using Packed = listed::WithData<Knapsack>;
 
 Packed packed(Data data) { return {{.n = std::ssize(data) - 1}, data}; }
 

@@ -7,11 +7,13 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "aimle/exact/distribution.h"
+#include "aimle/exact/enumerate.h"
 #include "tests/draws.h"
 
 namespace aimle::listed {
@@ -30,6 +32,14 @@ std::vector<T> reals(Rng& rng, int64_t n, double spread) {
   std::vector<T> x;
   for (int64_t j = 0; j < n; ++j) x.push_back(static_cast<T>(real(rng, spread)));
   return x;
+}
+
+template <class T>
+std::string text(const std::vector<T>& x) {
+  std::ostringstream out;
+  out.precision(std::numeric_limits<T>::max_digits10);
+  for (const T value : x) out << ' ' << +value;
+  return out.str();
 }
 
 struct Listed {
@@ -123,6 +133,34 @@ std::vector<T> sample_row(const S& solver, const std::vector<T>& x, int64_t samp
   return z;
 }
 
+/// A solver with data of its own, so that rows without data can be judged.
+template <class S>
+struct WithData : S {
+  std::vector<int64_t> data;
+};
+
+template <class S, class T>
+void evaluate_rows(const WithData<S>& solver, DistributionRows<T> rows) {
+  rows.data = {.numbers = solver.data.data()};
+  aimle::evaluate_rows(static_cast<const S&>(solver), rows);
+}
+template <class S, class T>
+void sample_rows(const WithData<S>& solver, SampleRows<T> rows) {
+  rows.data = {.numbers = solver.data.data()};
+  aimle::sample_rows(static_cast<const S&>(solver), rows);
+}
+
+/// All structures of a solver without data.
+template <class S>
+std::vector<Structure> structures(const S& solver) {
+  const std::vector<uint8_t> all = enumerate(solver);
+  std::vector<Structure> list;
+  for (auto at = all.begin(); at < all.end(); at += solver.size()) {
+    list.emplace_back(at, at + solver.size());
+  }
+  return list;
+}
+
 /// Those of the structures that choose no masked entry.
 inline std::vector<Structure> unmasked(const std::vector<Structure>& all, const Structure& mask) {
   std::vector<Structure> left;
@@ -147,6 +185,46 @@ void expect_near(const Evaluated<T>& row, const Listed& expected, double spread_
     ASSERT_NEAR(row.covariance[j], expected.covariance[j],
                 eps * std::abs(expected.covariance[j]) + rounding * spread_of_v)
         << "covariance " << j;
+  }
+}
+
+/// Rows with random scores and masks, of solvers over graphs that draw(rng) returns, against their
+/// lists; one in `one_in` entries is masked in two of three rows.
+template <class T, class Draw>
+void check_graphs(const Draw& draw, int64_t one_in, double spread, double rounding = 1e-13) {
+  std::map<int64_t, std::vector<Structure>> all;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    Rng rng(seed);
+    const auto solver = draw(rng);
+    if (!all.contains(solver.vertices)) all[solver.vertices] = structures(solver);
+    const auto x = reals<T>(rng, solver.size(), spread);
+    const auto v = reals<T>(rng, solver.size(), 1);
+    Structure mask(static_cast<size_t>(solver.size()), 1);
+    for (uint8_t& allowed : mask) allowed = seed % 3 == 0 || uniform(rng, 0, one_in - 1) > 0;
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ", vertices=" << solver.vertices
+                                    << "\n  scores" << text(x) << "\n  mask  " << text(mask));
+    const auto left = unmasked(all[solver.vertices], mask);
+    const auto row = evaluate_row(solver, x, v, mask);
+    if (left.empty()) {
+      ASSERT_EQ(row.status, Status::kDisconnected);
+      ASSERT_TRUE(std::isnan(row.log_partition) && std::isnan(row.marginals[0]));
+      continue;
+    }
+    expect_near(row, evaluate(left, x, v), 1, rounding);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+/// Samples have every entry as often as its marginal says, within five standard errors.
+template <class S>
+void expect_marginals(const S& solver, const std::vector<double>& x, int64_t samples) {
+  const auto mu = evaluate_row(solver, x, x).marginals;
+  const auto z = sample_row(solver, x, samples, {.seed = 4});
+  for (size_t e = 0; e < x.size(); ++e) {
+    double seen = 0;
+    for (int64_t s = 0; s < samples; ++s) seen += z[static_cast<size_t>(s) * x.size() + e];
+    const auto count = static_cast<double>(samples);
+    EXPECT_NEAR(seen / count, mu[e], 5 * std::sqrt(mu[e] * (1 - mu[e]) / count));
   }
 }
 
@@ -182,14 +260,6 @@ void expect_frequencies(const S& solver, const std::vector<Structure>& structure
                 5 * std::sqrt(p[i] * (1 - p[i]) / count) + 5 / count)
         << "structure " << i;
   }
-}
-
-template <class T>
-std::string text(const std::vector<T>& x) {
-  std::ostringstream out;
-  out.precision(std::numeric_limits<T>::max_digits10);
-  for (const T value : x) out << ' ' << +value;
-  return out.str();
 }
 
 }  // namespace aimle::listed

@@ -1,9 +1,7 @@
 #include "aimle/exact/tree_distribution.h"
 
-#include <map>
 #include <numeric>
 
-#include "aimle/exact/enumerate.h"
 #include "aimle/exact/uniform.h"
 #include "aimle/exact/wilson.h"
 #include "tests/exact/listed.h"
@@ -17,40 +15,12 @@ using Layout = SpanningTree::Layout;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-std::vector<Structure> trees(const SpanningTree& solver) {
-  const std::vector<uint8_t> all = enumerate(solver);
-  std::vector<Structure> list;
-  for (size_t at = 0; at < all.size(); at += static_cast<size_t>(solver.size())) {
-    list.emplace_back(all.begin() + static_cast<int64_t>(at),
-                      all.begin() + static_cast<int64_t>(at) + solver.size());
-  }
-  return list;
-}
-
 template <class T>
 void check_against_the_list(Layout layout, double spread, double rounding = 1e-13) {
-  std::map<int64_t, std::vector<Structure>> all;
-  for (uint64_t seed = 0; seed < 300; ++seed) {
-    listed::Rng rng(seed);
-    const SpanningTree solver{.vertices = listed::uniform(rng, 2, 6), .layout = layout};
-    if (!all.contains(solver.vertices)) all[solver.vertices] = trees(solver);
-    const auto x = listed::reals<T>(rng, solver.size(), spread);
-    const auto v = listed::reals<T>(rng, solver.size(), 1);
-    Structure mask(static_cast<size_t>(solver.size()), 1);
-    for (uint8_t& allowed : mask) allowed = seed % 3 == 0 || listed::uniform(rng, 0, 6) > 0;
-    SCOPED_TRACE(testing::Message()
-                 << "seed " << seed << ", vertices=" << solver.vertices << "\n  scores"
-                 << listed::text(x) << "\n  mask  " << listed::text(mask));
-    const auto left = listed::unmasked(all[solver.vertices], mask);
-    const auto row = listed::evaluate_row(solver, x, v, mask);
-    if (left.empty()) {
-      ASSERT_EQ(row.status, Status::kDisconnected);
-      ASSERT_TRUE(std::isnan(row.log_partition) && std::isnan(row.marginals[0]));
-      continue;
-    }
-    listed::expect_near(row, listed::evaluate(left, x, v), 1, rounding);
-    if (testing::Test::HasFatalFailure()) return;
-  }
+  const auto draw = [layout](listed::Rng& rng) {
+    return SpanningTree{.vertices = listed::uniform(rng, 2, 6), .layout = layout};
+  };
+  listed::check_graphs<T>(draw, 7, spread, rounding);
 }
 
 TEST(TreeDistribution, IsWhatTheListOfTreesSays) {
@@ -79,8 +49,8 @@ TEST(TreeDistribution, HoldsForTwoClusters) {
         v.push_back(static_cast<double>(i) - 0.3 * static_cast<double>(j));
       }
     }
-    listed::expect_near(listed::evaluate_row(solver, x, v), listed::evaluate(trees(solver), x, v),
-                        5);
+    listed::expect_near(listed::evaluate_row(solver, x, v),
+                        listed::evaluate(listed::structures(solver), x, v), 5);
   }
 }
 
@@ -152,12 +122,12 @@ TEST(TreeDistribution, SamplesAsOftenAsItShould) {
                               .layout = seed % 2 ? Layout::kDirected : Layout::kUndirected};
     for (const double spread : {0.7, 3.0}) {  // by walks, and edge by edge
       const auto x = listed::reals<float>(rng, solver.size(), spread);
-      listed::expect_frequencies(solver, trees(solver), x, {.seed = seed}, 20'000);
+      listed::expect_frequencies(solver, listed::structures(solver), x, {.seed = seed}, 20'000);
     }
   }
   const SpanningTree solver{.vertices = 4};
   const Structure mask = {1, 0, 1, 1, 1, 1};
-  listed::expect_frequencies(solver, listed::unmasked(trees(solver), mask),
+  listed::expect_frequencies(solver, listed::unmasked(listed::structures(solver), mask),
                              std::vector<double>{1, 9, 0, -1, 1, 2}, {.seed = 9}, 20'000, mask);
 }
 
@@ -166,14 +136,7 @@ TEST(TreeDistribution, SamplesOfManyVerticesHaveTheMarginals) {
     const SpanningTree solver{.vertices = 12};
     listed::Rng rng(21);
     const auto x = listed::reals<double>(rng, solver.size(), spread);
-    const int64_t samples = 4000;
-    const auto mu = listed::evaluate_row(solver, x, x).marginals;
-    const auto z = listed::sample_row(solver, x, samples, {.seed = 4});
-    for (size_t e = 0; e < x.size(); ++e) {
-      double seen = 0;
-      for (int64_t s = 0; s < samples; ++s) seen += z[static_cast<size_t>(s) * x.size() + e];
-      EXPECT_NEAR(seen / samples, mu[e], 5 * std::sqrt(mu[e] * (1 - mu[e]) / samples));
-    }
+    listed::expect_marginals(solver, x, 4000);
   }
 }
 
