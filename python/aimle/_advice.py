@@ -1,39 +1,67 @@
-"""The recommendation of a diagnosis, and its reason."""
+"""The recommendation of a diagnosis, and its reason.
+
+A high cosine does not imply good training, so the rule also uses what trained well on real tasks
+(docs/results/advice.md has these, and how often the rule is right):
+
+1. Candidates are `aimle`, the given layer if it adapts its step, `aimle_noise`, `thresholds` and
+   `reinmax`. Their samples are hard, and they have no step to tune.
+2. Choices by scores (one of n, k of n, trees, ...): the candidate with the highest cosine, or an
+   equally good one that is much faster.
+3. Costs (paths, packing, assignments, callables): the given layer or `aimle`. The aim is the
+   noise-free solution, about which the cosine says little.
+
+Without a candidate, as with `estimators=["sfe", "ste"]`, the second rule applies to all.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+_YOURS = "your layer"  # as in _contestants.py
+_WITHOUT_TUNING = ("aimle", "aimle_noise", "thresholds", "reinmax")
 # These have the same gradient, or the same bias, for any number of samples. They can have a high
 # cosine and still train badly (docs/results/gradients.md has both), so they are a last resort.
 _NO_LIMIT = ("ste", "identity", "dbb")
 # z is between 0 and 1, which not every loss accepts.
 _SOFT = ("gumbel_softmax", "softsub", "sst", "l2x", "dpo")
+_COSTS = ("callable", "GridPath", "GraphPath", "DagPath", "Knapsack", "Assignment")
+
+Row = dict[str, Any]
 
 
-def name_of(row: dict[str, Any]) -> str:
+def name_of(row: Row) -> str:
     """The row's estimator as written on the command line, including its fixed step."""
     shown = row["estimator"]
     return f"{shown}:lambda={row['lambda']:g}" if row.get("fixed_lambda") else shown
 
 
-def _has_no_limit(row: dict[str, Any]) -> bool:
+def _has_no_limit(row: Row) -> bool:
     return row["estimator"].partition(":")[0] in _NO_LIMIT
 
 
-def _is_soft(row: dict[str, Any]) -> bool:
+def _is_soft(row: Row) -> bool:
     name, _, settings = row["estimator"].partition(":")
     return name in _SOFT and "hard=true" not in settings
 
 
-def recommend(group: list[dict[str, Any]]) -> dict[str, Any]:
-    """For rows of one S by decreasing cosine: the best, or one as good and much simpler.
+def _adapts(row: Row) -> bool:
+    return row["estimator"] == "aimle" or (
+        row["estimator"] == _YOURS and row.get("alpha") is not None
+    )
 
-    Estimators whose bias does not shrink with more samples are named but not recommended.
-    """
-    limited = [row for row in group if not _has_no_limit(row)]
-    candidates = limited or group
+
+def _candidates(group: list[Row], structure: str) -> list[Row]:
+    """The rows to choose from, by decreasing cosine."""
+    adaptive = [row for row in group if _adapts(row)]
+    if structure in _COSTS and adaptive:
+        return [row for row in adaptive if row["estimator"] == _YOURS] or adaptive
+    known = [row for row in group if _adapts(row) or row["estimator"] in _WITHOUT_TUNING]
+    return known or [row for row in group if not _has_no_limit(row)] or group
+
+
+def _as_good_and_simpler(candidates: list[Row]) -> Row:
+    """The first, or one whose cosine is equal within the noise and that is faster or untuned."""
     best = chosen = candidates[0]
     for other in candidates:
         noise = 2 * math.hypot(best["cosine_se"], other["cosine_se"])
@@ -43,35 +71,56 @@ def recommend(group: list[dict[str, Any]]) -> dict[str, Any]:
         as_good = other["cosine"] >= best["cosine"] - noise
         if as_good and (simpler or (faster and not harder)):
             chosen = other
-    reason = f"cosine {chosen['cosine']:.3f} at {chosen['microseconds']:.0f} us per call"
-    if chosen is not best:
-        reason += (
-            f"; {name_of(best)} has {best['cosine']:.3f}, within the noise of this test, and "
-            f"takes {best['microseconds'] / chosen['microseconds']:.1f} times as long"
-        )
-    if chosen["bias"] < 0.1:
-        reason += "; almost unbiased"
-    else:
-        reason += f"; biased by {100 * chosen['bias']:.0f} % of the gradient's length"
-    if chosen["fixed_lambda"]:
-        reason += "; lambda is in units of this loss and does not transfer to others"
-    if not limited:
-        reason += "; more samples do not reduce that, and it may train badly"
-    elif group[0]["cosine"] > best["cosine"]:
-        first = group[0]
-        reason += (
-            f"; {name_of(first)} has cosine {first['cosine']:.3f}, but a bias that more samples do "
-            "not reduce, and may train badly"
-        )
-    if _is_soft(chosen):
-        hard = next((row for row in candidates if not _is_soft(row)), None)
-        reason += "; its samples are soft"
-        if hard is not None:
-            reason += f"; best with hard samples: {name_of(hard)}, cosine {hard['cosine']:.3f}"
+    return chosen
+
+
+def recommend(group: list[Row], structure: str = "") -> Row:
+    """The recommendation for rows of one S by decreasing cosine; structure: as in a Diagnosis."""
+    candidates = _candidates(group, structure)
+    best, chosen = candidates[0], _as_good_and_simpler(candidates)
     return {
         "samples": chosen["samples"],
         "estimator": chosen["estimator"],
         "lambda": chosen["lambda"] if chosen["fixed_lambda"] else None,
         "fixed_lambda": chosen["fixed_lambda"],
-        "reason": reason,
+        "reason": "; ".join(_reasons(chosen, best, group, structure)),
     }
+
+
+def _reasons(chosen: Row, best: Row, group: list[Row], structure: str) -> list[str]:
+    """What speaks for and against the choice; best: the candidate with the highest cosine."""
+    said = [f"cosine {chosen['cosine']:.3f} at {chosen['microseconds']:.0f} us per call"]
+    if chosen is not best:
+        said.append(
+            f"{name_of(best)} has {best['cosine']:.3f}, within the noise of this test, and "
+            f"takes {best['microseconds'] / chosen['microseconds']:.1f} times as long"
+        )
+    if chosen["bias"] < 0.1:
+        said.append("almost unbiased")
+    else:
+        said.append(f"biased by {100 * chosen['bias']:.0f} % of the gradient's length")
+    if chosen["fixed_lambda"]:
+        said.append("lambda is in units of this loss and does not transfer to others")
+    first = group[0]
+    if _has_no_limit(chosen):
+        said.append("more samples do not reduce that, and it may train badly")
+    elif first["cosine"] > best["cosine"]:
+        said.append(_why_not(first, structure))
+    if _is_soft(chosen):
+        hard = next((row for row in group if not _is_soft(row) and not _has_no_limit(row)), None)
+        said.append("its samples are soft")
+        if hard is not None:
+            said.append(f"best with hard samples: {name_of(hard)}, cosine {hard['cosine']:.3f}")
+    return said
+
+
+def _why_not(row: Row, structure: str) -> str:
+    """Why the highest cosine is not recommended."""
+    found = f"{name_of(row)} has cosine {row['cosine']:.3f}, but "
+    if _has_no_limit(row):
+        return found + "a bias that more samples do not reduce, and may train badly"
+    if _is_soft(row):
+        return found + "soft samples: try it if your loss accepts them in training"
+    if structure in _COSTS:
+        return found + "for costs the cosine says little about training"
+    return found + "has not trained better in our tests: compare the two in training"

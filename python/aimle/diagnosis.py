@@ -54,8 +54,8 @@ class Diagnosis:
 
     @property
     def recommendations(self) -> list[dict[str, Any]]:
-        """For each S the highest cosine, or one that is equal within its error and much simpler."""
-        return [recommend(group) for _, group in self._ranked()]
+        """For each S what to train with: see ``aimle._advice`` for the rule."""
+        return [recommend(group, self.structure) for _, group in self._ranked()]
 
     def document(self) -> dict[str, Any]:
         """The contents of diagnosis.json."""
