@@ -47,6 +47,8 @@ SINGLE = {
     "paper": Method("paper", "aimle", tuple(PAPER.items())),
     "noise": Method("noise", "aimle_noise"),
     "thresholds": Method("thresholds", "thresholds"),
+    "reinmax": Method("reinmax", "reinmax"),
+    "exact": Method("exact", "exact"),
     "gumbel_softmax": Method("gumbel_softmax", "gumbel_softmax"),
     "sst": Method("sst", "sst"),
     "softsub": Method("softsub", "softsub"),
