@@ -3,8 +3,8 @@
 A high cosine does not imply good training, so the rule also uses what trained well on real tasks
 (docs/results/advice.md has these, and how often the rule is right):
 
-1. Candidates are `aimle`, the given layer if it adapts its step, `aimle_noise`, `thresholds` and
-   `reinmax`. Their samples are hard, and they have no step to tune.
+1. Candidates are `aimle`, the given layer if it adapts its step, `aimle_noise`, `thresholds`,
+   `reinmax` and `gumbel_rao`. Their samples are hard, and they have no step to tune.
 2. Choices by scores (one of n, k of n, trees, ...): the candidate with the highest cosine, or an
    equally good one that is much faster.
 3. Costs (paths, packing, assignments, callables): the given layer or `aimle`. The aim is the
@@ -19,7 +19,7 @@ import math
 from typing import Any
 
 _YOURS = "your layer"  # as in _contestants.py
-_WITHOUT_TUNING = ("aimle", "aimle_noise", "thresholds", "reinmax")
+_WITHOUT_TUNING = ("aimle", "aimle_noise", "thresholds", "reinmax", "gumbel_rao")
 # These have the same gradient, or the same bias, for any number of samples. They can have a high
 # cosine and still train badly (docs/results/gradients.md has both), so they are a last resort.
 _NO_LIMIT = ("ste", "identity", "dbb")
@@ -123,4 +123,4 @@ def _why_not(row: Row, structure: str) -> str:
         return found + "soft samples: try it if your loss accepts them in training"
     if structure in _COSTS:
         return found + "for costs the cosine says little about training"
-    return found + "has not trained better in our tests: compare the two in training"
+    return found + "has not trained better in tests: compare the two in training"

@@ -186,6 +186,7 @@ def _advise(options: argparse.Namespace) -> Path:
     """Diagnoses the tasks that have no row yet; returns the page."""
     file = advice.AdviceFile(options.output / "advice.csv")
     results = [Results(options.output / f"{suite}.csv") for suite in SUITES]
+    rows = [row for each in results for row in each.read()]
     names = [] if options.table else options.tasks or list(advice.ALL_TASKS)
     finished = set() if options.redo else {(row.task, row.seed) for row in file.read()}
     for name in names:
@@ -195,11 +196,10 @@ def _advise(options: argparse.Namespace) -> Path:
             continue
         for seed in options.seeds:
             if (name, seed) not in finished:
-                row = advice.diagnose(task, seed, _commit())
+                row = advice.diagnose(task, advice.methods_of(task, rows), seed, _commit())
                 file.add(row)
                 _say(f"{name} seed {seed}: {row.recommended}; by cosine {row.highest_cosine}")
     page_file = options.output / "advice.md"
-    rows = [row for each in results for row in each.read()]
     page_file.write_text(advice.page(rows, file.read()))
     return page_file
 
@@ -216,6 +216,8 @@ def main(arguments: list[str] | None = None) -> int:
     results = Results(options.output / f"{options.suite}.csv")
     context = _context(options, results)
     tasks = SUITES[options.suite]
+    if strangers := [name for name in options.tasks or [] if name not in tasks]:
+        _parser().error(f"the suite {options.suite} has no task {strangers[0]!r}")
     failed = False
     try:
         results.create()

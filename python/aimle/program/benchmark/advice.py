@@ -63,15 +63,20 @@ class Advice:
     commit: str
 
 
-def _methods_of(task: Task) -> list[str]:
-    """The methods of the task that `diagnose` knows, besides the default."""
-    return [name for name in task.methods if name not in _OTHERS and not name.startswith("pyepo")]
+def methods_of(task: Task, rows: Iterable[Row]) -> list[str]:
+    """The methods with results of this task that `diagnose` knows, besides the default."""
+    trained = {row.method for row in rows if row.task == task.name}
+    return [
+        name
+        for name in task.methods
+        if name in trained and name not in _OTHERS and not name.startswith("pyepo")
+    ]
 
 
-def diagnose(task: Task, seed: int, commit: str) -> Advice:
-    """Diagnoses the task's model with the methods that its table has."""
+def diagnose(task: Task, methods: Iterable[str], seed: int, commit: str) -> Advice:
+    """Diagnoses the task's model with these methods and the default."""
     probe = task.probe(seed)
-    estimators = [_ESTIMATOR_OF.get(name, name) for name in _methods_of(task)]
+    estimators = [_ESTIMATOR_OF.get(name, name) for name in methods]
     torch.manual_seed(seed)
     found = aimle.diagnose(
         probe.layer,
@@ -162,8 +167,8 @@ better by more than one standard error of the difference; IMLE counts with its b
 recommendation is right if its rank is at most {best}, for most of the seeds of the diagnosis.
 *By cosine* is the rank of the method with the highest cosine, as most of the seeds find it.
 
-The rule is that of `aimle/_advice.py`: among AIMLE, `aimle_noise`, `thresholds` and `reinmax` the
-highest cosine; for paths, packing, assignments and callables AIMLE. It was written with the
+The rule is that of `aimle/_advice.py`: among AIMLE, `aimle_noise`, `thresholds`, `reinmax`
+and `gumbel_rao` the highest cosine; for paths, packing, assignments and callables AIMLE. It was written with the
 diagnoses of the tasks marked *used*. The others are held out: five of the
 [training tasks](training.md), whose results were known, but not their diagnoses, and the small
 tasks of `aimle/program/benchmark/held_out.py`, which were trained after the rule was written. The

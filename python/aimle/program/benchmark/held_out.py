@@ -34,7 +34,7 @@ _IMAGES = digits.TRAINING_IMAGES
 _FEATURES, _TRAINING, _TEST = 6, 400, 300
 _DATA_SEED = 7
 _LAMBDAS = ("0.1", "1", "10", "100", "1000")
-_OF_ARGMAX = ("reinmax", "gumbel_softmax")
+_OF_ARGMAX = ("reinmax", "gumbel_rao", "gumbel_softmax")
 
 
 def network(*sizes: int) -> nn.Sequential:

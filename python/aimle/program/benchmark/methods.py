@@ -49,6 +49,7 @@ SINGLE = {
     "thresholds": Method("thresholds", "thresholds"),
     "reinmax": Method("reinmax", "reinmax"),
     "exact": Method("exact", "exact"),
+    "gumbel_rao": Method("gumbel_rao", "gumbel_rao"),
     "gumbel_softmax": Method("gumbel_softmax", "gumbel_softmax"),
     "sst": Method("sst", "sst"),
     "softsub": Method("softsub", "softsub"),

@@ -35,7 +35,7 @@ def _dvae(k: int, samples: int) -> ProgramTask:
             *_COMMON,
             "thresholds",
             "exact",
-            *(("reinmax", "gumbel_softmax") if k == 1 else ("sst", "softsub")),
+            *(("reinmax", "gumbel_rao", "gumbel_softmax") if k == 1 else ("sst", "softsub")),
         ),
         lambdas=LAMBDAS_OF_ONE if k == 1 else LAMBDAS_OF_TEN,
         ones=k,
