@@ -1,16 +1,14 @@
 """The recommendation of a diagnosis, and its reason.
 
-A high cosine does not imply good training, so the rule also uses what trained well on real tasks
-(docs/results/advice.md has these, and how often the rule is right):
+A high cosine does not imply good training, so the rule follows what trained well
+(docs/results/advice.md has the tasks, and how often the rule is right):
 
-1. Candidates are `aimle`, the given layer if it adapts its step, `aimle_noise`, `thresholds`,
-   `reinmax` and `gumbel_rao`. Their samples are hard, and they have no step to tune.
-2. Choices by scores (one of n, k of n, trees, ...): the candidate with the highest cosine, or an
-   equally good one that is much faster.
-3. Costs (paths, packing, assignments, callables): the given layer or `aimle`. The aim is the
-   noise-free solution, about which the cosine says little.
-
-Without a candidate, as with `estimators=["sfe", "ste"]`, the second rule applies to all.
+1. One of n: the highest cosine of `gumbel_rao`, `reinmax` and `thresholds`. Their samples are hard,
+   and they have no step to tune.
+2. Other structures: the given layer if it adapts its step, otherwise `aimle`. No estimator was
+   better more often, and the cosine did not tell when.
+3. Without these, as with `estimators=["sfe", "ste"]`: the highest cosine, or an equally good one
+   that is much simpler.
 """
 
 from __future__ import annotations
@@ -19,13 +17,12 @@ import math
 from typing import Any
 
 _YOURS = "your layer"  # as in _contestants.py
-_WITHOUT_TUNING = ("aimle", "aimle_noise", "thresholds", "reinmax", "gumbel_rao")
+_FOR_ONE_OF_N = ("gumbel_rao", "reinmax", "thresholds")
 # These have the same gradient, or the same bias, for any number of samples. They can have a high
 # cosine and still train badly (docs/results/gradients.md has both), so they are a last resort.
 _NO_LIMIT = ("ste", "identity", "dbb")
 # z is between 0 and 1, which not every loss accepts.
 _SOFT = ("gumbel_softmax", "softsub", "sst", "l2x", "dpo")
-_COSTS = ("callable", "GridPath", "GraphPath", "DagPath", "Knapsack", "Assignment")
 
 Row = dict[str, Any]
 
@@ -51,13 +48,13 @@ def _adapts(row: Row) -> bool:
     )
 
 
-def _candidates(group: list[Row], structure: str) -> list[Row]:
-    """The rows to choose from, by decreasing cosine."""
-    adaptive = [row for row in group if _adapts(row)]
-    if structure in _COSTS and adaptive:
-        return [row for row in adaptive if row["estimator"] == _YOURS] or adaptive
-    known = [row for row in group if _adapts(row) or row["estimator"] in _WITHOUT_TUNING]
-    return known or [row for row in group if not _has_no_limit(row)] or group
+def _known(group: list[Row], structure: str) -> list[Row]:
+    """The rows that the first two rules recommend, the best first."""
+    if structure == "Argmax":
+        found = [row for row in group if row["estimator"] in _FOR_ONE_OF_N]
+        if found:
+            return found
+    return sorted(filter(_adapts, group), key=lambda row: row["estimator"] != _YOURS)
 
 
 def _as_good_and_simpler(candidates: list[Row]) -> Row:
@@ -76,19 +73,21 @@ def _as_good_and_simpler(candidates: list[Row]) -> Row:
 
 def recommend(group: list[Row], structure: str = "") -> Row:
     """The recommendation for rows of one S by decreasing cosine; structure: as in a Diagnosis."""
-    candidates = _candidates(group, structure)
-    best, chosen = candidates[0], _as_good_and_simpler(candidates)
+    known = _known(group, structure)
+    others = [row for row in group if not _has_no_limit(row)] or group
+    best = known[0] if known else others[0]
+    chosen = best if known else _as_good_and_simpler(others)
     return {
         "samples": chosen["samples"],
         "estimator": chosen["estimator"],
         "lambda": chosen["lambda"] if chosen["fixed_lambda"] else None,
         "fixed_lambda": chosen["fixed_lambda"],
-        "reason": "; ".join(_reasons(chosen, best, group, structure)),
+        "reason": "; ".join(_reasons(chosen, best, group)),
     }
 
 
-def _reasons(chosen: Row, best: Row, group: list[Row], structure: str) -> list[str]:
-    """What speaks for and against the choice; best: the candidate with the highest cosine."""
+def _reasons(chosen: Row, best: Row, group: list[Row]) -> list[str]:
+    """What speaks for and against the choice; best: the one that it is as good as."""
     said = [f"cosine {chosen['cosine']:.3f} at {chosen['microseconds']:.0f} us per call"]
     if chosen is not best:
         said.append(
@@ -101,11 +100,10 @@ def _reasons(chosen: Row, best: Row, group: list[Row], structure: str) -> list[s
         said.append(f"biased by {100 * chosen['bias']:.0f} % of the gradient's length")
     if chosen["fixed_lambda"]:
         said.append("lambda is in units of this loss and does not transfer to others")
-    first = group[0]
     if _has_no_limit(chosen):
         said.append("more samples do not reduce that, and it may train badly")
-    elif first["cosine"] > best["cosine"]:
-        said.append(_why_not(first, structure))
+    elif group[0]["cosine"] > best["cosine"]:
+        said.append(_why_not(group[0]))
     if _is_soft(chosen):
         hard = next((row for row in group if not _is_soft(row) and not _has_no_limit(row)), None)
         said.append("its samples are soft")
@@ -114,13 +112,13 @@ def _reasons(chosen: Row, best: Row, group: list[Row], structure: str) -> list[s
     return said
 
 
-def _why_not(row: Row, structure: str) -> str:
+def _why_not(row: Row) -> str:
     """Why the highest cosine is not recommended."""
     found = f"{name_of(row)} has cosine {row['cosine']:.3f}, but "
     if _has_no_limit(row):
         return found + "a bias that more samples do not reduce, and may train badly"
     if _is_soft(row):
-        return found + "soft samples: try it if your loss accepts them in training"
-    if structure in _COSTS:
-        return found + "for costs the cosine says little about training"
-    return found + "has not trained better in tests: compare the two in training"
+        return found + "soft samples: try it if your loss accepts them"
+    if row["fixed_lambda"]:
+        return found + "a lambda to tune: try it if you can"
+    return found + "a high cosine does not imply good training: compare the two"

@@ -2,7 +2,7 @@
 
 Finished runs are rows of OUTPUT/training.csv. A run that has a row is not repeated, so the command
 can be interrupted and continued, or run in parts. OUTPUT/training.md is generated from the rows.
-The tasks of --suite held_out are small; their rows are in held_out.csv, and they have no page.
+The tasks of --suite small are small; their rows are in small.csv, and they have no page.
 
 `aimle benchmark advice` diagnoses every task and compares the recommendations with these rows.
 """
@@ -21,7 +21,7 @@ from typing import NoReturn
 import torch
 
 import aimle
-from aimle.program.benchmark import advice, held_out
+from aimle.program.benchmark import advice, small_tasks
 from aimle.program.benchmark.methods import NAMES, Method, expand, parse_candidate
 from aimle.program.benchmark.results import Results, Row
 from aimle.program.benchmark.table import page
@@ -29,7 +29,7 @@ from aimle.program.benchmark.task import Context, Job, Task, TaskError
 from aimle.program.benchmark.tasks import TASKS
 from aimle.program.launch import EXPLAINED
 
-SUITES = {"training": TASKS, "held_out": held_out.TASKS}
+SUITES = {"training": TASKS, "small": small_tasks.TASKS}
 _QUICK_LAMBDAS = slice(2, 4)
 
 
@@ -91,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         "--tasks",
         type=_names(advice.ALL_TASKS),
         metavar="NAME,...",
-        help=f"of {', '.join(TASKS)}; held out: {', '.join(held_out.TASKS)}",
+        help=f"of {', '.join(TASKS)}; small: {', '.join(small_tasks.TASKS)}",
     )
     add("--methods", type=_names(NAMES), metavar="NAME,...", help=f"of {', '.join(NAMES)}")
     add(

@@ -16,11 +16,12 @@ from torch.nn import functional
 
 import aimle
 from aimle.program.benchmark import digits
-from aimle.program.benchmark.held_out import decision, network
-from aimle.program.benchmark.models import STEPS_BEFORE_DIAGNOSIS, Model, Probe, Recipe
+from aimle.program.benchmark.models import Model, Probe, Recipe
+from aimle.program.benchmark.small_tasks import decision, network
 
 _ROWS, _SIZE = 20, 20  # of a code
 _IMAGES_AT_ONCE, _IMAGES_DIAGNOSED = 64, 8
+_STEPS_OF_CODES = 600  # before them, the scores of codes are close to zero
 
 
 def codes(k: int, samples: int) -> Callable[[int], Probe]:
@@ -43,7 +44,7 @@ def codes(k: int, samples: int) -> Callable[[int], Probe]:
             return (functional.softplus(logits) - logits * x.unsqueeze(1)).sum(-1)
 
         optimiser = torch.optim.Adam([*encode.parameters(), *decode.parameters()], lr=1e-3)
-        for _ in range(STEPS_BEFORE_DIAGNOSIS):
+        for _ in range(_STEPS_OF_CODES):
             x = images[torch.randint(digits.TRAINING_IMAGES, (_IMAGES_AT_ONCE,))]
             theta = encode(x).view(-1, _ROWS, _SIZE)
             q = theta.softmax(-1)
