@@ -5,9 +5,11 @@ A high cosine does not imply good training, so the rule follows what trained wel
 
 1. One of n: the highest cosine of `gumbel_rao`, `reinmax` and `thresholds`. Their samples are hard,
    and they have no step to tune.
-2. Other structures: the given layer if it adapts its step, otherwise `aimle`. No estimator was
-   better more often, and the cosine did not tell when.
-3. Without these, as with `estimators=["sfe", "ste"]`: the highest cosine, or an equally good one
+2. Other structures under a loss that is linear in z, such as a regret or the number of wrong
+   entries: `imle` with a long step (aimle._linear), which needs no tuning.
+3. Other losses: the given layer if it adapts its step, otherwise `aimle`. No estimator was better
+   more often, and the cosine did not tell when.
+4. Without these, as with `estimators=["sfe", "ste"]`: the highest cosine, or an equally good one
    that is much simpler.
 """
 
@@ -23,6 +25,11 @@ _FOR_ONE_OF_N = ("gumbel_rao", "reinmax", "thresholds")
 _NO_LIMIT = ("ste", "identity", "dbb")
 # z is between 0 and 1, which not every loss accepts.
 _SOFT = ("gumbel_softmax", "softsub", "sst", "l2x", "dpo")
+
+_OF_LONG_STEPS = (
+    "the loss is linear in z, so a step this long compares z with the best solution for the loss; "
+    "if you know that solution, aimle.perturbed_fenchel_young_loss needs no estimator"
+)
 
 Row = dict[str, Any]
 
@@ -48,12 +55,14 @@ def _adapts(row: Row) -> bool:
     )
 
 
-def _known(group: list[Row], structure: str) -> list[Row]:
-    """The rows that the first two rules recommend, the best first."""
+def _known(group: list[Row], structure: str, long_step: Row | None) -> list[Row]:
+    """The rows that the first three rules recommend, the best first."""
     if structure == "Argmax":
         found = [row for row in group if row["estimator"] in _FOR_ONE_OF_N]
         if found:
             return found
+    elif long_step is not None:
+        return [long_step]
     return sorted(filter(_adapts, group), key=lambda row: row["estimator"] != _YOURS)
 
 
@@ -71,9 +80,12 @@ def _as_good_and_simpler(candidates: list[Row]) -> Row:
     return chosen
 
 
-def recommend(group: list[Row], structure: str = "") -> Row:
-    """The recommendation for rows of one S by decreasing cosine; structure: as in a Diagnosis."""
-    known = _known(group, structure)
+def recommend(group: list[Row], structure: str = "", long_step: Row | None = None) -> Row:
+    """The recommendation for rows of one S by decreasing cosine.
+
+    structure: as in a Diagnosis; long_step: `imle` with a long step if the loss is linear in z.
+    """
+    known = _known(group, structure, long_step)
     others = [row for row in group if not _has_no_limit(row)] or group
     best = known[0] if known else others[0]
     chosen = best if known else _as_good_and_simpler(others)
@@ -82,7 +94,9 @@ def recommend(group: list[Row], structure: str = "") -> Row:
         "estimator": chosen["estimator"],
         "lambda": chosen["lambda"] if chosen["fixed_lambda"] else None,
         "fixed_lambda": chosen["fixed_lambda"],
-        "reason": "; ".join(_reasons(chosen, best, group)),
+        "reason": _OF_LONG_STEPS
+        if chosen is long_step
+        else "; ".join(_reasons(chosen, best, group)),
     }
 
 
