@@ -51,8 +51,8 @@ class Diagnosis:
     truth: str
     truth_relative_se: float
     repeats: int
-    long_step: float | None = None  # of imle, if the loss is linear in z (aimle._linear)
     rows: list[dict[str, Any]] = field(default_factory=list)
+    long_step: float | None = None  # of imle, if the loss is linear in z (aimle._linear)
 
     @property
     def recommendations(self) -> list[dict[str, Any]]:
@@ -72,6 +72,7 @@ class Diagnosis:
             "truth": self.truth,
             "truth_relative_se": self.truth_relative_se,
             "repeats": self.repeats,
+            "long_step": self.long_step,
             "results": [{name: _finite(value) for name, value in row.items()} for row in self.rows],
             "recommendations": self.recommendations,
         }
@@ -231,12 +232,13 @@ def measure(
     """The diagnosis of a problem: first the true gradient, then every estimator."""
     solver, model, yours = problem.solver, problem.model, problem.yours
     loss = checked_loss(problem.loss_fn, problem.theta, problem.dims)
-    step = long_step(solver, problem.theta, loss)
+    wants_imle = estimators is None or "imle" in estimators
+    step = long_step(solver, problem.theta, loss) if wants_imle else None
     everybody: list[Contestant] = []
     for samples in nb_samples:
         check_int("diagnose", "nb_samples", samples, 1)
         everybody += contestants(solver, yours, model, samples, lambdas, estimators)
-        if step is not None and (estimators is None or "imle" in estimators):
+        if step is not None:
             everybody += contestants(solver, None, model, samples, [step], ["imle"])
     truth, found = _truth_of(problem, repeats, truth_samples)
     found.long_step = step

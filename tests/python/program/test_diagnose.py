@@ -340,6 +340,31 @@ def test_advice_is_what_trains_well_on_the_structure():
     assert "imle:lambda=2 has cosine 0.950, but a lambda to tune" in advice["reason"]
 
 
+def test_a_long_step_is_recommended_for_linear_losses():
+    torch.manual_seed(0)
+    settings = {"nb_samples": 2, "repeats": 2, "warmup": 2, "estimators": ["imle", "aimle"]}
+    theta = 3 * torch.randn(4, 8)
+    found = library.diagnose(library.TopK(3), theta, spread, **settings)
+    (advice,) = found.recommendations
+    assert (advice["estimator"], advice["lambda"]) == ("imle", found.long_step)
+    assert "linear in z" in advice["reason"]
+    weights = torch.linspace(-1, 2, 8)
+    size = float(weights.square().mean().sqrt())
+    assert found.long_step == pytest.approx(1000 * float(theta.square().mean().sqrt()) / size)
+    # The gradient is then the difference to the best solution for the loss.
+    layer = library.estimator("imle", library.TopK(3), lambda_=found.long_step)
+    rows = theta.clone().requires_grad_()
+    z = layer(rows)
+    spread(z).sum().backward()
+    best = library.TopK(3)(-weights).expand(4, 8)
+    torch.testing.assert_close(rows.grad.sign(), (z.detach()[:, 0] - best).sign())
+    found = library.diagnose(library.TopK(3), theta, quartic, **settings)
+    assert found.long_step is None
+    assert found.recommendations[0]["estimator"] == "aimle"
+    found = library.diagnose(library.Argmax(), theta, spread, **settings)
+    assert found.recommendations[0]["estimator"] == "aimle"
+
+
 def test_a_layer_whose_solver_cannot_be_copied_is_diagnosed():
     class Solver:
         def __init__(self) -> None:

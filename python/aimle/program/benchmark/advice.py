@@ -171,9 +171,10 @@ The rule is that of `python/aimle/_advice.py`: for one of n the highest cosine o
 `reinmax` and `thresholds`; for losses that are linear in z IMLE with a step a thousand times as
 long as θ; otherwise AIMLE. It was written with the tasks marked *used*. The others, of two other
 sizes for each kind of small task (`python/aimle/program/benchmark/small_tasks.py`), are held out.
-A long step counts with the result of the longest λ of the task's grid, not with the best. The experiments of `aimle train` are diagnosed as small restatements in
-Python (`python/aimle/program/benchmark/restated.py`); one of reviews stands for both tasks of
-learning to explain.
+A long step counts with the result of the longest λ of the task's grid, not with the best. The
+experiments of `aimle train` are diagnosed as small restatements in Python
+(`python/aimle/program/benchmark/restated.py`); one of reviews stands for both tasks of learning to
+explain.
 
 Two earlier rules were given up. The highest cosine of AIMLE, `aimle_noise`, `thresholds` and
 `reinmax`, except for costs, was right on 12 of 21 tasks that it had not seen. AIMLE for everything
