@@ -21,6 +21,8 @@ from aimle.program.benchmark.tasks import TASKS
 PAGE, ROWS = Path("docs/guide/choosing_an_estimator.md"), Path("docs/results/training.csv")
 _BEGIN, _END = "<!-- choices: generated -->\n", "<!-- choices: end -->\n"
 
+_NAMES = {"default": "aimle", "noise": "aimle_noise"}
+
 
 class Choice(NamedTuple):
     """A structure and a number of samples, and the method to take on the task that has them."""
@@ -28,6 +30,15 @@ class Choice(NamedTuple):
     structure: str
     take: str  # a method of the benchmark
     task: str
+    setting: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.take, self.setting
+
+    def __str__(self) -> str:
+        name = f"`{_NAMES.get(self.take, self.take)}`"
+        return f"{name}, {self.setting.replace('lambda=', 'λ = ')}" if self.setting else name
 
 
 CHOICES = (
@@ -42,19 +53,18 @@ CHOICES = (
     Choice("paths over cells", "default", "warcraft-12"),
     Choice("paths over cells", "default", "warcraft-30"),
     Choice("paths, any solver", "default", "shortest-path-l1"),
-    Choice("paths, any solver", "default", "shortest-path-regret"),
+    Choice("paths, any solver, linear loss", "imle", "shortest-path-regret", "lambda=10000"),
     Choice("packing, any solver", "default", "knapsack-l1"),
-    Choice("packing, any solver", "default", "knapsack-regret"),
+    Choice("packing, any solver, linear loss", "imle", "knapsack-regret", "lambda=10000"),
 )
-_NAMES = {"default": "aimle", "noise": "aimle_noise"}
 
 
-def _gain(section: Section, take: str, other: tuple[str, str] | None) -> str:
+def _gain(section: Section, take: tuple[str, str], other: tuple[str, str] | None) -> str:
     """By how much `take` is better than the other, in per cent of the other's value."""
-    if other is None or other not in section.means or other[0] == take:
+    if other is None or other not in section.means or other == take:
         return "–"
     value = section.means[other]
-    found = compare(section.means[take, ""], value, section.task.higher_is_better)
+    found = compare(section.means[take], value, section.task.higher_is_better)
     if not math.isfinite(found.share):
         return "–"
     return f"{-100 * found.share:+.1f} ± {100 * found.error / abs(value.value):.1f} %"
@@ -70,19 +80,19 @@ def table(rows: Iterable[Row]) -> str:
     of_task = {section.task.name: section for section in sections(rows, TASKS)}
     for choice in CHOICES:
         section = of_task.get(choice.task)
-        if section is None or (choice.take, "") not in section.means:
+        if section is None or choice.key not in section.means:
             continue
         arrow = "↑" if section.task.higher_is_better else "↓"
         best = section.best("imle", "imle_central")
         cells = [
             choice.structure,
             str(section.task.samples),
-            f"`{_NAMES.get(choice.take, choice.take)}`",
+            str(choice),
             f"`{choice.task}`",
-            f"{section.means[choice.take, '']} {arrow}",
-            _gain(section, choice.take, ("default", "")),
-            _gain(section, choice.take, ("paper", "")),
-            _gain(section, choice.take, best),
+            f"{section.means[choice.key]} {arrow}",
+            _gain(section, choice.key, ("default", "")),
+            _gain(section, choice.key, ("paper", "")),
+            _gain(section, choice.key, best),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
