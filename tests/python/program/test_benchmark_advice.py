@@ -95,8 +95,11 @@ class TestPage:
         given = advice.AdviceFile(RESULTS / "advice.csv").read()
         assert (RESULTS / "advice.md").read_text() == advice.page(rows, given)
 
-    def test_the_held_out_tasks_are_at_least_half(self) -> None:
-        assert len(advice.ALL_TASKS) >= 2 * len(advice.USED)
+    def test_a_task_is_in_one_group(self) -> None:
+        assert not set(advice.USED) & set(advice.SEEN)
+        held_out = set(advice.ALL_TASKS) - set(advice.USED) - set(advice.SEEN)
+        assert "bits-12-s1" in held_out
+        assert len(held_out) == 14
 
 
 class TestDiagnoses:
@@ -112,7 +115,8 @@ class TestDiagnoses:
         arguments = ["advice", "--tasks", name, "--seeds", "0", "--output", str(tmp_path)]
         assert command.main(arguments) == 0
         (found,) = advice.AdviceFile(tmp_path / "advice.csv").read()
-        assert (found.task, found.recommended) == (name, "default")
+        assert found.task == name
+        assert found.recommended == "default"  # imle has no rows here
         assert found.highest_cosine in ("default", "noise")
         assert command.main([*arguments, "--table"]) == 0
 
