@@ -161,6 +161,17 @@ class TestChoices:
         _, table, _ = choices.split((ROOT / choices.PAGE).read_text())
         assert table.strip() == choices.table(Results(ROOT / choices.ROWS).read()).strip()
 
+    def test_the_guide_says_how_often_the_advice_is_right(self) -> None:
+        lines = (RESULTS / "advice.md").read_text().splitlines()
+        cells = {}
+        for line in lines[: lines.index("## Tasks")]:
+            if line.startswith("| "):
+                name, count, _ = line.strip("| ").split(" | ")
+                cells[name] = count
+        everything = cells["all"].split(" (")[0]
+        said = f"on {everything} tasks, and on {cells['held out']} that were held out"
+        assert said in " ".join((ROOT / choices.PAGE).read_text().split())
+
     def test_a_gain_is_relative_to_the_other(self) -> None:
         rows = [*rows_of("noise", 0.9, 0.9), *rows_of("default", 0.72, 0.78)]
         cells = choices.table(rows).splitlines()[-1].strip("| ").split(" | ")
