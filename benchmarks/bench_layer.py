@@ -93,7 +93,7 @@ def check(case: Case) -> None:
         case.solver,
         noise=case.noise,
         nb_samples=case.samples,
-        target=aimle.AdaptiveTarget(initial_alpha=alpha),
+        target=aimle.AdaptiveTarget.paper(alpha),
     )
     dims = case.solver.instance_dims
     eps = aimle.sample_noise(

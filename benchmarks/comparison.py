@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 import aimle
 
@@ -44,24 +45,58 @@ def measure(row: Row, rounds: int = 7) -> tuple[float, float]:
     return statistics.median(t[0] for t in times), statistics.median(t[1] for t in times)
 
 
+class _SameSettings:
+    """A function from scores to solutions, as a callable with the properties of a native solver."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor], solver: aimle.Solver) -> None:
+        self.function = function
+        self.sense, self.instance_dims = solver.sense, solver.instance_dims
+        self.fixed_size = solver.fixed_size
+
+    def __call__(self, scores: Tensor) -> Tensor:
+        return self.function(scores)
+
+
+def gradient_of(layer: Callable[..., Tensor], theta: Tensor, dy: Tensor, **call: Tensor) -> Tensor:
+    """Forward and backward."""
+    leaf = theta.detach().requires_grad_()
+    layer(leaf, **call).backward(dy)
+    assert leaf.grad is not None
+    return leaf.grad
+
+
 def training_row(
-    name: str, solver: aimle.Solver, scores: torch.Tensor, theirs: Callable[[], object], of: Row
+    name: str,
+    instead: str,
+    solver: aimle.Solver,
+    theirs: Callable[[Tensor], Tensor],
+    theta: Tensor,
+    aim: float,
 ) -> Row:
-    """A training step of the solver's layer, compared with the solves of a Python function."""
-    generator = torch.Generator().manual_seed(7)
-    layer, theta = aimle.AIMLE(solver), scores.clone().requires_grad_()
-    with torch.no_grad():
-        dy = torch.randn(layer(theta).shape, generator=generator).to(scores)
-    solves = 3 if layer.difference == "central" else 2
+    """Forward and backward of a layer, compared with the same layer over a Python function.
 
-    def ours() -> None:
-        theta.grad = None
-        layer(theta).backward(dy)
+    Both have the same noise and step. Gradients are compared in float64, where rounding does not
+    decide between solutions.
+    """
+    noise = {"noise": solver.default_noise, "temperature": solver.default_temperature}
+    target = aimle.AdaptiveTarget.constant(1.0, scale="noise")
+    layers = [
+        aimle.AIMLE(s, target=target, **noise) for s in (solver, _SameSettings(theirs, solver))
+    ]
+    shape = (theta.shape[0], 1, *theta.shape[1:])
+    dy = torch.randn(shape, generator=torch.Generator().manual_seed(7))
+    key = torch.tensor([3, 4])
 
-    def their_solves() -> None:
-        for _ in range(solves):
-            theirs()
+    def check() -> None:
+        ours, others = (gradient_of(each, theta.double(), dy.double(), key=key) for each in layers)
+        assert (ours != 0).any()
+        torch.testing.assert_close(ours, others)
 
     return Row(
-        f"{name}, backward", f"{of.instead}, {solves} x", ours, their_solves, of.check, of.aim
+        f"{name}, backward",
+        instead,
+        lambda: gradient_of(layers[0], theta, dy),
+        lambda: gradient_of(layers[1], theta, dy),
+        check,
+        aim,
     )

@@ -1,4 +1,8 @@
-"""`--shuffle SEED` runs the tests in another order, which shows those that depend on others."""
+"""`--shuffle SEED` shuffles the tests, which reveals those that depend on others.
+
+Files are shuffled, and the tests in each file: mixing the tests of all files would make every
+fixture of a file again and again.
+"""
 
 import random
 
@@ -11,4 +15,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if (seed := config.getoption("--shuffle")) is not None:
-        random.Random(seed).shuffle(items)
+        chance = random.Random(seed)
+        place = {path: chance.random() for path in dict.fromkeys(item.path for item in items)}
+        chance.shuffle(items)
+        items.sort(key=lambda item: place[item.path])

@@ -6,6 +6,7 @@
 #include "aimle/base/check.h"
 #include "aimle/base/isa.h"
 #include "aimle/map/declaration.h"
+#include "aimle/map/knapsack_core.h"
 #include "aimle/map/knapsack_items.h"
 #include "aimle/map/knapsack_lines.h"
 
@@ -37,6 +38,7 @@ class KnapsackSolver {
     if (has_nan) return Status::kNaN;
     if (status != Status::kOk) return status;
     std::fill_n(z, solver_.n, T(0));
+    if (core_.solve(items_, x, z)) return Status::kOk;
     fill_table(x);
     walk_back(z);
     return Status::kOk;
@@ -85,6 +87,7 @@ class KnapsackSolver {
 
   const Knapsack& solver_;
   detail::KnapsackItems items_;
+  detail::KnapsackCore<T> core_;
   std::vector<T> before_, after_;
   std::vector<uint8_t> taken_;
   int64_t line_bytes_ = 0;

@@ -14,8 +14,9 @@
 // -inf counts as masked, +inf is larger than every number; NaN in an unmasked entry is kNaN.
 //
 // Dynamic programming, O(n C), where C is the capacity divided by the greatest common divisor of
-// the relevant weights, or the sum of these if that is less. A row with a C beyond max_capacity is
-// kTooLarge; a GPU, which cannot read the data first, allocates scratch memory for max_capacity.
+// the relevant weights, or the sum of these if that is less. If C is large, the CPU first decides
+// most items by bounds (knapsack_core.h), with the same result. A row with a C beyond max_capacity
+// is kTooLarge; a GPU, which cannot read the data first, allocates scratch memory for max_capacity.
 //
 //   aimle::solve(aimle::Knapsack{.n = 16}, {.data = {weights_and_capacity.data()}, ...});
 #pragma once

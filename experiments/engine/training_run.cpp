@@ -11,14 +11,13 @@
 
 #include "aimle/base/nearest.h"
 #include "experiments/engine/batches.h"
-#include "experiments/engine/checkpoint.h"
 #include "experiments/engine/event_log.h"
 #include "experiments/engine/live_progress.h"
 #include "experiments/engine/processes.h"
 #include "experiments/engine/randomness.h"
+#include "experiments/engine/saved_run.h"
 #include "experiments/engine/sharing.h"
 #include "experiments/engine/step_graph.h"
-#include "experiments/engine/step_sums.h"
 #include "experiments/process/failure.h"
 #include "experiments/process/interrupt.h"
 #include "experiments/process/short_number.h"
@@ -42,25 +41,6 @@ double peak_memory_mib() {
 /// select another epoch.
 Json as_in_the_file(const Json& line) { return Json::parse(line.dump()); }
 
-/// The position of a run. All of it is saved in the checkpoint.
-struct Position {
-  int64_t epoch = 0;          // complete ones
-  int64_t step = 0;           // of the current epoch
-  double seconds = 0;         // of the current epoch, without evaluation
-  double engine_seconds = 0;  // of these: order, keys, sums, checkpoints
-};
-
-Position position_in(const Checkpoint& checkpoint, const std::filesystem::path& file) {
-  try {
-    return {.epoch = checkpoint.integers.at("epoch"),
-            .step = checkpoint.integers.at("step"),
-            .seconds = checkpoint.numbers.at("seconds"),
-            .engine_seconds = checkpoint.numbers.at("engine_seconds")};
-  } catch (const std::out_of_range&) {
-    throw Failure(file.string() + " has no position to continue from; start again with --force");
-  }
-}
-
 Batches batches_of(const Run& run, const Training& training, at::Device device) {
   return Batches(run.settings.get<int64_t>("seed"), training.examples,
                  run.settings.get<int64_t>("batch"), training.shuffle, training.epoch_steps,
@@ -82,11 +62,12 @@ class Trainer {
         // A recorded step would leave out the sums over processes that backward starts.
         recorded_(run.settings.get<bool>("graph") && StepGraph::possible(device_) &&
                   !processes().several()),
-        sharing_(training_.estimator) {}
+        sharing_(training_.estimator),
+        saved_(run_, training_) {}
 
   std::vector<Json> run() {
     if (is_first_) {
-      resume();
+      saved_.resume(state_, device_);
       open_logs();
     }
     if (processes().several()) begin_together();
@@ -119,21 +100,6 @@ class Trainer {
     if (position_.step > 0) sums_.share_sums(device_);
   }
 
-  void resume() {
-    saved_ = Clock::now();
-    const std::optional<FoundCheckpoint> found =
-        find_checkpoint(run_.folder.checkpoint(), run_.folder.previous_checkpoint());
-    if (!found) return;
-    const Checkpoint& checkpoint = found->checkpoint;
-    check_settings(checkpoint);
-    restore(training_.model, checkpoint, "model");
-    restore(training_.state, checkpoint, "state");
-    position_ = position_in(checkpoint, run_.folder.checkpoint());
-    if (position_.step > 0) sums_.restore(checkpoint, device_);
-    if (!found->fault.empty()) use_previous_checkpoint(found->fault);
-    restore_metrics(checkpoint.texts.at("metrics"));
-  }
-
   void open_logs() {
     live_.emplace(run_.folder.progress(), run_position());
     if (run_.settings.get<bool>("tensorboard")) {
@@ -144,46 +110,6 @@ class Trainer {
 
   RunPosition run_position() const {
     return {.epoch = position_.epoch, .epochs = epochs_, .step = position_.step, .steps = steps_};
-  }
-
-  /// A resumed run keeps the settings it was started with.
-  void check_settings(const Checkpoint& checkpoint) const {
-    const auto found = checkpoint.texts.find("settings");
-    if (found == checkpoint.texts.end()) return;
-    const Json now = run_.settings.to_json();
-    const Json before = Json::parse(found->second);
-    for (const auto& [name, value] : before.items()) {
-      if (may_change(name) || !now.contains(name) || now[name] == value) continue;
-      throw Failure(run_.folder.config().string() + ": " + name + " is " + now[name].dump() +
-                    ", but the checkpoint is of a run with " + value.dump() +
-                    ": the file is damaged or was changed; restore the value, or start again with "
-                    "--force");
-    }
-  }
-
-  /// Replaces the newest one, which would otherwise be kept as the previous one of the next.
-  void use_previous_checkpoint(const std::string& fault) const {
-    warn(fault + ": continuing from " + run_.folder.previous_checkpoint().string() + " at epoch " +
-         std::to_string(position_.epoch + 1) + ", step " + std::to_string(position_.step) +
-         "; the steps after it are computed again");
-    std::filesystem::rename(run_.folder.previous_checkpoint(), run_.folder.checkpoint());
-  }
-
-  /// Lines that were written after the checkpoint will be computed again.
-  void restore_metrics(const std::string& saved) {
-    metrics_ = parse_metrics(run_.folder.checkpoint(), saved);
-    std::vector<Json> there;
-    try {
-      there = read_metrics(run_.folder);
-      std::erase_if(there, [&](const Json& line) {
-        return line.value("epoch", int64_t{0}) > position_.epoch;
-      });
-    } catch (const std::exception&) {  // no metrics
-    }
-    if (there == metrics_) return;
-    warn(run_.folder.metrics().string() + " is damaged: its lines are restored from " +
-         run_.folder.checkpoint().string());
-    write_metrics(run_.folder, metrics_);
   }
 
   void train_epoch() {
@@ -252,11 +178,7 @@ class Trainer {
     if (shows_now()) show();
     if (const int signal = sharing_.signal_at_step(position_.step)) save_and_stop(signal);
     if (!is_first_) return;
-    const auto every = run_.settings.get<int64_t>("checkpoint_steps");
-    const bool due = every > 0
-                         ? position_.step % every == 0
-                         : seconds_since(saved_) >= run_.settings.get<double>("checkpoint_seconds");
-    if (due && position_.step < steps_) save();
+    if (position_.step < steps_ && saved_.is_due(position_.step)) save();
   }
 
   [[noreturn]] void save_and_stop(int signal) {
@@ -312,17 +234,7 @@ class Trainer {
   void save() {
     check_finite_model();
     if (events_) events_->flush();
-    Checkpoint checkpoint;
-    checkpoint.groups["model"] = training_.model;
-    checkpoint.groups["state"] = training_.state;
-    checkpoint.integers = {{"epoch", position_.epoch}, {"step", position_.step}};
-    checkpoint.numbers = {{"seconds", position_.seconds},
-                          {"engine_seconds", position_.engine_seconds}};
-    checkpoint.texts = {{"settings", run_.settings.to_json().dump()},
-                        {"metrics", spell_metrics(metrics_)}};
-    sums_.save(checkpoint, /*with_sums=*/position_.step > 0);
-    save_checkpoint(run_.folder.checkpoint(), checkpoint, run_.folder.previous_checkpoint());
-    saved_ = Clock::now();
+    saved_.save(state_);
   }
 
   void check_finite_model() const {
@@ -378,10 +290,8 @@ class Trainer {
     // In this order: a checkpoint never includes an epoch whose line is missing.
     write_metrics(run_.folder, metrics_);
     if (events_) events_->add_epoch(metrics_.back());
-    if (&best_epoch(run_, metrics_) == &metrics_.back()) save_best();
-    if (last || seconds_since(saved_) >= run_.settings.get<double>("checkpoint_seconds")) {
-      save();
-    }
+    if (&best_epoch(run_, metrics_) == &metrics_.back()) saved_.save_best(position_.epoch);
+    if (last || saved_.is_due()) save();
     tell(line);
   }
 
@@ -411,14 +321,6 @@ class Trainer {
       write_exhibits(run_.folder, exhibits);
     }
     drawn_ = Clock::now();
-  }
-
-  void save_best() {
-    Checkpoint best;
-    best.groups["model"] = training_.model;
-    best.integers["epoch"] = position_.epoch;
-    best.texts["settings"] = run_.settings.to_json().dump();
-    save_checkpoint(run_.folder.best(), best);
   }
 
   void tell(const Json& line) const {
@@ -451,14 +353,15 @@ class Trainer {
   bool recorded_;  // else step_ is not used
   Sharing sharing_;
 
-  Position position_;
-  StepSums sums_;
-  std::vector<Json> metrics_;
+  SavedRun saved_;
+  RunState state_;
+  Position& position_ = state_.position;
+  StepSums& sums_ = state_.sums;
+  std::vector<Json>& metrics_ = state_.metrics;
   std::optional<LiveProgress> live_;  // of the first process
   std::optional<EventLog> events_;    // the same, with --tensorboard
   int64_t pending_ = 0;               // steps not yet reported to the progress
   Clock::time_point shown_ = Clock::now();
-  Clock::time_point saved_ = Clock::now();
   Clock::time_point drawn_ = {};
 };
 
@@ -493,12 +396,8 @@ const Json& best_epoch(const Run& run, const std::vector<Json>& metrics) {
 
 int64_t steps_left(const Run& run, const Training& training) {
   const int64_t steps = batches_of(run, training, at::kCPU).epoch_steps();
-  int64_t done = 0;
-  if (const auto found =
-          find_checkpoint(run.folder.checkpoint(), run.folder.previous_checkpoint())) {
-    const Position position = position_in(found->checkpoint, run.folder.checkpoint());
-    done = position.epoch * steps + position.step;
-  }
+  const Position saved = saved_position(run.folder);
+  const int64_t done = saved.epoch * steps + saved.step;
   return std::max<int64_t>(0, run.settings.get<int64_t>("epochs") * steps - done);
 }
 

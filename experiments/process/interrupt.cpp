@@ -74,7 +74,6 @@ void stop_if_interrupted() {
 
 InterruptHandler::InterruptHandler() : is_outermost_(depth++ == 0) {
   if (!is_outermost_) return;
-  seen.store(0);
   set_late_message("stopped");
   struct sigaction late = {};
   late.sa_handler = note_deadline;
@@ -100,6 +99,7 @@ InterruptHandler::~InterruptHandler() {
   if (!is_outermost_) return;
   for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before[i], nullptr);
   timer_delete(deadline);
+  seen.store(0);
 }
 
 void InterruptHandler::set_late_message(const std::string& message) const {

@@ -24,7 +24,8 @@ namespace aimle::experiments {
 
 constexpr double kSecondsToStop = 1.2;
 
-/// The signal (SIGINT or SIGTERM) that requested the end of the work, 0 if none. Thread-safe.
+/// The signal (SIGINT or SIGTERM) that requested the end of the work, 0 if none or if there is no
+/// handler any more. Thread-safe.
 int interrupt_signal();
 
 /// A task was abandoned because of a signal; its caller knows what is saved.
@@ -35,7 +36,7 @@ struct Interrupted : Stopped {
 /// Throws Interrupted after a signal: for loops whose partial result is useless.
 void stop_if_interrupted();
 
-/// Installs the handler and clears the flag; restores the previous one at the end. Nested handlers
+/// Installs the handler; restores the previous one and clears the flag at the end. Nested handlers
 /// do nothing.
 class InterruptHandler {
  public:

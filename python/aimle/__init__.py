@@ -27,14 +27,6 @@ from typing import TYPE_CHECKING
 from aimle import _library, exact
 from aimle._library import cmake_prefix_path
 from aimle._sharing import reduce_state
-from aimle.adapters import (
-    from_cp_sat,
-    from_linear_sum_assignment,
-    from_milp,
-    from_networkx,
-    from_pyepo,
-)
-from aimle.black_box import PerInstance, SolverError, per_instance
 from aimle.chains import chain_labels, chain_mask, chain_scores
 from aimle.diagnosis import Diagnosis, diagnose
 from aimle.estimate import (
@@ -153,14 +145,37 @@ __all__ = [
 ]
 
 
+# Imported on first use: pools of workers need torch._dynamo, which takes as long to import as the
+# rest of torch.
+_ON_FIRST_USE = {
+    "compat": "aimle.compat",
+    "PerInstance": "aimle.black_box",
+    "SolverError": "aimle.black_box",
+    "per_instance": "aimle.black_box",
+    "from_cp_sat": "aimle.adapters",
+    "from_linear_sum_assignment": "aimle.adapters",
+    "from_milp": "aimle.adapters",
+    "from_networkx": "aimle.adapters",
+    "from_pyepo": "aimle.adapters",
+}
+
 if TYPE_CHECKING:  # a __getattr__ would make a type checker accept any name
     from aimle import compat
+    from aimle.adapters import (
+        from_cp_sat,
+        from_linear_sum_assignment,
+        from_milp,
+        from_networkx,
+        from_pyepo,
+    )
+    from aimle.black_box import PerInstance, SolverError, per_instance
 else:
 
     def __getattr__(name: str):
-        if name == "compat":  # imported on first use
-            return importlib.import_module("aimle.compat")
-        raise AttributeError(f"module 'aimle' has no attribute {name!r}")
+        if name not in _ON_FIRST_USE:
+            raise AttributeError(f"module 'aimle' has no attribute {name!r}")
+        module = importlib.import_module(_ON_FIRST_USE[name])
+        return module if name == "compat" else getattr(module, name)
 
 
 def __dir__() -> list[str]:

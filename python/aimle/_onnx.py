@@ -17,16 +17,13 @@ from aimle.solvers import Solver
 from aimle.structures import Argmax, TopK
 
 
-@torch.compiler.assume_constant_result
-def _exporting() -> bool:
-    """True also inside torch.export with strict=True, where PyTorch's own check returns False."""
-    return torch.onnx.is_in_onnx_export()
-
-
 def in_onnx_export() -> bool:
     """Whether torch.onnx.export is running the model. Cheap outside of any tracing."""
-    traced = torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
-    return traced and _exporting()
+    if not (torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None):
+        return False
+    from aimle._onnx_check import exporting  # imports torch._dynamo, which is slow
+
+    return exporting()
 
 
 def onnx_solution(

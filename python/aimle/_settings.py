@@ -43,8 +43,11 @@ def check_choice(owner: str, name: str, value: object, allowed: tuple[object, ..
 def check_tensor(owner: str, name: str, value: object) -> None:
     """Raises TypeError unless value is a tensor."""
     if not isinstance(value, Tensor):
+        hint = f": pass torch.as_tensor({name})" if hasattr(value, "__len__") else ""
+        if name == "key":
+            hint = ": pass torch.tensor([seed, step])"
         raise TypeError(
-            f"[aimle.{owner}] expected {name} to be a tensor but got {type(value).__name__}"
+            f"[aimle.{owner}] expected {name} to be a tensor but got {type(value).__name__}{hint}"
         )
 
 
@@ -75,6 +78,7 @@ def check_theta(owner: str, theta: Tensor) -> None:
     if not theta.is_floating_point():
         raise TypeError(
             f"[aimle.{owner}] expected theta of a floating-point type but got {theta.dtype}"
+            + ("" if theta.is_complex() else ": pass theta.float()")
         )
     if theta.dim() == 0:
         raise ValueError(f"[aimle.{owner}] expected theta of at least 1 dimension but got shape []")

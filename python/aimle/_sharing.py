@@ -12,12 +12,15 @@ calls in training mode with gradients enabled, outside of a backward pass, commu
 
 It is safe to use DDP's own group: at that point every process has issued the gradients of the
 previous step, and none has begun the next one.
+
+`_reduction.py` communicates. It is imported when a layer first has a group, because it needs
+torch._dynamo, which takes as long to import as the rest of torch.
 """
 
 from __future__ import annotations
 
-import weakref
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
 
 import torch
 import torch.distributed as dist
@@ -37,10 +40,7 @@ else:
 GroupSetting = ProcessGroup | Literal["auto"] | None
 
 # In memory order, after the stats (aimle/estimate/stats.h).
-_WAITING = 3
-# The layers of a DDP module that share their state, and those called since the last reduction.
-_layers_of: weakref.WeakKeyDictionary[nn.Module, list[SharedState]] = weakref.WeakKeyDictionary()
-_called: weakref.WeakKeyDictionary[ProcessGroup, list[Any]] = weakref.WeakKeyDictionary()
+WAITING = 3
 
 
 class Sharing:
@@ -56,6 +56,7 @@ class Sharing:
         self.paused = False  # in DDP's join()
         self.called = False  # in a training step, without DDP
         self.stats: Tensor | None = None  # the layer's stats followed by the counts
+        self.before_call: Callable[[SharedState], None] | None = None  # set once there is a group
 
     def __deepcopy__(self, memo: dict) -> Sharing:
         return Sharing(self.given)
@@ -76,7 +77,7 @@ def check_group(owner: str, given: object) -> None:
         )
 
 
-def _in_backward() -> bool:
+def in_backward() -> bool:
     """Whether a backward pass is running, for example to recompute an activation checkpoint."""
     return torch._C._current_graph_task_id() != -1
 
@@ -101,8 +102,12 @@ class SharedState(nn.Module):
             sharing.group = _whole_world()
         if sharing.group is None:
             return None
+        if sharing.before_call is None:
+            from aimle._reduction import before_call
+
+            sharing.before_call = before_call
         if sharing.stats is None:
-            self._lay_out_counts(torch.zeros(_WAITING, dtype=torch.float64))
+            self._lay_out_counts(torch.zeros(WAITING, dtype=torch.float64))
         return sharing
 
     def _lay_out_counts(self, waiting: Tensor) -> None:
@@ -110,7 +115,7 @@ class SharedState(nn.Module):
         stats = self._buffers["layer_stats"]
         assert stats is not None
         self._sharing.stats = torch.cat([stats, waiting.to(stats.device)])
-        self._buffers["layer_stats"] = self._sharing.stats[:-_WAITING]
+        self._buffers["layer_stats"] = self._sharing.stats[:-WAITING]
 
     def _share_under(self, ddp: DistributedDataParallel) -> None:
         sharing, group = self._sharing, ddp.process_group
@@ -129,22 +134,22 @@ class SharedState(nn.Module):
         if sharing.by_ddp:
             # A call of ddp.module concerns only this process.
             inside = is_compiling() or DistributedDataParallel._active_ddp_module is not None
-            return not sharing.paused and (inside or _in_backward())
-        if self.training:
-            _before_call(self)
+            return not sharing.paused and (inside or in_backward())
+        if self.training and sharing.before_call is not None:
+            sharing.before_call(self)
         return True
 
     def _waiting(self) -> Tensor:
         stats = self._sharing.stats
         assert stats is not None
-        return stats[-_WAITING:]
+        return stats[-WAITING:]
 
     def _follow_stats(self, before: Tensor | None) -> None:
         """Called after the layer was moved: moves the counts to the device of the stats."""
         stats = self._sharing.stats
         if stats is not None and self._buffers["layer_stats"] is not before:
             lost = stats.is_meta
-            self._lay_out_counts(torch.zeros(_WAITING).double() if lost else self._waiting())
+            self._lay_out_counts(torch.zeros(WAITING).double() if lost else self._waiting())
 
     def _setting_changed(self, name: str) -> None:
         raise NotImplementedError
@@ -165,7 +170,7 @@ def _whole_world() -> ProcessGroup | None:
     return dist.group.WORLD
 
 
-def _sharing_layers(module: nn.Module) -> list[SharedState]:
+def sharing_layers(module: nn.Module) -> list[SharedState]:
     """The layers that have a state and did not opt out."""
     return [
         layer
@@ -176,92 +181,15 @@ def _sharing_layers(module: nn.Module) -> list[SharedState]:
     ]
 
 
-def _message_device(group: ProcessGroup, waiting: list[Tensor]) -> torch.device:
-    """The device on which the group can reduce: the layers' own, if possible."""
-    able = group._device_types
-    return next(
-        (each.device for each in waiting if each.device in able or _kind(each) in able), able[0]
-    )
-
-
-def _kind(tensor: Tensor) -> torch.device:
-    return torch.device(tensor.device.type)
-
-
-def _reduce_in(group: ProcessGroup, layers: list[SharedState | None]) -> None:
-    """One message; None stands for a layer that was deleted and has no counts."""
-    nothing = torch.zeros(_WAITING, dtype=torch.float64)
-    waiting = [nothing if layer is None else layer._waiting() for layer in layers]
-    device = _message_device(group, waiting)
-    message = torch.cat([each.to(device) for each in waiting])
-    dist.all_reduce(message, group=group)
-    for layer, counts in zip(layers, message.split(_WAITING), strict=True):
-        if layer is not None:
-            layer._apply_counts(counts.to(layer._waiting().device))
-
-
-@torch.no_grad()
-def _reduce(layers: list[SharedState]) -> None:
-    """One message for every group, in the order of their first layers."""
-    groups: dict[ProcessGroup, list[SharedState | None]] = {}
-    for layer in layers:
-        group = layer._sharing.group
-        if group is not None:
-            groups.setdefault(group, []).append(layer)
-    for group, members in groups.items():
-        _reduce_in(group, members)
-
-
-@torch.compiler.disable
-def _before_call(layer: SharedState) -> None:
-    """For a layer that is not under DDP: reduces if this call is the first of a step."""
-    sharing = layer._sharing
-    group = sharing.group
-    if group is None or not torch.is_grad_enabled():
-        return
-    if _in_backward():
-        _refuse_reentrant(layer)
-        return
-    sharing.called = True
-    called = _called.setdefault(group, [])
-    if any(each() is layer for each in called):
-        with torch.no_grad():
-            _reduce_in(group, [each() for each in called])
-        called.clear()
-    called.append(weakref.ref(layer))
-
-
-def _refuse_reentrant(layer: SharedState) -> None:
-    """Raises RuntimeError if a layer is called in backward only: its counts would be lost."""
-    if not layer._sharing.called:
-        raise RuntimeError(
-            f"[aimle.{type(layer).__name__}] layers that share their state with other processes do "
-            "not support checkpoint(..., use_reentrant=True), which hides the training step: use "
-            "use_reentrant=False, DistributedDataParallel, or process_group=None"
-        )
-
-
-@torch.compiler.disable
-def _before_ddp_forward(ddp: DistributedDataParallel, args: object) -> None:
-    layers = _layers_of.get(ddp)
-    if layers is None:  # the module was copied or unpickled
-        layers = _layers_of[ddp] = _sharing_layers(ddp.module)
-    if not torch.is_grad_enabled() or _in_backward():
-        return
-    for layer in layers:
-        layer._share_under(ddp)
-    # Processes without batches left would not answer, and DDP broadcasts the state itself.
-    if any(layer.training for layer in layers) and not ddp._join_config.enable:
-        _reduce(layers)
-
-
 def _watch_ddp(module: nn.Module, name: str, submodule: nn.Module | None) -> None:
     """Called whenever a module becomes part of another."""
     if name == "module" and isinstance(module, DistributedDataParallel) and submodule is not None:
-        layers = _sharing_layers(submodule)
+        layers = sharing_layers(submodule)
         if layers:
-            _layers_of[module] = layers
-            module.register_forward_pre_hook(_before_ddp_forward)
+            from aimle._reduction import before_ddp_forward, layers_of
+
+            layers_of[module] = layers
+            module.register_forward_pre_hook(before_ddp_forward)
 
 
 if dist.is_available():
@@ -282,4 +210,6 @@ def reduce_state(module: nn.Module) -> None:
     Every process has to call it. Training does this automatically at the next step; call it before
     saving a checkpoint to include the last step. Does nothing for layers of a single process.
     """
-    _reduce(_sharing_layers(module))
+    from aimle._reduction import reduce
+
+    reduce(sharing_layers(module))

@@ -77,6 +77,8 @@ class PerInstance:
 
     #: Rows are independent of each other.
     rowwise = True
+    #: As for every callable, see ``PerturbedMap``; absent unless it was given.
+    fixed_size: bool | None
 
     def __init__(
         self,

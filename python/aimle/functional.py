@@ -17,6 +17,7 @@ from aimle.solvers import CHECK_ALL, CHECK_DEFAULT, CHECK_NOTHING, Solver
 _ops = torch.ops.aimle
 _draw_key = _ops.draw_key.default
 _draw_host_key = _ops.draw_host_key.default
+_BLANK_KEY = torch.zeros(2, dtype=torch.int64)  # read only
 _CAN_BE_DISTRIBUTED = torch.distributed.is_available()
 _RANK = int(os.environ["RANK"]) if os.environ.get("RANK", "").isdecimal() else 0
 
@@ -150,8 +151,9 @@ def draw_layer_key(theta: Tensor, generator: Generator | None) -> Tensor:
 
 def blank_key(theta: Tensor) -> Tensor:
     """A key for a call without noise: zeros, on the CPU if that saves a kernel launch."""
-    device = "cpu" if _takes_host_key(theta) else theta.device
-    return torch.zeros(2, dtype=torch.int64, device=device)
+    if _takes_host_key(theta) or (type(theta) is Tensor and theta.is_cpu and not is_compiling()):
+        return _BLANK_KEY
+    return torch.zeros(2, dtype=torch.int64, device=theta.device)
 
 
 def _draw(op: OpOverload, like: Tensor, generator: Generator | None, rank: int) -> Tensor:

@@ -105,6 +105,10 @@ class AIMLE(PerturbedMap):
             possible.
     """
 
+    _notes = dict.fromkeys(
+        ("lambda_", "lambd", "lam"), "its step is adaptive: for a fixed one use aimle.IMLE"
+    )
+
     def __init__(
         self,
         solver: AnySolver,

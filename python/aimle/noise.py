@@ -170,7 +170,8 @@ def as_noise(noise: Noise | str | None) -> Noise | None:
     if isinstance(noise, str) and noise in _BY_NAME:
         return _BY_NAME[noise]()
     allowed = ", ".join(repr(name) for name in _BY_NAME)
+    given = f"the class {noise.__name__} itself" if isinstance(noise, type) else repr(noise)
     raise ValueError(
         f"[aimle] expected noise to be {allowed}, None, or an object such as "
-        f"aimle.SumOfGamma(k=10), but got {noise!r}"
+        f"aimle.SumOfGamma(k=10), but got {given}"
     )

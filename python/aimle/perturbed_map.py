@@ -25,6 +25,7 @@ from torch.compiler import is_compiling
 from typing_extensions import Unpack
 
 from aimle._defaults import noise_for, subtracted_mean, temperature_for
+from aimle._names import did_you_mean
 from aimle._onnx import in_onnx_export, onnx_solution
 from aimle._sampling import AnySolver, NoiseSettings, SamplingModule, StepSettings
 from aimle._saved_state import usable_state
@@ -108,7 +109,7 @@ class PerturbedMap(SamplingModule, SharedState):
         fixed_size     whether all solutions have the same number of ones. True: norms leave out the
                        mean. False, as for paths: the noise is centred. Without it, the default
                        step finds out from the solutions it sees (buffer ``sizes``), and the noise
-                       is not centred.
+                       is not centred. None: it finds out, and the noise is centred.
         rowwise        False: the callable keeps data per row, so backward always solves all rows
 
     Backward may call it with only those rows whose solutions can differ. Extra arguments of the
@@ -268,9 +269,12 @@ class PerturbedMap(SamplingModule, SharedState):
             about = CallableSolver(bool(minimises), dims, bool(fixed_size))
             return staged_map(self, theta, key, mask, about, settings, deferred, args, kwargs)
         if args or kwargs:
+            hint = ": pass mask, k, data and key by name"
+            if not args:
+                hint = did_you_mean(next(iter(kwargs)), ["mask", "k", "data", "key"])
             raise TypeError(
                 f"[aimle.{type(self).__name__}] {type(self.solver).__name__} takes no extra "
-                f"arguments; only a callable solver does, but got {_listed(args, kwargs)}"
+                f"arguments; only a callable solver does, but got {_listed(args, kwargs)}{hint}"
             )
         row_data, native = None, cast(Solver, self.solver)
         if k is not None or data is not None or native.takes_data:
@@ -342,7 +346,7 @@ class PerturbedMap(SamplingModule, SharedState):
                 buffers["reach"] = torch.tensor(0.0, dtype=torch.float64)
             if self.target.momentum:
                 buffers["velocity"] = torch.tensor(0.0, dtype=torch.float64)
-            if self.target.scale != "theta" and not hasattr(self.solver, "fixed_size"):
+            if self.target.scale != "theta" and getattr(self.solver, "fixed_size", None) is None:
                 buffers["sizes"] = torch.full((2,), math.inf, dtype=torch.float64)
         buffers["layer_stats"] = torch.full((len(_ALL_STATS),), math.nan, dtype=torch.float64)
         buffers["table"] = self.noise.table() if isinstance(self.noise, SumOfGamma) else None

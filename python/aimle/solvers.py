@@ -356,9 +356,10 @@ def check_solver(owner: str, solver: object) -> None:
             f"{solver.__name__} itself"
         )
     if not callable(solver):
+        hint = f" {solver!r}: aimle.solver makes one by name" if isinstance(solver, str) else ""
         raise TypeError(
             f"[aimle.{owner}] expected solver to be a native solver such as aimle.TopK(k=3) or a "
-            f"callable but got {type(solver).__name__}"
+            f"callable but got {type(solver).__name__}{hint}"
         )
 
 

@@ -73,7 +73,7 @@ def staged_map(
     check_batch(type(layer).__name__, theta, solver.instance_dims)
     call = StagedCall(layer, theta, key, mask, solver, settings, args, kwargs)
     call.state = layer._state(deferred)
-    if not hasattr(layer.solver, "fixed_size"):
+    if getattr(layer.solver, "fixed_size", None) is None:
         call.sizes = layer._buffers["sizes"]
     return StagedMap.apply(theta, call)
 

@@ -200,6 +200,17 @@ class Knapsack(Solver):
             object.__setattr__(self, name, value)
         super().__post_init__()
 
+    def row_arguments(
+        self, owner: str, scores: Tensor, k: Tensor | int | None, data: Tensor | None
+    ) -> tuple[str, Tensor | None]:
+        n = self.weights.shape[-1]
+        if data is None and scores.dim() > 0 and scores.shape[-1] != n:
+            raise ValueError(
+                f"[aimle.{owner}] expected values of the {n} items, [*batch, {n}], but got shape "
+                f"{list(scores.shape)}"
+            )
+        return super().row_arguments(owner, scores, k, data)
+
     @staticmethod
     def pack(weights: Any, capacity: Any, *, scale: int = 1) -> Tensor:
         """weights [*batch, n] and capacity [*batch] as data, int64 [*batch, n + 1]."""

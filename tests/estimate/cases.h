@@ -1,5 +1,5 @@
 // Random calls of an estimator, and three ways to make them: fused, staged, and plainly, one row at
-// a time and by the letter of the headers. All three must give the same bits.
+// a time by a literal implementation. All three must give the same bits.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A solver of a user's own, in a namespace of their own, works in the estimators as ours do.
+// A user's solver, in another namespace, works in the estimators like a built-in one.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The estimator by the letter of its headers: one row, one entry, one sum at a time. Shares the
+// A literal implementation of the estimator: one row, one entry, one sum at a time. It shares the
 // solvers and the noise with the library, and nothing else.
 #pragma once
 

@@ -190,7 +190,7 @@ void expect_the_plain_gradient(uint64_t seed) {
     call.mask.resize(static_cast<size_t>(call.count * call.n()));
     for (bool& allowed : call.mask) allowed = !one_in(rng, 6);
   }
-  Case<T> solved = call;  // z of every sample, whatever the layer would return
+  Case<T> solved = call;  // z of every sample, for any output of the layer
   solved.settings.output = Output::kSamples;
   solved.dy.assign(static_cast<size_t>(call.count * call.samples() * call.n()), T(0));
   const Outcome<T> expected = plain_thresholds(call, run_fused(solved).z);

@@ -1,5 +1,5 @@
-// The definition taken literally: every structure and its weight, in long double. The oracle of the
-// exact distributions, and how their rows are judged.
+// The oracle of the exact distributions: every structure and its weight, in long double. And how rows
+// are compared with it.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Presets say what they are: nothing that decides an adaptive step is left to the library.
+// Presets set everything that determines an adaptive step, so library defaults have no effect.
 #include <gtest/gtest.h>
 
 #include <limits>

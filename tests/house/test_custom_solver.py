@@ -1,4 +1,4 @@
-"""examples/custom_solver: a solver outside the tree works wherever one of ours does."""
+"""examples/custom_solver: an external solver works wherever a built-in one does."""
 
 import json
 import subprocess

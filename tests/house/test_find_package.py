@@ -1,4 +1,4 @@
-"""An outside project finds and uses an installed aimle, with and without Torch."""
+"""An external project finds and uses an installed aimle, with and without Torch."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The core includes no Torch header, and every room only the rooms it may know."""
+"""The core includes no Torch header, and every folder only the folders that it may include."""
 
 import subprocess
 import sys

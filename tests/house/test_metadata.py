@@ -183,6 +183,20 @@ class TestExtras:
         assert recommended
         assert recommended <= set(EXTRAS)
 
+    def test_every_extra_is_on_the_page_about_installing(self):
+        page = (ROOT / "docs/start/install.md").read_text()
+        table = page.split("| extra | for |")[1].split("\n\n")[0]
+        cells = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
+        assert sorted(re.findall(r"`(\w+)`", " ".join(cells))) == sorted(EXTRAS)
+
+
+def test_an_index_of_packages_can_describe_it():
+    assert all(PROJECT[field] for field in ("description", "authors", "keywords", "urls"))
+    assert (ROOT / PROJECT["readme"]).is_file()
+    assert all((ROOT / file).is_file() for file in PROJECT["license-files"])
+    assert "Typing :: Typed" in PROJECT["classifiers"]
+    assert (ROOT / "python/aimle/py.typed").is_file()
+
 
 def test_every_supported_python_has_a_classifier():
     prefix = "Programming Language :: Python :: 3."

@@ -1,4 +1,4 @@
-"""The scripts behind `make`: what they install, what they ask for, how they count."""
+"""The scripts behind `make`: what they install, what they require, how they count tests."""
 
 import json
 import os
@@ -239,3 +239,12 @@ class TestResults:
             "| aimle | 71.00 ± 1.00 |",
             "| imle | 80 (1 run) |",
         ]
+
+
+def test_the_page_on_gradients_has_the_tables_of_its_files():
+    done = run(sys.executable, SCRIPTS / "gradient_tables.py")
+    assert done.returncode == 0, done.stderr
+    page = (SCRIPTS.parent / "docs/results/gradients.md").read_text()
+    tables = done.stdout.strip().split("\n\n")
+    assert len(tables) == 3
+    assert all(table in page for table in tables)

@@ -1,4 +1,4 @@
-// What Arborescence brings to the conformance test.
+// Instances of Arborescence for the conformance test.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What Argmax brings to the conformance test.
+// Instances of Argmax for the conformance test.
 #pragma once
 
 #include "aimle/map/argmax.h"

@@ -1,4 +1,4 @@
-// What Assignment brings to the conformance test.
+// Instances of Assignment for the conformance test.
 #pragma once
 
 #include <algorithm>

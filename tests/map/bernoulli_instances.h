@@ -1,4 +1,4 @@
-// What Bernoulli brings to the conformance test.
+// Instances of Bernoulli for the conformance test.
 #pragma once
 
 #include "aimle/map/bernoulli.h"

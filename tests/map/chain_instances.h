@@ -1,4 +1,4 @@
-// What Chain brings to the conformance test.
+// Instances of Chain for the conformance test.
 #pragma once
 
 #include <optional>

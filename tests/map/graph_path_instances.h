@@ -1,4 +1,4 @@
-// What GraphPath and DagPath bring to the conformance test.
+// Instances of GraphPath and DagPath for the conformance test.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Grids that make trouble, for the tests of GridPath.
+// Difficult grids for the tests of GridPath.
 #pragma once
 
 #include <cmath>

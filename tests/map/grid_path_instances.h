@@ -1,4 +1,4 @@
-// What GridPath brings to the conformance test.
+// Instances of GridPath for the conformance test.
 #pragma once
 
 #include <algorithm>

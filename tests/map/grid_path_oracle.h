@@ -1,4 +1,4 @@
-// The rule of grid_path.h taken literally, by Bellman-Ford: slow, and unlike the solver.
+// A literal implementation of grid_path.h by Bellman-Ford: slow, and independent of the solver.
 #pragma once
 
 #include <algorithm>

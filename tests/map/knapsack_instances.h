@@ -1,4 +1,4 @@
-// What Knapsack brings to the conformance test.
+// Instances of Knapsack for the conformance test.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// What LatticePath and LatticeMoves bring to the conformance test.
+// Instances of LatticePath and LatticeMoves for the conformance test.
 #pragma once
 
 #include <algorithm>

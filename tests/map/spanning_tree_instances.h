@@ -1,4 +1,4 @@
-// What SpanningTree brings to the conformance test.
+// Instances of SpanningTree for the conformance test.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What TopK brings to the conformance test.
+// Instances of TopK for the conformance test.
 #pragma once
 
 #include <algorithm>

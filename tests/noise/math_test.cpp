@@ -30,7 +30,7 @@ TEST(NoiseMath, FmaIsTheSameWithoutHardware) {
 }
 
 TEST(NoiseMath, FmaRoundsOnceAtATie) {
-  // 1 + 2^-24 is a tie between 1 and its successor; what breaks it lies below double's last bit.
+  // 1 + 2^-24 is a tie between 1 and its successor; what breaks it is below double's last bit.
   const float tie = 1.0f + 0x1p-12f;  // tie * tie = 1 + 2^-11 + 2^-24
   EXPECT_EQ(fma_without_hardware(tie, tie, 0x1p-70f), 1.0f + 0x1p-11f + 0x1p-23f);
   EXPECT_EQ(fma_without_hardware(tie, tie, -0x1p-70f), 1.0f + 0x1p-11f);

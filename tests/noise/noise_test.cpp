@@ -1,4 +1,4 @@
-// What every noise must hold, whatever its distribution: rows as the contract says, the same bits
+// Properties of every noise, for any distribution: rows as specified, the same bits
 // for any split, thread count and instruction set, the right distribution, and clear errors.
 #include "aimle/noise/noise.h"
 

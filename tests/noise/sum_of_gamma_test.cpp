@@ -33,7 +33,7 @@ struct Sampler {
 
 using TailProbability = std::function<double(double)>;
 
-/// Holds that the exact quantile lies within the tolerance of the sampled value, by monotony alone.
+/// Checks that the exact quantile is within the tolerance of the sampled value, by monotonicity.
 /// `lower` and `upper` are P(Y <= y) and P(Y > y), which may be wrong by 1e-8 relatively.
 void expect_close_to_quantile(const Sampler& sampler, const std::vector<uint32_t>& words,
                               const TailProbability& lower, const TailProbability& upper) {

@@ -10,7 +10,7 @@
 
 namespace elsewhere {
 
-/// Chooses the first entry, whatever the scores: a solver that exists in this file only.
+/// A solver defined only in this file: always chooses the first entry.
 struct First {
   static constexpr std::string_view kName = "first";
   static constexpr aimle::Sense kSense = aimle::Sense::kMin;

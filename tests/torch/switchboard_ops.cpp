@@ -1,4 +1,4 @@
-// The C++ switchboard as ops, so that pytest can hold it against the Python one.
+// The C++ switchboard as ops, so that pytest can compare it with the Python one.
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/library.h>

@@ -18,6 +18,7 @@
 #include <c10/util/Exception.h>
 
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "aimle/map/grid_path.h"
@@ -38,9 +39,14 @@ std::vector<int64_t> trailing(int64_t dims) {
   return result;
 }
 
+/// S, for z [S, ...].
+double sample_count(const at::Tensor& z) {
+  return static_cast<double>(z.sym_size(0).guard_int(__FILE__, __LINE__));
+}
+
 /// theta where it is finite and not masked, zero elsewhere.
 at::Tensor free_entries(const at::Tensor& theta, const std::optional<at::Tensor>& mask) {
-  const at::Tensor finite = theta.isfinite();
+  const at::Tensor finite = theta.abs().lt(std::numeric_limits<double>::infinity());
   return at::where(mask ? finite.logical_and(*mask) : finite, theta, 0.0);
 }
 
@@ -59,7 +65,7 @@ at::Tensor perturbed_mean(const at::Tensor& theta, const at::Tensor& eps, const 
                           const MaybeTensor& mask, const std::string& noise, double tau,
                           int64_t instance_dims, bool leave_one_out) {
   const at::Tensor mean = z.mean(0);
-  const auto count = static_cast<double>(z.sym_size(0).guard_int(__FILE__, __LINE__));
+  const double count = sample_count(z);
   const at::Tensor centred = leave_one_out ? z.sub(mean).mul(count / (count - 1)) : z;
   const at::Tensor weights = noise_score(eps, noise).mul(1.0 / tau);
   const at::Tensor inner =
@@ -70,15 +76,19 @@ at::Tensor perturbed_mean(const at::Tensor& theta, const at::Tensor& eps, const 
 at::Tensor fenchel_young(const at::Tensor& theta, const at::Tensor& target, const at::Tensor& eps,
                          const at::Tensor& z, const MaybeTensor& mask, double tau,
                          int64_t instance_dims, bool clips) {
+  const std::vector<int64_t> dims = trailing(instance_dims);
   const at::Tensor scores = free_entries(tau < 0 ? theta.neg() : theta, mask);
-  at::Tensor perturbed = scores.add(eps.mul(std::abs(tau)));
-  at::Tensor of_target = scores;
   if (clips) {
+    const at::Tensor perturbed = scores.add(eps.mul(std::abs(tau)));
     const at::Tensor seen = perturbed.clamp_max(0);  // minus the costs that the solver used
-    of_target = scores.add(seen.sub(perturbed).mean(0));
-    perturbed = seen;
+    const at::Tensor of_target = scores.add(seen.sub(perturbed).mean(0));
+    return seen.mul(z).mean(0).sub(of_target.mul(target)).sum(dims);
   }
-  return perturbed.mul(z).mean(0).sub(of_target.mul(target)).sum(trailing(instance_dims));
+  // Linear in theta, except for what the noise adds, which has no gradient.
+  std::vector<int64_t> samples_too = dims;
+  samples_too.push_back(0);
+  const at::Tensor noise = eps.mul(z).sum(samples_too);
+  return scores.mul(z.mean(0).sub(target)).sum(dims).add(noise, std::abs(tau) / sample_count(z));
 }
 
 namespace {

@@ -1,7 +1,8 @@
 """Solvers from other libraries as solvers for layers; each is an ``aimle.per_instance``.
 
-All accept its settings (workers, timeout, on_error, cache and so on). Solutions are assumed to vary
-in size unless ``fixed_size=True`` is given, which means that all have the same number of ones.
+All accept its settings (workers, timeout, on_error, cache and so on). The default noise
+suits solutions that vary in size, and layers find out whether they do, unless ``fixed_size`` is
+given: True means that all have the same number of ones.
 Masked scores, which are infinitely bad, are passed on as finite scores that outweigh all others.
 """
 

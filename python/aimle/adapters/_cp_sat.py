@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from aimle.adapters._shared import VARIES, finite, needed
-from aimle.black_box import PerInstance, per_instance
+from aimle.adapters._shared import adapted, finite, needed
+from aimle.black_box import PerInstance
 
 
 def _cp_model() -> Any:
@@ -73,4 +73,4 @@ def from_cp_sat(
     parameters = {"num_workers": 1, "random_seed": 0, **(parameters or {})}
     indices = [each.index for each in variables]
     fn = _Model(model.clone(), indices, sense == "max", parameters)
-    return per_instance(fn, sense=sense, instance_dims=1, **VARIES | settings)
+    return adapted(fn, sense=sense, instance_dims=1, **settings)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aimle._settings import check_choice
-from aimle.adapters._shared import VARIES, finite
-from aimle.black_box import PerInstance, per_instance
+from aimle.adapters._shared import adapted, finite
+from aimle.black_box import PerInstance
 
 
 class _OverEdges:
@@ -75,4 +75,4 @@ def from_networkx(
             " 'path', which does not distinguish them"
         )
     fn = _OverEdges(graph.copy(), algorithm, weight, returns)
-    return per_instance(fn, sense=sense, instance_dims=1, **VARIES | settings)
+    return adapted(fn, sense=sense, instance_dims=1, **settings)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aimle.adapters._shared import VARIES, finite
-from aimle.black_box import PerInstance, per_instance
+from aimle.adapters._shared import adapted, finite
+from aimle.black_box import PerInstance
 
 
 class _Model:
@@ -54,4 +54,4 @@ def from_pyepo(optmodel: Any, **settings: Any) -> PerInstance:
             f"which has no {', '.join(missing)}"
         )
     settings.setdefault("sense", "min" if int(optmodel.modelSense) == 1 else "max")
-    return per_instance(_Model(optmodel), instance_dims=1, **VARIES | settings)
+    return adapted(_Model(optmodel), instance_dims=1, **settings)

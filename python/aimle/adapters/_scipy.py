@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from aimle.adapters._shared import VARIES, finite, needed
+from aimle.adapters._shared import adapted, finite, needed
 from aimle.black_box import PerInstance, per_instance
 
 
@@ -82,4 +82,4 @@ def from_milp(
         "options": options,
     }
     fn = _Program(sense == "max", arguments)
-    return per_instance(fn, sense=sense, instance_dims=1, **VARIES | settings)
+    return adapted(fn, sense=sense, instance_dims=1, **settings)

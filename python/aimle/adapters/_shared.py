@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-#: Assumption about solutions without further knowledge: their number of ones varies.
-VARIES: dict[str, Any] = {"fixed_size": False}
+from aimle.black_box import PerInstance, per_instance
+
+
+def adapted(fn: Callable[..., Any], **settings: Any) -> PerInstance:
+    """A solver whose solutions may vary in size, which its layers find out, unless
+    ``fixed_size`` is given."""
+    solver = per_instance(fn, **settings)
+    if not hasattr(solver, "fixed_size"):
+        solver.fixed_size = None
+    return solver
 
 
 def finite(scores: NDArray) -> NDArray:

@@ -1,4 +1,4 @@
-// In place of CUDA's own header: what the kernels use of it, by the threads of block.h.
+// Replaces CUDA's header: the parts that the kernels use, implemented by block.h.
 #pragma once
 
 #include <cmath>

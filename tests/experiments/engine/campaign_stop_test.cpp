@@ -1,4 +1,4 @@
-// A run that is interrupted in an evaluation ends at once and goes on as if it had not been.
+// A run interrupted during an evaluation ends at once and resumes as if never interrupted.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Checkpoints come back as they were, and one that is damaged is never read.
+// Checkpoints are restored exactly, and a damaged one is never read.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

@@ -14,10 +14,13 @@ namespace aimle::experiments {
 namespace {
 
 TEST(Interrupt, IsAFlagWhileTheHandlerLives) {
-  const InterruptHandler handler;
+  {
+    const InterruptHandler handler;
+    EXPECT_EQ(interrupt_signal(), 0);
+    std::raise(SIGTERM);
+    EXPECT_EQ(interrupt_signal(), SIGTERM);
+  }
   EXPECT_EQ(interrupt_signal(), 0);
-  std::raise(SIGTERM);
-  EXPECT_EQ(interrupt_signal(), SIGTERM);
 }
 
 TEST(Interrupt, NestedHandlersKeepTheFlag) {

@@ -1,4 +1,4 @@
-// A solver that writes down who calls it: the library and the offset of every caller, a line each.
+// A solver that records its call stack: one line per caller, with the library and the offset.
 #include <dlfcn.h>
 #include <execinfo.h>
 

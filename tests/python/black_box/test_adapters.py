@@ -1,4 +1,4 @@
-"""Solvers of other libraries: an example of each, held against a native solver."""
+"""Solvers of other libraries: an example of each, compared with a native solver."""
 
 import copy
 import functools
@@ -56,6 +56,9 @@ def test_milp():
     impossible = aimle.from_milp(optimize.LinearConstraint(np.array([weights]), lb=99))
     with pytest.raises(aimle.SolverError, match=r"milp found no solution: .*infeasible"):
         impossible(scores_of(1, 5))
+    layer = aimle.AIMLE(aimle.from_milp(budget))
+    assert layer.noise == aimle.Normal(), "solutions may vary in size"
+    assert "sizes" in layer.state_dict(), "the layer finds out whether they do"
     relaxed = aimle.from_milp(budget, integrality=0, fractional=True)
     z = relaxed(torch.ones(1, 5))
     assert z.frac().count_nonzero() > 0

@@ -1,4 +1,4 @@
-"""What README.md and the pages of docs print is true: code runs; options, targets, links exist."""
+"""README.md and the pages of docs are correct: code runs; options, targets and links exist."""
 
 import re
 import shutil
@@ -46,7 +46,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 def commands(page: Path) -> list[str]:
     """What a page tells its reader to type: in blocks, indented, or between backticks."""
-    text = page.read_text()
+    text = re.sub(r" \\\n +", " ", page.read_text())  # commands that are continued
     lines = [line.strip() for block in blocks(page, "sh") for line in block.splitlines()]
     lines += [line.strip() for line in text.splitlines() if line.startswith("    ")]
     lines += re.findall(r"`([^`]+)`", text)
@@ -152,6 +152,13 @@ def test_links_lead_somewhere(page: Path):
             titles = re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE)
             known = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
             assert anchor in known, f"{name_of(page)}: {target}#{anchor}"
+
+
+@each_page
+def test_tables_are_narrow(page: Path):
+    """Wide tables cannot be read in a terminal or on a phone: split them, explain below."""
+    wide = [line for line in page.read_text().splitlines() if line[:1] == "|" and len(line) > 120]
+    assert wide == []
 
 
 @each_page

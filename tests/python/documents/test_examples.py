@@ -1,4 +1,4 @@
-"""The programs of docs/gallery learn what they say, and draw the pictures beside them; those for
+"""The programs of docs/gallery learn what they claim and draw their pictures; those for
 other frameworks learn too, where these are installed."""
 
 import os

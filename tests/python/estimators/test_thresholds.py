@@ -76,7 +76,7 @@ def test_thresholds_of_bernoulli_are_unbiased(noise, tau):
         return exact_gradient(theta, flips(5), lambda at: flip_probabilities(at, noise, tau), loss)
 
     assert_unbiased(gradients("trapezoid", quadratic(5)), exact(quadratic(5)))
-    # The thresholds are known, whatever the noise: no variance is left for a linear loss.
+    # The thresholds do not depend on the noise, so a linear loss has no variance.
     found = gradients("first", linear(5))
     torch.testing.assert_close(found, exact(linear(5)).expand_as(found), rtol=1e-4, atol=1e-5)
 

@@ -5,7 +5,7 @@ import itertools
 import mpmath
 import pytest
 import torch
-from exact_cases import seeded
+from exact_cases import assert_equal_to_multiprecision, seeded
 from torch import Tensor
 
 import aimle
@@ -61,6 +61,11 @@ def test_values_are_those_of_the_list(solver: aimle.Arborescence, scale: float):
     torch.testing.assert_close(exact.log_partition(solver, x), exponents.logsumexp(-1))
     torch.testing.assert_close(exact.marginals(solver, x), mu, rtol=1e-9, atol=1e-14)
     torch.testing.assert_close(exact.covariance(solver, x, v), cov, rtol=1e-8, atol=1e-12)
+
+
+@each_solver
+def test_values_are_those_of_multiprecision(solver: aimle.Arborescence):
+    assert_equal_to_multiprecision(solver, arborescences(solver.single_root))
 
 
 def test_many_vertices_are_those_of_multiprecision():

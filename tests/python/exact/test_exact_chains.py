@@ -5,7 +5,7 @@ import itertools
 import mpmath
 import pytest
 import torch
-from exact_cases import seeded
+from exact_cases import assert_equal_to_multiprecision, seeded
 from torch import Tensor
 
 import aimle
@@ -43,6 +43,10 @@ def test_values_are_those_of_the_list(scale: float):
     torch.testing.assert_close(exact.marginals(SOLVER, x), mu, rtol=1e-9, atol=1e-14)
     torch.testing.assert_close(exact.covariance(SOLVER, x, v), cov, rtol=1e-8, atol=1e-12)
     torch.testing.assert_close(exact.entropy(SOLVER, x), entropy, rtol=1e-9, atol=3e-10)
+
+
+def test_values_are_those_of_multiprecision():
+    assert_equal_to_multiprecision(SOLVER, sequences())
 
 
 def test_structures_are_all_of_them():

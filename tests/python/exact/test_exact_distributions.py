@@ -5,7 +5,14 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from exact_cases import WEIGHTS, Structure, each_structure, seeded, sets
+from exact_cases import (
+    WEIGHTS,
+    Structure,
+    assert_equal_to_multiprecision,
+    each_structure,
+    seeded,
+    sets,
+)
 from torch import Tensor
 
 import aimle
@@ -35,28 +42,7 @@ def test_values_are_those_of_the_list(structure: Structure, scale: float):
 
 @each_structure
 def test_values_are_those_of_multiprecision(structure: Structure):
-    """To the last digits, for scores of +-30 and more, where most of the weight is on one."""
-    solver, n, build = structure
-    x, v = seeded(n, scale=30.0), seeded(n, seed=1)
-    with mpmath.workdps(80):
-        listed = [[j for j, chosen in enumerate(z) if chosen] for z in build().tolist()]
-        total = lambda values, z: sum((mpmath.mpf(values[j]) for j in z), mpmath.mpf(0))  # noqa: E731
-        weights = [mpmath.exp(total(x.tolist(), z)) for z in listed]
-        partition = sum(weights)
-        p = [weight / partition for weight in weights]
-        along = [total(v.tolist(), z) for z in listed]
-        mean = sum(a * b for a, b in zip(p, along, strict=True))
-        mu, cov = [mpmath.mpf(0)] * n, [mpmath.mpf(0)] * n
-        for z, probability, value in zip(listed, p, along, strict=True):
-            for j in z:
-                mu[j] += probability
-                cov[j] += probability * (value - mean)
-        expected = [torch.tensor([*map(float, row)], dtype=torch.float64) for row in (mu, cov)]
-        log_partition = float(mpmath.log(partition))
-    assert exact.log_partition(solver, x).item() == pytest.approx(log_partition, rel=1e-14)
-    got = exact.marginals(solver, x), exact.covariance(solver, x, v)
-    torch.testing.assert_close(got[0], expected[0], rtol=1e-12, atol=1e-300)
-    torch.testing.assert_close(got[1], expected[1], rtol=1e-11, atol=1e-14)
+    assert_equal_to_multiprecision(structure.solver, structure.build())
 
 
 @each_structure

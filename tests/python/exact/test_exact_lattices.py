@@ -5,7 +5,7 @@ import itertools
 import mpmath
 import pytest
 import torch
-from exact_cases import seeded
+from exact_cases import assert_equal_to_multiprecision, seeded
 from torch import Tensor
 
 import aimle
@@ -54,6 +54,11 @@ def test_structures_are_all_paths(solver: aimle.Solver, shape: tuple[int, ...]):
     as_rows = lambda z: {tuple(row) for row in z.flatten(1).int().tolist()}  # noqa: E731
     assert as_rows(listed) == as_rows(z)
     assert len(as_rows(z)) == len(z)
+
+
+@each_lattice
+def test_values_are_those_of_multiprecision(solver: aimle.Solver, shape: tuple[int, ...]):
+    assert_equal_to_multiprecision(solver, paths(solver, shape))
 
 
 @each_lattice

@@ -1,4 +1,4 @@
-"""Exact distributions: what misuse says, and the ops under PyTorch's own checks."""
+"""Exact distributions: error messages, and the ops under PyTorch's own checks."""
 
 import math
 from collections.abc import Callable

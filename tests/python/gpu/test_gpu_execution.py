@@ -1,4 +1,4 @@
-"""What holds on a GPU alone: no host sync, streams, captured graphs, sizes, memory, errors."""
+"""Properties of GPU execution: no host sync, streams, captured graphs, sizes, memory, errors."""
 
 import contextlib
 import math

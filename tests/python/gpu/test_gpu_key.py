@@ -1,4 +1,4 @@
-"""The key of a call on a GPU: PyTorch's numbers, also where they are made on the CPU."""
+"""The key of a call on a GPU: PyTorch's numbers, even if they are computed on the CPU."""
 
 import functools
 import random

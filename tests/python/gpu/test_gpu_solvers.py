@@ -1,4 +1,4 @@
-"""The GPU solves as the CPU does: the same solutions and statuses on thousands of instances."""
+"""GPU and CPU give the same solutions and statuses on thousands of instances."""
 
 import math
 

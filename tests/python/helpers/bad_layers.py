@@ -1,4 +1,4 @@
-"""Small layers to be misused, and ways of misusing their ops."""
+"""Small layers, and wrong arguments for their ops."""
 
 from collections.abc import Callable
 from typing import Any

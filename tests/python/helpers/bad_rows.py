@@ -1,4 +1,4 @@
-"""Scores and masks to be misused."""
+"""Scores and masks for tests of misuse."""
 
 import torch
 

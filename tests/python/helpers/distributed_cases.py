@@ -1,4 +1,4 @@
-"""What two processes train in test_distributed.py, and the same in one process."""
+"""Trainings of test_distributed.py, for two processes and for one."""
 
 import contextlib
 import copy
@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 from two_processes import Cases
 
 import aimle
-from aimle import _sharing
+from aimle import _reduction
 
 STEPS, BATCH, N = 60, 8, 10
 # alpha turns more than once within the steps.
@@ -233,11 +233,11 @@ def counted_messages() -> Iterator[list[int]]:
         sent.append(message.numel() * message.element_size())
         plain(message, **settings)
 
-    _sharing.dist.all_reduce = counted
+    _reduction.dist.all_reduce = counted
     try:
         yield sent
     finally:
-        _sharing.dist.all_reduce = plain
+        _reduction.dist.all_reduce = plain
 
 
 def three_layers(by_hand: bool) -> list:

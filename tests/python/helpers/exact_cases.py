@@ -1,9 +1,10 @@
-"""What the tests of exact distributions share: structures small enough to list by other means."""
+"""Helpers for tests of exact distributions: structures small enough to enumerate."""
 
 import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
+import mpmath
 import networkx as nx
 import oracles
 import pytest
@@ -11,12 +12,44 @@ import torch
 from torch import Tensor
 
 import aimle
+from aimle import exact
 
 
 def seeded(*shape: int, seed: int = 0, scale: float = 1.0) -> Tensor:
     generator = torch.Generator("cpu").manual_seed(seed)
     x = torch.randn(*shape, generator=generator, dtype=torch.float64, device="cpu")
     return scale * x.to(torch.get_default_device())
+
+
+def assert_equal_to_multiprecision(solver: aimle.Solver, structures: Tensor) -> None:
+    """Log-partition, marginals and covariances are sums over structures [N, *instance] to the last
+    digits, for scores of +-30 and more, where most of the weight is on one."""
+    shape = structures.shape[1:]
+    listed = [z.nonzero().flatten().tolist() for z in structures.flatten(1)]
+    for seed in range(3):
+        x, v = seeded(*shape, seed=seed, scale=30.0), seeded(*shape, seed=3 + seed)
+        n, scores, values = x.numel(), x.flatten().tolist(), v.flatten().tolist()
+        with mpmath.workdps(80):
+            weights = [mpmath.exp(mpmath.fsum(scores[j] for j in z)) for z in listed]
+            partition = mpmath.fsum(weights)
+            p = [weight / partition for weight in weights]
+            along = [mpmath.fsum(values[j] for j in z) for z in listed]
+            mean = mpmath.fdot(p, along)
+            mu, cov = [mpmath.mpf(0)] * n, [mpmath.mpf(0)] * n
+            for z, probability, value in zip(listed, p, along, strict=True):
+                for j in z:
+                    mu[j] += probability
+                    cov[j] += probability * (value - mean)
+            log_partition = float(mpmath.log(partition))
+            wanted = [
+                torch.tensor([*map(float, each)], dtype=torch.float64).view(shape)
+                for each in (mu, cov)
+            ]
+        assert exact.log_partition(solver, x).item() == pytest.approx(log_partition, rel=1e-14)
+        torch.testing.assert_close(exact.marginals(solver, x), wanted[0], rtol=1e-12, atol=1e-300)
+        torch.testing.assert_close(
+            exact.covariance(solver, x, v), wanted[1], rtol=1e-11, atol=1e-14
+        )
 
 
 def subsets(n: int, k: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Packages that the project does not need, and tests that do: `make test-extras` runs them."""
+"""Skips tests whose optional packages are missing; `make test-extras` installs them."""
 
 from __future__ import annotations
 

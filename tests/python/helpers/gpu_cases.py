@@ -1,4 +1,4 @@
-"""Solvers for the tests of the GPU, each with the shape of an instance: all kinds of kernels."""
+"""Solvers for GPU tests, with the shapes of their instances, covering every kind of kernel."""
 
 import oracles
 

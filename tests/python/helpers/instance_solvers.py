@@ -1,4 +1,4 @@
-"""Functions of one instance for the tests of ``aimle.per_instance``: they import NumPy alone."""
+"""Functions of one instance for the tests of ``aimle.per_instance``: they import only NumPy."""
 
 import os
 import signal

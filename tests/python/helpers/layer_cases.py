@@ -1,4 +1,4 @@
-"""What the tests of the layers share: problems, a native solver in disguise, and a plain layer.
+"""Helpers for tests of layers: problems, a native solver as a callable, and a plain layer.
 
 The plain layer is the method as it is written down, one formula after the other, in float64 and
 with PyTorch ops; it shares the solvers and the noise with the library and nothing else.

@@ -1,4 +1,4 @@
-"""What the tests of noise over the costs of paths share."""
+"""Helpers for tests of noise over path costs."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""The folder of the checkout."""
+"""Path of the repository."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The program on a terminal, in tests."""
+"""Runs the program on a pseudo-terminal."""
 
 from __future__ import annotations
 

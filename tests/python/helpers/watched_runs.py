@@ -1,4 +1,4 @@
-"""Files that a run writes for `aimle watch`, written by hand; and a server of them."""
+"""Writes the files of a run for `aimle watch` by hand, and serves them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What layers make of a callable's answers, and what they are told of the callable."""
+"""How layers treat the results of a callable, and its declared properties."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The stages for callable solvers: what they hold whatever the callable answers."""
+"""The stages for callable solvers: properties that hold for any callable."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Callable solvers: the same stages one by one, and the same bits as the fused layer."""
+"""Callable solvers run the stages one by one, with the same bits as the fused layer."""
 
 import functools
 import math

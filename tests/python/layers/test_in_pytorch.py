@@ -1,4 +1,4 @@
-"""What users of PyTorch do with a layer, with a native solver and with a callable."""
+"""Layers with other features of PyTorch, for native and callable solvers."""
 
 import copy
 import io

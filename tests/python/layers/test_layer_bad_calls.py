@@ -1,4 +1,4 @@
-"""Calls that the layers refuse: what was done, the exception, and the words of its message."""
+"""Wrong calls of layers: the exception and the text of its message."""
 
 import pytest
 import torch

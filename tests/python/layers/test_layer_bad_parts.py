@@ -1,4 +1,4 @@
-"""What callable solvers may get wrong, and what may be handed to the ops of the layers wrongly."""
+"""Faulty callable solvers, and wrong arguments of the layers' ops."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Settings that the constructors of the layers refuse: the exception, and its words."""
+"""Invalid settings of layers: the exception and the text of its message."""
 
 from collections.abc import Callable
 

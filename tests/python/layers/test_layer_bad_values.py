@@ -1,4 +1,4 @@
-"""Values that are no errors: answered with NaN, or with a choice."""
+"""Unusual values that are not errors: the result is NaN, or a valid choice."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What a layer keeps and allocates: nothing that grows with the samples but z, dy and bits.
+"""Memory of a layer: only z, dy and one bit per entry grow with the samples.
 
 Tensors are counted by PyTorch's allocator; the core's own scratch is not a tensor, so a second test
 watches the process from outside.

@@ -1,4 +1,4 @@
-"""The method against what is known of it in closed form."""
+"""Layers compared with results in closed form."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""A layer prepares the settings of its op once, and anew when one of them changes."""
+"""A layer prepares the settings of its op once, and again when one of them changes."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""The layers inside a training: graphs, checkpoints, copies, saved and resumed runs."""
+"""Layers in training: graphs, checkpoints, copies, saved and resumed runs."""
 
 import copy
 import io

@@ -1,4 +1,4 @@
-"""`aimle.log_stats`: what a layer sees, in a log."""
+"""`aimle.log_stats`: the statistics of layers in several kinds of logs."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Results are on the device of theta, not on the current one: a second GPU that PyTorch fakes."""
+"""Results are on the device of theta, not on the current one (with a fake second GPU)."""
 
 from __future__ import annotations
 

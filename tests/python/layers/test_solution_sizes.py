@@ -26,7 +26,7 @@ def above_zero(scores: Tensor) -> Tensor:
 class Declared:
     """A callable with a declared size."""
 
-    def __init__(self, solve: Callable[[Tensor], Tensor], fixed_size: bool) -> None:
+    def __init__(self, solve: Callable[[Tensor], Tensor], fixed_size: bool | None) -> None:
         self.solve, self.fixed_size = solve, fixed_size
         self.default_noise, self.default_temperature = "gumbel", 1.0
 
@@ -99,6 +99,13 @@ def test_equal_solutions_prove_nothing(device: torch.device, key: Tensor):
     fixed = layer_of(two_best, noise=None, nb_samples=1).to(device)
     fixed(leaf(theta)).sum().backward()
     assert fixed.sizes.tolist() == UNKNOWN
+
+
+def test_sizes_declared_as_unknown_are_found_out(device: torch.device, key: Tensor):
+    """The declaration concerns only the default noise."""
+    declared, plain = layer_of(Declared(two_best, None)).to(device), layer_of(two_best).to(device)
+    assert_equal(passes(declared, key), passes(plain, key))
+    assert declared.sizes.tolist() == plain.sizes.tolist() == [2.0, -2.0]
 
 
 def test_a_declaration_takes_precedence(device: torch.device, key: Tensor):

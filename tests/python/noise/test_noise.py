@@ -1,4 +1,4 @@
-"""Noise through tensors: a pure function of its key and counters, rightly distributed."""
+"""Noise on tensors: a pure function of key and counters, with the right distribution."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Noise that suits paths over costs: its default, its mean, and what is clipped of it."""
+"""Noise over path costs: the default, the mean, and clipping."""
 
 import pytest
 import torch

@@ -107,3 +107,11 @@ def test_the_rank_of_the_environment(given: str, rank: int):
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
     )
     assert done.stdout == f"{rank}\n", done.stderr
+
+
+def test_importing_aimle_does_not_import_the_compiler() -> None:
+    """torch._dynamo takes as long to import as the rest of torch."""
+    code = "import torch, sys; before = 'torch._dynamo' in sys.modules; import aimle; "
+    code += "print(before or 'torch._dynamo' not in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"

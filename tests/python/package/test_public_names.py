@@ -1,4 +1,4 @@
-"""What a user sees of the package: names, help, signatures, representations, kinds of numbers."""
+"""The public interface: names, help, signatures, representations, accepted number types."""
 
 import ast
 import dataclasses

@@ -1,4 +1,4 @@
-"""`aimle train --workers` and `aimle paper --workers`: the numbers of one process, on many.
+"""`aimle train --workers` and `aimle paper --workers`: the same numbers as in one process.
 
 GPUs are stood in for by names: a run on the CPU takes no notice of CUDA_VISIBLE_DEVICES.
 """

@@ -1,4 +1,4 @@
-"""The program's manners: what it says to wrong input, and that no input makes it crash."""
+"""Wrong input of the program: messages and exit codes, and no crash."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Runs whose files were damaged: the result is right, or the program says what is wrong."""
+"""Damaged files of runs: the result is correct, or the program reports the damage."""
 
 from __future__ import annotations
 

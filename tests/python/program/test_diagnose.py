@@ -1,4 +1,4 @@
-"""`aimle.diagnose`: right numbers, on a user's batch and loss."""
+"""`aimle.diagnose`: correct numbers for a user's batch and loss."""
 
 import json
 from pathlib import Path

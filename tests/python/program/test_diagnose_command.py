@@ -78,7 +78,7 @@ def test_every_structure_and_all_that_apply(structure: str, tmp_path: Path):
     n = {**sizes, "assignment": 4, "arborescence": 4}.get(structure, 8)
     settings = ("--samples", "10", "--long_run", 2000)
     found = run(tmp_path / "out", "--structure", structure, "--n", n, *settings)
-    # Those whose noise is Normal are held against the model of that noise.
+    # Those with Normal noise are compared with the model of that noise.
     varies = structure in ("grid_path", "lattice_path")
     assert found["truth"] == ("perturbation model, long run" if varies else "exact")
     assert found["temperature"] == (0.3 if varies else 1)

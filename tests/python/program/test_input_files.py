@@ -1,4 +1,4 @@
-"""Files that cannot be read, or are not what they should be: one line that names the file."""
+"""Unreadable and malformed files: an error of one line that names the file."""
 
 from __future__ import annotations
 

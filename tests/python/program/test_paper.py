@@ -1,4 +1,4 @@
-"""`aimle paper`: runs the commands of its entries, continues, and draws them beside the paper's."""
+"""`aimle paper`: runs its commands, resumes, and shows the results next to the paper's."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_the_full_form_of_latent_trees(tmp_path: Path) -> None:
     rows = [row for row in page.split("<tr>") if "frames=10, method=aimle_forward" in row]
     assert len(rows) == 1
     assert "-1877.90 ± 277.53" in rows[0]
-    assert "1 seed" in rows[0]  # ours beside theirs
+    assert "1 seed" in rows[0]  # ours next to theirs
     table = next(t for t in page.split("<table>") if "-1877.90 ± 277.53" in t)
     says = (
         "data: 40 examples of our own from the same generator instead of the authors&#x27; 50 000"

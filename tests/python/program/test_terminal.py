@@ -1,4 +1,4 @@
-"""How the program behaves at a terminal: widths, signals, standard output, quiet, odd names."""
+"""The program on a terminal: widths, signals, standard output, `--quiet`, unusual names."""
 
 import json
 import os

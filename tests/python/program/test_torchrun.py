@@ -1,4 +1,4 @@
-"""`torchrun -m aimle train`: several processes train as one, stop, and survive the loss of one."""
+"""`torchrun -m aimle train`: several processes train like one, stop, and recover if one dies."""
 
 from __future__ import annotations
 

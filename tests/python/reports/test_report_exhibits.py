@@ -1,4 +1,4 @@
-"""What reports show of single examples."""
+"""Single examples in reports."""
 
 from __future__ import annotations
 

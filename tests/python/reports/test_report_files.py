@@ -1,4 +1,4 @@
-"""Files of reports: complete or not there, whatever happens to the disk."""
+"""Files of reports are either complete or absent, even if the disk fails."""
 
 from __future__ import annotations
 

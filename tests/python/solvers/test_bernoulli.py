@@ -1,4 +1,4 @@
-"""Entries on or off by themselves, and the noise that layers give them."""
+"""Independent entries, and the default noise of their layers."""
 
 import pytest
 import torch

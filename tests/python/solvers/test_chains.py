@@ -1,4 +1,4 @@
-"""Chains: scores of labels and transitions, labels from z, lengths that differ, bad input."""
+"""Chains: scores of labels and transitions, labels of z, different lengths, bad input."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Paths over graphs: against NetworkX, graphs of every row its own, and what is refused."""
+"""Paths over graphs: compared with NetworkX, one graph per row, and errors."""
 
 import pickle
 

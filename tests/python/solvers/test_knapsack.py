@@ -1,4 +1,4 @@
-"""Knapsacks: data that are shared or of every row its own, decimals, and what is refused."""
+"""Knapsacks: shared data, data per row, decimal weights, and errors."""
 
 import pickle
 

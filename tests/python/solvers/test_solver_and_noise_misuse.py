@@ -1,4 +1,4 @@
-"""One table of misuse: what was called, the exception, and the words its message must hold."""
+"""Wrong calls of solvers and noise: the exception and the text of its message."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What only the data show: a status and a row of NaN, or an exception that names the row."""
+"""Invalid data: a status and a row of NaN, or an exception that names the row."""
 
 import pytest
 import torch

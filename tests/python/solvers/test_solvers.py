@@ -1,4 +1,4 @@
-"""Solvers through tensors: one conformance set for all, then each against its oracle."""
+"""Solvers on tensors: one conformance test for all, then each against its oracle."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""`aimle train --tensorboard`: every step once, however often the run was killed."""
+"""`aimle train --tensorboard`: every step is logged once, even if the run was killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aimle train`: what a run leaves behind, and that it continues bit for bit."""
+"""`aimle train`: the files of a run, and bit-identical resumption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aimle train --device cuda`: recorded steps, runs side by side, and the CPU's results."""
+"""`aimle train --device cuda`: recorded steps, parallel runs, and the results of the CPU."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_nri_learns_to_predict_paths(program: Path, preset: str, tmp_path: Path)
     lines = train(program, "nri", preset + NRI, tmp_path)
     assert [line["epoch"] for line in lines] == [0, 1, 2]
     assert lines[0]["train_loss"] is None
-    # An untrained decoder scatters the points; 50 steps mend more than half of that.
+    # An untrained decoder scatters the points; 50 steps remove more than half of that error.
     assert lines[-1]["val_elbo"] > 0.5 * lines[0]["val_elbo"]
     for line in lines:
         assert line["val_elbo"] == pytest.approx(-line["val_nll"] - line["val_kl"], rel=1e-6)

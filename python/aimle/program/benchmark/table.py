@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import textwrap
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -114,13 +114,14 @@ class Section:
         counts = {self.means[key].runs for key in keys if key and key in self.means}
         return "–".join(map(str, sorted({min(counts), max(counts)}))) if counts else "–"
 
-    def cell(self, key: tuple[str, str] | None) -> str:
-        if key is None or key not in self.means:
-            return "–"
-        setting = key[1].replace("lambda", "λ").replace("=", " = ")
+    def value(self, key: tuple[str, str] | None) -> str:
+        """Mean and standard error, or a dash."""
+        return str(self.means[key]) if key in self.means else "–"
+
+    def setting(self, key: tuple[str, str]) -> str:
+        """The lambda of a method, with a dagger at the ends of the grid; empty without one."""
         ends = {f"lambda={value}" for value in (self.task.lambdas[0], self.task.lambdas[-1])}
-        edge = ", the end of the grid" if key[1] in ends else ""
-        return f"{self.means[key]} ({setting}{edge})" if setting else str(self.means[key])
+        return key[1].replace("lambda=", "λ = ") + ("†" if key[1] in ends else "")
 
     def grid(self, method: str) -> str:
         """All lambdas of a method in one line."""
@@ -152,7 +153,10 @@ class Section:
                 continue
             calls = max(row.solver_calls for row in self.rows if (row.method, row.setting) == key)
             shown = f"{calls:,}" if calls else "–"
-            lines.append(f"| {method} | {self.cell(key)} | {self.means[key].runs} | {shown} |")
+            setting = f" ({self.setting(key)})" if key[1] else ""
+            lines.append(
+                f"| {method} | {self.value(key)}{setting} | {self.means[key].runs} | {shown} |"
+            )
         for method in ("imle", "imle_central", "pyepo_imle"):
             if text := self.grid(method):
                 lines += ["", _wrapped(f"λ of `{method}`: {text}")]
@@ -190,51 +194,87 @@ Values are means ± standard errors over seeds.
 """
 
 
-def _summary(found: list[Section]) -> list[str]:
-    lines = [
-        "| task | seeds | default | best λ | default against it | paper | default against it "
-        "| noise | thresholds | best relaxation | PyEPO's AIMLE | default against it |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+_SUMMARY_HEAD = """Values are those of the task's metric, named below with its data.
+
+- *difference*: how much better the default is, relative to the other's value; negative if it is
+  worse.
+- *yes*: the default is better, or worse by no more than 2 % or one standard error of the
+  difference.
+- *runs*: seeds of each of the two methods; two numbers if they differ.
+- *†*: the best λ is at the end of the grid.
+"""
+
+
+def _table(heads: str, rows: list[list[str]]) -> list[str]:
+    """A Markdown table, with a blank line below; heads are separated by bars."""
+    names = heads.split("|")
+    return [
+        f"| {' | '.join(names)} |",
+        f"| {' | '.join('---' for _ in names)} |",
+        *(f"| {' | '.join(cells)} |" for cells in rows),
+        "",
     ]
-    for section in found:
-        best, paper = section.best("imle", "imle_central"), ("paper", "")
-        pyepo = section.best("pyepo_aimle")
-        chosen = section.best(*RELAXATIONS)
-        cells = [
-            f"{section.task.title} ({section.data})",
-            section.runs(("default", ""), best, paper, pyepo),
-            section.cell(("default", "")),
-            section.cell(best) + (f" {best[0]}" if best else ""),
-            str(section.against(best) or "–"),
-            section.cell(paper),
-            str(section.against(paper) or "–"),
-            section.cell(("noise", "")),
-            section.cell(("thresholds", "")),
-            section.cell(chosen) + (f" {chosen[0]}" if chosen else ""),
-            section.cell(pyepo),
-            str(section.against(pyepo) or "–"),
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
+
+
+def _against(found: list[Section], titles: list[str], title: str, *methods: str) -> list[str]:
+    """The section that compares the default with the best of some methods; empty without any."""
+    default, several = ("default", ""), len(methods) > 1
+    rows: list[list[str]] = []
+    shares: list[float] = []
+    met = 0
+    for section, name in zip(found, titles, strict=True):
+        best = section.best(*methods)
+        if best is None:
+            continue
+        compared = section.against(best)
+        if compared is not None:
+            met += compared.met
+            shares += [-compared.share] if math.isfinite(compared.share) else []
+        setting = [f"`{best[0]}`, {section.setting(best)}"] if several else []
+        values = [section.value(default), section.value(best)]
+        rows.append([name, *values, *setting, section.runs(default, best), str(compared or "–")])
+    if not rows:
+        return []
+    heads = f"task|default|other|{'setting|' if several else ''}runs|difference"
+    lines = [f"### {title}\n", *_table(heads, rows)]
+    if shares:
+        mean = 100 * statistics.fmean(shares)
+        lines.append(
+            f"Mean of the differences: {mean:+.1f} %. *yes* on {met} of {len(rows)} tasks.\n"
+        )
     return lines
 
 
-def _means_over_tasks(found: list[Section]) -> list[str]:
-    lines = []
-    for name, methods in (
-        ("the best λ", ("imle", "imle_central")),
-        ("the paper's rule", ("paper",)),
-        ("PyEPO's AIMLE", ("pyepo_aimle",)),
-    ):
-        compared = [section.against(section.best(*methods)) for section in found]
-        shares = [-each.share for each in compared if each and math.isfinite(each.share)]
-        if shares:
-            mean = 100 * statistics.fmean(shares)
-            met = sum(each.met for each in compared if each)
-            lines.append(
-                f"- against {name}: {mean:+.1f} % in the mean of {len(shares)} tasks, "
-                f"met on {met} of {sum(each is not None for each in compared)}."
-            )
-    return lines
+def _others(found: list[Section], titles: list[str]) -> list[str]:
+    """The section of the methods that the default is not compared with."""
+    rows = []
+    for section, name in zip(found, titles, strict=True):
+        relaxation = section.best(*RELAXATIONS)
+        rows.append(
+            [
+                name,
+                *(section.value((method, "")) for method in ("default", "noise", "thresholds")),
+                section.value(relaxation) + (f" `{relaxation[0]}`" if relaxation else ""),
+            ]
+        )
+    return ["### Other methods\n", *_table("task|default|noise|thresholds|best relaxation", rows)]
+
+
+def _summary(found: list[Section]) -> list[str]:
+    """Every task in one line of each table."""
+    count = Counter(section.task.title for section in found)
+    titles = [
+        section.task.title
+        if count[section.task.title] == 1
+        else f"{section.task.title} ({section.data}, {section.length})"
+        for section in found
+    ]
+    return [
+        *_against(found, titles, "Against IMLE with the best λ", "imle", "imle_central"),
+        *_against(found, titles, "Against the paper's rule", "paper"),
+        *_against(found, titles, "Against PyEPO's AIMLE", "pyepo_aimle"),
+        *_others(found, titles),
+    ]
 
 
 def page(rows: Iterable[Row], tasks: dict[str, Task]) -> str:
@@ -244,17 +284,7 @@ def page(rows: Iterable[Row], tasks: dict[str, Task]) -> str:
     absent = [name for name in tasks if name not in ran]
     parts = [_HEAD]
     if found:
-        parts += [
-            "## Summary\n",
-            "A positive percentage means that the default is better, relative to the other's "
-            "value.\n*yes*: it is better, or worse by no more than 2 % or one standard error of "
-            "the difference.\n*seeds*: runs of each compared method; two numbers: the "
-            "least and the greatest.\n",
-            *_summary(found),
-            "",
-            *_means_over_tasks(found),
-            "",
-        ]
+        parts += ["## Summary\n", _SUMMARY_HEAD, *_summary(found)]
     if not found:
         parts.append("No task has been run yet.\n")
     elif absent:

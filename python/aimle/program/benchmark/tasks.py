@@ -170,10 +170,10 @@ _TASKS: tuple[Task, ...] = (
     _maps(12, 20),
     _maps(30, 10),
     _trees(),
-    _words("l2x-planted", "Learning to explain, planted words", "", "", "generated reviews"),
+    _words("l2x-planted", "Explaining planted ratings", "", "", "generated reviews"),
     _words(
         "l2x-films",
-        "Learning to explain, film reviews",
+        "Explaining film reviews",
         "--examples 25000 --heldout 10000",
         "films",
         "",

@@ -1,3 +1,3 @@
-"""In front on PYTHONPATH: a Python without matplotlib, which draws no figures."""
+"""First on PYTHONPATH, this module simulates a Python without matplotlib."""
 
 raise ImportError("matplotlib is not installed")

@@ -1,0 +1,12 @@
+"""A check that torch.compile and torch.export evaluate while they trace."""
+
+from __future__ import annotations
+
+import torch
+
+
+@torch.compiler.assume_constant_result
+def exporting() -> bool:
+    """Whether torch.onnx.export is running: also inside torch.export with strict=True, where
+    PyTorch's own check returns False."""
+    return torch.onnx.is_in_onnx_export()
