@@ -7,23 +7,31 @@
 
 namespace aimle::cli {
 
-void add_benchmark(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("benchmark", "Compares the estimators on training tasks");
-  command->require_subcommand(1);
-  CLI::App* training = command->add_subcommand(
-      "training", "Trains every task with every method and writes a table; --help lists options");
-  // The tasks, methods and options are defined in the Python package.
-  training->set_help_flag();
-  training->prefix_command();
-  training->callback([training] {
-    std::vector<std::string> arguments = {"training"};
-    for (const std::string& given : training->remaining()) arguments.push_back(given);
+namespace {
+
+/// A study whose tasks, methods and options are defined in the Python package.
+void add_study(CLI::App& benchmark, const std::string& name, const std::string& help) {
+  CLI::App* study = benchmark.add_subcommand(name, help + "; --help lists options");
+  study->set_help_flag();
+  study->prefix_command();
+  study->callback([study, name] {
+    std::vector<std::string> arguments = {name};
+    for (const std::string& given : study->remaining()) arguments.push_back(given);
     const experiments::InterruptHandler handler;
     if (!experiments::run_python_module("aimle.program.benchmark", arguments)) {
       throw experiments::Failure(
           "the benchmark is incomplete; run the same command to continue it");
     }
   });
+}
+
+}  // namespace
+
+void add_benchmark(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("benchmark", "Compares the estimators on training tasks");
+  command->require_subcommand(1);
+  add_study(*command, "training", "Trains every task with every method and writes a table");
+  add_study(*command, "advice", "Compares what `diagnose` recommends with what trains best");
 }
 
 }  // namespace aimle::cli

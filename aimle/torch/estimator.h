@@ -25,6 +25,9 @@
 
 namespace aimle {
 
+/// The default of `draws`.
+inline constexpr int64_t kConditionalDraws = 8;
+
 /// The settings of an estimator. Unset means its default; a setting that it does not take is a
 /// ValueError that lists those it takes. Values are checked by `estimator`.
 struct EstimatorOptions {
@@ -58,6 +61,7 @@ struct EstimatorOptions {
   std::optional<std::string> projection = std::nullopt;  // identity: "std", "mean", "norm", "none"
   std::optional<std::string> baseline = std::nullopt;    // sfe: "none", "leave_one_out"
   std::optional<bool> hard = std::nullopt;               // relaxations: straight-through
+  std::optional<int64_t> draws = std::nullopt;           // gumbel_rao: of the noise given z
   std::optional<std::string> variance_reduction = std::nullopt;  // dpo: "leave_one_out", "none"
 
   std::optional<std::string> sense = std::nullopt;   // "max", "min"; unset: the solver's own

@@ -2,7 +2,7 @@
 
 Layers      AIMLE, IMLE, DBB, STE, Identity; AdaptiveTarget, FixedTarget
 Estimators  estimator(name, solver, ...), estimators(); Thresholds, SFE, CovarianceAIMLE, DPO,
-            ExactMarginals, ReinMax; GumbelSoftmax, SoftSub, SST, L2X, anneal;
+            ExactMarginals, ReinMax, GumbelRao; GumbelSoftmax, SoftSub, SST, L2X, anneal;
             perturbed_fenchel_young_loss
 Solvers     Arborescence, Argmax, Assignment, Bernoulli, Chain, DagPath, GraphPath, GridPath,
             Knapsack, LatticeMoves, LatticePath, SpanningTree, TopK; solve, Status; by name, and
@@ -36,6 +36,7 @@ from aimle.estimate import (
     SST,
     CovarianceAIMLE,
     ExactMarginals,
+    GumbelRao,
     GumbelSoftmax,
     ReinMax,
     SoftSub,
@@ -94,6 +95,7 @@ __all__ = [
     "GraphPath",
     "GridPath",
     "Gumbel",
+    "GumbelRao",
     "GumbelSoftmax",
     "Identity",
     "Knapsack",

@@ -1,39 +1,73 @@
-"""The recommendation of a diagnosis, and its reason."""
+"""The recommendation of a diagnosis, and its reason.
+
+A high cosine does not imply good training, so the rule follows what trained well
+(docs/results/advice.md has the tasks, and how often the rule is right):
+
+1. One of n: the highest cosine of `gumbel_rao`, `reinmax` and `thresholds`. Their samples are hard,
+   and they have no step to tune.
+2. Other structures under a loss that is linear in z, such as a regret or the number of wrong
+   entries: `imle` with a long step (aimle._linear), which needs no tuning.
+3. Other losses: the given layer if it adapts its step, otherwise `aimle`. No estimator was better
+   more often, and the cosine did not tell when.
+4. Without these, as with `estimators=["sfe", "ste"]`: the highest cosine, or an equally good one
+   that is much simpler.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+_YOURS = "your layer"  # as in _contestants.py
+_FOR_ONE_OF_N = ("gumbel_rao", "reinmax", "thresholds")
 # These have the same gradient, or the same bias, for any number of samples. They can have a high
 # cosine and still train badly (docs/results/gradients.md has both), so they are a last resort.
 _NO_LIMIT = ("ste", "identity", "dbb")
 # z is between 0 and 1, which not every loss accepts.
 _SOFT = ("gumbel_softmax", "softsub", "sst", "l2x", "dpo")
 
+_OF_LONG_STEPS = (
+    "the loss is linear in z, so a step this long compares z with the best solution for the loss; "
+    "if you know that solution, aimle.perturbed_fenchel_young_loss needs no estimator"
+)
 
-def name_of(row: dict[str, Any]) -> str:
+Row = dict[str, Any]
+
+
+def name_of(row: Row) -> str:
     """The row's estimator as written on the command line, including its fixed step."""
     shown = row["estimator"]
     return f"{shown}:lambda={row['lambda']:g}" if row.get("fixed_lambda") else shown
 
 
-def _has_no_limit(row: dict[str, Any]) -> bool:
+def _has_no_limit(row: Row) -> bool:
     return row["estimator"].partition(":")[0] in _NO_LIMIT
 
 
-def _is_soft(row: dict[str, Any]) -> bool:
+def _is_soft(row: Row) -> bool:
     name, _, settings = row["estimator"].partition(":")
     return name in _SOFT and "hard=true" not in settings
 
 
-def recommend(group: list[dict[str, Any]]) -> dict[str, Any]:
-    """For rows of one S by decreasing cosine: the best, or one as good and much simpler.
+def _adapts(row: Row) -> bool:
+    return row["estimator"] == "aimle" or (
+        row["estimator"] == _YOURS and row.get("alpha") is not None
+    )
 
-    Estimators whose bias does not shrink with more samples are named but not recommended.
-    """
-    limited = [row for row in group if not _has_no_limit(row)]
-    candidates = limited or group
+
+def _known(group: list[Row], structure: str, long_step: Row | None) -> list[Row]:
+    """The rows that the first three rules recommend, the best first."""
+    if structure == "Argmax":
+        found = [row for row in group if row["estimator"] in _FOR_ONE_OF_N]
+        if found:
+            return found
+    elif long_step is not None:
+        return [long_step]
+    return sorted(filter(_adapts, group), key=lambda row: row["estimator"] != _YOURS)
+
+
+def _as_good_and_simpler(candidates: list[Row]) -> Row:
+    """The first, or one whose cosine is equal within the noise and that is faster or untuned."""
     best = chosen = candidates[0]
     for other in candidates:
         noise = 2 * math.hypot(best["cosine_se"], other["cosine_se"])
@@ -43,35 +77,62 @@ def recommend(group: list[dict[str, Any]]) -> dict[str, Any]:
         as_good = other["cosine"] >= best["cosine"] - noise
         if as_good and (simpler or (faster and not harder)):
             chosen = other
-    reason = f"cosine {chosen['cosine']:.3f} at {chosen['microseconds']:.0f} us per call"
-    if chosen is not best:
-        reason += (
-            f"; {name_of(best)} has {best['cosine']:.3f}, within the noise of this test, and "
-            f"takes {best['microseconds'] / chosen['microseconds']:.1f} times as long"
-        )
-    if chosen["bias"] < 0.1:
-        reason += "; almost unbiased"
-    else:
-        reason += f"; biased by {100 * chosen['bias']:.0f} % of the gradient's length"
-    if chosen["fixed_lambda"]:
-        reason += "; lambda is in units of this loss and does not transfer to others"
-    if not limited:
-        reason += "; more samples do not reduce that, and it may train badly"
-    elif group[0]["cosine"] > best["cosine"]:
-        first = group[0]
-        reason += (
-            f"; {name_of(first)} has cosine {first['cosine']:.3f}, but a bias that more samples do "
-            "not reduce, and may train badly"
-        )
-    if _is_soft(chosen):
-        hard = next((row for row in candidates if not _is_soft(row)), None)
-        reason += "; its samples are soft"
-        if hard is not None:
-            reason += f"; best with hard samples: {name_of(hard)}, cosine {hard['cosine']:.3f}"
+    return chosen
+
+
+def recommend(group: list[Row], structure: str = "", long_step: Row | None = None) -> Row:
+    """The recommendation for rows of one S by decreasing cosine.
+
+    structure: as in a Diagnosis; long_step: `imle` with a long step if the loss is linear in z.
+    """
+    known = _known(group, structure, long_step)
+    others = [row for row in group if not _has_no_limit(row)] or group
+    best = known[0] if known else others[0]
+    chosen = best if known else _as_good_and_simpler(others)
     return {
         "samples": chosen["samples"],
         "estimator": chosen["estimator"],
         "lambda": chosen["lambda"] if chosen["fixed_lambda"] else None,
         "fixed_lambda": chosen["fixed_lambda"],
-        "reason": reason,
+        "reason": _OF_LONG_STEPS
+        if chosen is long_step
+        else "; ".join(_reasons(chosen, best, group)),
     }
+
+
+def _reasons(chosen: Row, best: Row, group: list[Row]) -> list[str]:
+    """What speaks for and against the choice; best: the one that it is as good as."""
+    said = [f"cosine {chosen['cosine']:.3f} at {chosen['microseconds']:.0f} us per call"]
+    if chosen is not best:
+        said.append(
+            f"{name_of(best)} has {best['cosine']:.3f}, within the noise of this test, and "
+            f"takes {best['microseconds'] / chosen['microseconds']:.1f} times as long"
+        )
+    if chosen["bias"] < 0.1:
+        said.append("almost unbiased")
+    else:
+        said.append(f"biased by {100 * chosen['bias']:.0f} % of the gradient's length")
+    if chosen["fixed_lambda"]:
+        said.append("lambda is in units of this loss and does not transfer to others")
+    if _has_no_limit(chosen):
+        said.append("more samples do not reduce that, and it may train badly")
+    elif group[0]["cosine"] > best["cosine"]:
+        said.append(_why_not(group[0]))
+    if _is_soft(chosen):
+        hard = next((row for row in group if not _is_soft(row) and not _has_no_limit(row)), None)
+        said.append("its samples are soft")
+        if hard is not None:
+            said.append(f"best with hard samples: {name_of(hard)}, cosine {hard['cosine']:.3f}")
+    return said
+
+
+def _why_not(row: Row) -> str:
+    """Why the highest cosine is not recommended."""
+    found = f"{name_of(row)} has cosine {row['cosine']:.3f}, but "
+    if _has_no_limit(row):
+        return found + "a bias that more samples do not reduce, and may train badly"
+    if _is_soft(row):
+        return found + "soft samples: try it if your loss accepts them"
+    if row["fixed_lambda"]:
+        return found + "a lambda to tune: try it if you can"
+    return found + "a high cosine does not imply good training: compare the two"

@@ -113,7 +113,8 @@ def _build(name: str, solver: Any, settings: dict[str, Any]) -> nn.Module:
 
 
 def _copy(layer: nn.Module, samples: int) -> nn.Module:
-    own: Any = copy.deepcopy(layer).train()
+    solver = getattr(layer, "solver", None)  # shared: a user's solver may not be copyable
+    own: Any = copy.deepcopy(layer, {id(solver): solver}).train()
     keep_own_state(own)  # independent of the other processes
     if hasattr(own, "nb_samples"):
         own.nb_samples = samples

@@ -34,6 +34,7 @@ from aimle import _library
 from aimle._advice import name_of, recommend
 from aimle._answers import may_be_fractional
 from aimle._contestants import YOURS, Contestant, contestants
+from aimle._linear import long_step
 from aimle._losses import LossRange, checked_loss
 from aimle._measure import compare, warm_up
 from aimle._settings import check_int, check_tensor, instance_dims_of
@@ -51,11 +52,15 @@ class Diagnosis:
     truth_relative_se: float
     repeats: int
     rows: list[dict[str, Any]] = field(default_factory=list)
+    long_step: float | None = None  # of imle, if the loss is linear in z (aimle._linear)
 
     @property
     def recommendations(self) -> list[dict[str, Any]]:
-        """For each S the highest cosine, or one that is equal within its error and much simpler."""
-        return [recommend(group) for _, group in self._ranked()]
+        """For each S what to train with: see ``aimle._advice`` for the rule."""
+        return [
+            recommend(group, self.structure, self._with_long_step(samples))
+            for samples, group in self._ranked()
+        ]
 
     def document(self) -> dict[str, Any]:
         """The contents of diagnosis.json."""
@@ -67,6 +72,7 @@ class Diagnosis:
             "truth": self.truth,
             "truth_relative_se": self.truth_relative_se,
             "repeats": self.repeats,
+            "long_step": self.long_step,
             "results": [{name: _finite(value) for name, value in row.items()} for row in self.rows],
             "recommendations": self.recommendations,
         }
@@ -104,6 +110,11 @@ class Diagnosis:
             for advice in self.recommendations
         ]
         return "\n".join(lines)
+
+    def _with_long_step(self, samples: int) -> dict[str, Any] | None:
+        own = ("imle", self.long_step, samples)
+        found = (r for r in self.rows if (r["estimator"], r["lambda"], r["samples"]) == own)
+        return next(found, None)
 
     def _ranked(self) -> list[tuple[int, list[dict[str, Any]]]]:
         """Rows grouped by S, each estimator at its best lambda, by decreasing cosine."""
@@ -220,13 +231,18 @@ def measure(
 ) -> Diagnosis:
     """The diagnosis of a problem: first the true gradient, then every estimator."""
     solver, model, yours = problem.solver, problem.model, problem.yours
+    loss = checked_loss(problem.loss_fn, problem.theta, problem.dims)
+    wants_imle = estimators is None or "imle" in estimators
+    step = long_step(solver, problem.theta, loss) if wants_imle else None
     everybody: list[Contestant] = []
     for samples in nb_samples:
         check_int("diagnose", "nb_samples", samples, 1)
         everybody += contestants(solver, yours, model, samples, lambdas, estimators)
+        if step is not None:
+            everybody += contestants(solver, None, model, samples, [step], ["imle"])
     truth, found = _truth_of(problem, repeats, truth_samples)
+    found.long_step = step
     watch(found, "the true gradient", len(everybody))
-    loss = checked_loss(problem.loss_fn, problem.theta, problem.dims)
     settled: dict[str, dict[str, Tensor]] = {}
     for one in everybody:
         scale = problem.scale(one)
@@ -234,11 +250,11 @@ def measure(
         warm_up(one.name, one.layer, theta, loss, warmup, settled)
         error = found.truth_relative_se
         row = compare(one.layer, theta, loss, truth / scale, repeats, problem.dims, error)
-        step = row.pop("step")
-        step = None if step is None else step / abs(scale)
+        mean_step = row.pop("step")
+        mean_step = None if mean_step is None else mean_step / abs(scale)
         fixed = one.fixed_lambda
         found.rows.append(
-            {"estimator": one.name, "lambda": fixed if fixed is not None else step}
+            {"estimator": one.name, "lambda": fixed if fixed is not None else mean_step}
             | {"fixed_lambda": fixed is not None, "samples": one.samples}
             | row
         )

@@ -22,10 +22,12 @@ struct Name {
 template <Name name, SampleFormula* formula>
 at::Tensor sampled(const at::Tensor& theta, const MaybeTensor& mask, const MaybeTensor& row_data,
                    const MaybeTensor& key, const std::string& solver, int64_t nb_samples,
-                   const std::string& output, const MaybeTensor& temperature, bool hard) {
+                   const std::string& output, const MaybeTensor& temperature, bool hard,
+                   int64_t draws) {
   static const EstimatorInfo& info = estimator_info(name.text);
   check_theta(info.name, theta);
   check_samples(info.name, nb_samples, 1);
+  check_draws(info.name, draws);
   check_word(info.name, "output", output, {"samples", "flat", "mean"});
   TORCH_CHECK_VALUE(temperature || !info.takes("temperature"), "[aimle::", info.name,
                     "] expected a temperature but got none");
@@ -36,7 +38,8 @@ at::Tensor sampled(const at::Tensor& theta, const MaybeTensor& mask, const Maybe
                               .key = key,
                               .nb_samples = nb_samples,
                               .temperature = temperature.value_or(at::Tensor()),
-                              .hard = hard};
+                              .hard = hard,
+                              .draws = draws};
   TORCH_CHECK_TYPE(info.applies_to(request.solver), "[aimle::", info.name,
                    "] does not apply to solver \"", solver, "\"");
   return shaped(formula(request), output, request.solver.instance_dims());
@@ -55,8 +58,10 @@ TORCH_LIBRARY_FRAGMENT(aimle, library) {
   // layer ops, but without a key there is no noise and one sample. Relaxations need a temperature.
   const std::string samples =
       "(Tensor theta, Tensor? mask, Tensor? row_data, Tensor? key, str solver,"
-      " int nb_samples, str output, Tensor? temperature=None, bool hard=False) -> Tensor";
+      " int nb_samples, str output, Tensor? temperature=None, bool hard=False, int draws=1)"
+      " -> Tensor";
   define(library, "exact", samples, sampled<"exact", exact_marginal_samples>);
+  define(library, "gumbel_rao", samples, sampled<"gumbel_rao", gumbel_rao_samples>);
   define(library, "gumbel_softmax", samples, sampled<"gumbel_softmax", gumbel_softmax_samples>);
   define(library, "l2x", samples, sampled<"l2x", l2x_samples>);
   define(library, "reinmax", samples, sampled<"reinmax", reinmax_samples>);

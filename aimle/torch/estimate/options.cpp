@@ -152,6 +152,8 @@ const std::vector<Setting>& settings_table() {
                             "none"),
       setting<&O::hard>("hard", kFlag, "return the discrete sample with the soft one's gradient",
                         "false"),
+      setting<&O::draws>("draws", "an integer >= 1", "draws of the noise given z, to average over",
+                         std::to_string(kConditionalDraws)),
       setting<&O::variance_reduction>("variance_reduction", "leave_one_out or none",
                                       "subtract the mean of the other samples", "leave_one_out"),
       setting<&O::sense>("sense", "max or min", "whether theta is maximised or a cost",

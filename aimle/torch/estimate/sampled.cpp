@@ -95,9 +95,11 @@ Sampled::Sampled(const EstimatorInfo& info, SolverSpec solver, const EstimatorOp
       nb_samples_(options.nb_samples.value_or(1)),
       output_(options.output.value_or("samples")),
       hard_(options.hard.value_or(false)),
+      draws_(options.draws.value_or(kConditionalDraws)),
       noise_in_eval_(options.noise_in_eval.value_or(false)),
       generator_(options.generator) {
   check_samples(info.name, nb_samples_, 1);
+  check_draws(info.name, draws_);
   check_word(info.name, "output", output_, {"samples", "flat", "mean"});
   if (!info.takes("temperature")) return;
   const double temperature = options.temperature.value_or(1.0);
@@ -119,7 +121,8 @@ at::Tensor Sampled::forward(const at::Tensor& theta, const LayerCall& call) cons
                         .mask = call.mask,
                         .row_data = call.row_data,
                         .nb_samples = nb_samples_,
-                        .hard = hard_};
+                        .hard = hard_,
+                        .draws = draws_};
   if (is_training() || noise_in_eval_) {
     request.key = call.key ? call.key : draw_key(theta, generator_);
   }
@@ -130,6 +133,10 @@ at::Tensor Sampled::forward(const at::Tensor& theta, const LayerCall& call) cons
 void check_samples(const std::string& name, int64_t nb_samples, int64_t least) {
   TORCH_CHECK_VALUE(nb_samples >= least, "[aimle::", name, "] expected nb_samples >= ", least,
                     " but got nb_samples=", nb_samples);
+}
+
+void check_draws(const std::string& name, int64_t draws) {
+  TORCH_CHECK_VALUE(draws >= 1, "[aimle::", name, "] expected draws >= 1 but got draws=", draws);
 }
 
 void check_word(const std::string& name, const std::string& setting, const std::string& value,

@@ -24,12 +24,14 @@ struct SampleRequest {
   int64_t nb_samples = 1;                             // S
   at::Tensor temperature = {};                        // for relaxations: of their softmax
   bool hard = false;                                  // for relaxations: straight-through
+  int64_t draws = 1;                                  // for gumbel_rao: of the noise given z
 };
 
 /// z [*batch, S, n], S = 1 without a key.
 using SampleFormula = at::Tensor(const SampleRequest& request);
 
 SampleFormula reinmax_samples;                                       // reinmax.cpp
+SampleFormula gumbel_rao_samples;                                    // gumbel_rao.cpp
 SampleFormula gumbel_softmax_samples, softsub_samples, l2x_samples;  // relaxed.cpp
 SampleFormula sst_samples, exact_marginal_samples;                   // marginal.cpp
 SampleFormula sfe_samples;                                           // score.cpp
@@ -83,6 +85,7 @@ class Sampled : public Estimator {
   int64_t nb_samples_;
   std::string output_;
   bool hard_;
+  int64_t draws_;
   bool noise_in_eval_;
   std::optional<at::Generator> generator_;
 };
@@ -95,6 +98,7 @@ std::unique_ptr<Estimator> build_sampled(const EstimatorInfo& info, SolverSpec s
 
 /// These throw ValueErrors that name the estimator.
 void check_samples(const std::string& name, int64_t nb_samples, int64_t least);
+void check_draws(const std::string& name, int64_t draws);
 void check_word(const std::string& name, const std::string& setting, const std::string& value,
                 const std::vector<std::string>& allowed);
 void check_temperature(const std::string& name, double temperature);

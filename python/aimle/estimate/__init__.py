@@ -4,6 +4,7 @@ Each one is a module ``theta -> z`` with the shapes of the layers (``aimle.layer
 are interchangeable in a model and in a study. One file per family.
 """
 
+from aimle.estimate.gumbel_rao import GumbelRao
 from aimle.estimate.marginal import SST, ExactMarginals
 from aimle.estimate.perturbed import DPO, perturbed_fenchel_young_loss
 from aimle.estimate.reinmax import ReinMax
@@ -19,6 +20,7 @@ __all__ = [
     "SST",
     "CovarianceAIMLE",
     "ExactMarginals",
+    "GumbelRao",
     "GumbelSoftmax",
     "ReinMax",
     "SoftSub",

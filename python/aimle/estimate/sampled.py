@@ -94,6 +94,6 @@ class SampledEstimator(SamplingModule):
     def extra_repr(self) -> str:
         return f"{self.solver}, nb_samples={self.nb_samples}, output={self.output!r}"
 
-    def _relaxation(self) -> tuple[Tensor, bool] | tuple[()]:
-        """`temperature` and `hard`, for relaxations only."""
+    def _relaxation(self) -> tuple[Tensor, bool] | tuple[Tensor, bool, int] | tuple[()]:
+        """`temperature`, `hard` and `draws`, for the estimators that take them."""
         return ()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Literal, overload
 
 from aimle._sampling import AnySolver
+from aimle.estimate.gumbel_rao import GumbelRao
 from aimle.estimate.marginal import SST, ExactMarginals
 from aimle.estimate.perturbed import DPO
 from aimle.estimate.reinmax import ReinMax
@@ -56,6 +57,7 @@ _BUILDERS: dict[str, Callable[..., Estimator]] = {
     "thresholds": Thresholds,
     "sfe": SFE,
     "gumbel_softmax": GumbelSoftmax,
+    "gumbel_rao": GumbelRao,
     "softsub": SoftSub,
     "sst": SST,
     "l2x": L2X,
@@ -112,6 +114,10 @@ def estimator(name: Literal["sfe"], solver: AnySolver, **settings: Any) -> SFE: 
 def estimator(
     name: Literal["gumbel_softmax"], solver: AnySolver, **settings: Any
 ) -> GumbelSoftmax: ...
+
+
+@overload
+def estimator(name: Literal["gumbel_rao"], solver: AnySolver, **settings: Any) -> GumbelRao: ...
 
 
 @overload

@@ -30,6 +30,8 @@ LOGISTIC = {"noise": "logistic", "theta_noise_temperature": 1.0}
         ("ste", "argmax", {}, 0.6),
         ("gumbel_softmax", "argmax", {"temperature": 0.5}, 0.95),
         ("gumbel_softmax", "argmax", {"temperature": 1.0, "hard": True}, 0.9),
+        ("gumbel_rao", "argmax", {"temperature": 1.0}, 0.9),
+        ("gumbel_rao", "argmax", {"temperature": 0.3}, 0.97),
         ("softsub", "topk", {"temperature": 0.5}, 0.95),
         ("sst", "argmax", {"temperature": 0.5}, 0.95),
         ("sst", "topk", {"temperature": 0.5}, 0.95),

@@ -13,6 +13,7 @@ ops = torch.ops.aimle
 KEY = torch.tensor([7, 11])
 SOLVERS = {
     "gumbel_softmax": aimle.Argmax(),
+    "gumbel_rao": aimle.Argmax(),
     "reinmax": aimle.Argmax(),
     "softsub": aimle.TopK(2),
     "l2x": aimle.TopK(2),
@@ -20,7 +21,7 @@ SOLVERS = {
     "exact": aimle.TopK(2),
     "sfe": aimle.TopK(2),
 }
-RELAXATIONS = ("gumbel_softmax", "softsub", "l2x", "sst")
+RELAXATIONS = ("gumbel_softmax", "gumbel_rao", "softsub", "l2x", "sst")
 EVERY = [*SOLVERS, "dpo", "aimle_covariance", "identity"]
 
 

@@ -93,7 +93,7 @@ def test_a_k_per_row_compiles_as_one_graph(name: str):
     torch.testing.assert_close(rows.grad, gradient(layer, theta, d, k=k)[1])
 
 
-@pytest.mark.parametrize("name", ["gumbel_softmax", "reinmax", "sst", "exact", "sfe"])
+@pytest.mark.parametrize("name", ["gumbel_softmax", "gumbel_rao", "reinmax", "sst", "exact", "sfe"])
 def test_one_of_n_has_no_k(name: str):
     with pytest.raises(TypeError, match=r"Argmax takes no k"):
         aimle.estimator(name, aimle.Argmax())(torch.zeros(2, 3), k=torch.tensor([1, 1]))

@@ -32,7 +32,7 @@ from torch import Tensor
 import aimle
 
 KEY = torch.tensor([7, 11])
-ARGMAX_ONLY = ("gumbel_softmax", "reinmax")
+ARGMAX_ONLY = ("gumbel_softmax", "gumbel_rao", "reinmax")
 TOPK_ONLY = ("softsub", "l2x")
 ANY_SOLVER = (
     *("aimle", "aimle_forward", "aimle_noise", "aimle_covariance", "imle", "imle_central"),
@@ -97,6 +97,7 @@ def test_structures_to_which_an_estimator_does_not_apply_are_refused_by_name():
     for name, wrong, allowed in (
         ("gumbel_softmax", aimle.TopK(2), "Argmax"),
         ("reinmax", grid, "Argmax"),
+        ("gumbel_rao", aimle.TopK(1), "Argmax"),
         ("softsub", aimle.Argmax(), "TopK"),
         ("l2x", aimle.SpanningTree(3), "TopK"),
         ("sfe", grid, "Argmax, TopK and SpanningTree"),
@@ -112,6 +113,7 @@ def test_structures_to_which_an_estimator_does_not_apply_are_refused_by_name():
 def test_settings_out_of_range_are_refused():
     for name, settings, message in (
         ("gumbel_softmax", {"temperature": 0.0}, "temperature > 0 but got 0"),
+        ("gumbel_rao", {"draws": 0}, "draws >= 1"),
         ("softsub", {"nb_samples": 0}, "nb_samples >= 1"),
         ("sfe", {"baseline": "mean"}, "baseline to be 'none' or 'leave_one_out'"),
         ("sfe", {"baseline": "leave_one_out"}, "nb_samples >= 2"),

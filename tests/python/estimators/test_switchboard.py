@@ -35,7 +35,9 @@ MEAN = ("dbb", "identity", "dpo")
 # The ops whose kernels an estimator needs, where they are not those of the layers.
 OPS = {"sfe": ("exact_sample", "log_partition"), "sst": ("marginals",)}
 OPS |= {"exact": ("exact_sample", "marginals")}
-OPS |= dict.fromkeys(("gumbel_softmax", "softsub", "l2x", "dpo", "reinmax"), ("gumbel", "solve"))
+OPS |= dict.fromkeys(
+    ("gumbel_softmax", "gumbel_rao", "softsub", "l2x", "dpo", "reinmax"), ("gumbel", "solve")
+)
 # Settings that are not the defaults, in both languages.
 SETTINGS = {
     "aimle": {"initial_alpha": 0.75, "step": 0.01, "target_norm": 2.0, "decay": 0.5},
@@ -62,6 +64,7 @@ SETTINGS = {
     "dpo": {"temperature": 0.5, "noise": "gumbel", "variance_reduction": "none"},
     "exact": {"noise_in_eval": True},
     "reinmax": {"noise_in_eval": True},
+    "gumbel_rao": {"temperature": 0.7, "draws": 3},
 }
 
 

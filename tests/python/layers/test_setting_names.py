@@ -15,7 +15,10 @@ TOPK = aimle.TopK(3)
 
 
 def build(cls: type, **settings):
-    return cls(aimle.Argmax() if cls in (aimle.ReinMax, aimle.GumbelSoftmax) else TOPK, **settings)
+    return cls(
+        aimle.Argmax() if cls in (aimle.ReinMax, aimle.GumbelRao, aimle.GumbelSoftmax) else TOPK,
+        **settings,
+    )
 
 
 LAYERS = [
@@ -156,7 +159,7 @@ def test_the_temperature_has_two_names_and_one_value(cls: type):
 
 @pytest.mark.parametrize("name", aimle.estimators())
 def test_estimators_by_name_take_the_temperature(name: str):
-    solver = aimle.Argmax() if name in ("gumbel_softmax", "reinmax") else TOPK
+    solver = aimle.Argmax() if name in ("gumbel_softmax", "gumbel_rao", "reinmax") else TOPK
     if name in ("sfe", "exact", "reinmax", "dbb"):  # no noise, or none that has a scale
         with pytest.raises(TypeError, match="unexpected keyword argument 'temperature'; it takes"):
             aimle.estimator(name, solver, temperature=0.5)

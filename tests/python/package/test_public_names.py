@@ -64,7 +64,11 @@ def test_signatures_spell_out_every_setting(cls: type):
     parameters = inspect.signature(cls).parameters.values()
     assert [p.name for p in parameters if p.kind is p.VAR_KEYWORD] == []
     assert [p.name for p in parameters if p.annotation is p.empty] == []
-    solver = aimle.Argmax() if cls in (aimle.ReinMax, aimle.GumbelSoftmax) else aimle.TopK(3)
+    solver = (
+        aimle.Argmax()
+        if cls in (aimle.ReinMax, aimle.GumbelRao, aimle.GumbelSoftmax)
+        else aimle.TopK(3)
+    )
     with pytest.raises(TypeError, match=r"unexpected keyword argument .n_samples."):
         cls(solver, n_samples=3)
 
@@ -97,7 +101,11 @@ def test_signatures_show_the_default_of_every_setting():
 
 @pytest.mark.parametrize("cls", LAYERS, ids=lambda cls: cls.__name__)
 def test_the_defaults_shown_are_those_used(cls: type):
-    solver = aimle.Argmax() if cls in (aimle.ReinMax, aimle.GumbelSoftmax) else aimle.TopK(3)
+    solver = (
+        aimle.Argmax()
+        if cls in (aimle.ReinMax, aimle.GumbelRao, aimle.GumbelSoftmax)
+        else aimle.TopK(3)
+    )
     parameters = inspect.signature(cls).parameters.values()
     given = {p.name: p.default for p in parameters if p.name != "solver"}
     assert repr(cls(solver, **given)) == repr(cls(solver))

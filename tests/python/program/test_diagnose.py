@@ -298,25 +298,85 @@ def test_the_layers_sense_is_everybodys(native: bool):
         assert row["cosine"] > (0.2 if row["estimator"] == "ste" else 0.8), row
 
 
-def test_advice_leaves_out_estimators_whose_bias_samples_do_not_reduce():
-    def row(name: str, cosine: float) -> dict:
-        same = {"samples": 10, "cosine_se": 0.01, "bias": 1.5, "microseconds": 9.0}
-        return {"estimator": name, "lambda": None, "fixed_lambda": False, "cosine": cosine} | same
+def row(name: str, cosine: float, **more: object) -> dict:
+    same = {"samples": 10, "cosine_se": 0.01, "bias": 1.5, "microseconds": 9.0}
+    own = {"estimator": name, "lambda": None, "fixed_lambda": False, "cosine": cosine}
+    return own | same | more
 
-    rows = [row("identity", 0.9), row("ste", 0.8), row("thresholds", 0.7), row("aimle", 0.6)]
-    found = library.Diagnosis("TopK", [1, 6], "exact", 0.0, 10, rows)
-    (advice,) = found.recommendations
-    assert advice["estimator"] == "thresholds"
+
+def advice_on(structure: str, *rows: dict) -> dict:
+    (advice,) = library.Diagnosis(structure, [1, 6], "exact", 0.0, 10, [*rows]).recommendations
+    return advice
+
+
+def test_advice_leaves_out_estimators_whose_bias_samples_do_not_reduce():
+    advice = advice_on("TopK", row("identity", 0.9), row("ste", 0.8), row("sfe", 0.7))
+    assert advice["estimator"] == "sfe"
     assert advice["reason"].endswith(
         "; identity has cosine 0.900, but a bias that more samples do not reduce, and may train "
         "badly"
     )
-    found.rows = rows[2:]
-    assert "do not reduce" not in found.recommendations[0]["reason"]
-    found.rows = rows[:2]
-    (advice,) = found.recommendations
+    assert "do not reduce" not in advice_on("TopK", row("sfe", 0.7), row("exact", 0.6))["reason"]
+    advice = advice_on("TopK", row("identity", 0.9), row("ste", 0.8))
     assert advice["estimator"] == "identity"
     assert advice["reason"].endswith("more samples do not reduce that, and it may train badly")
+
+
+def test_advice_is_what_trains_well_on_the_structure():
+    rows = [row("exact", 0.9), row("reinmax", 0.8), row("gumbel_rao", 0.85), row("aimle", 0.2)]
+    assert advice_on("Argmax", *rows)["estimator"] == "gumbel_rao"
+    assert "compare the two" in advice_on("Argmax", *rows)["reason"]
+    assert advice_on("Argmax", rows[0], rows[3])["estimator"] == "aimle"
+    rows = [row("sst", 0.9), row("thresholds", 0.8), row("aimle", 0.2)]
+    assert advice_on("TopK", *rows)["estimator"] == "aimle"
+    assert "soft samples" in advice_on("TopK", *rows)["reason"]
+    yours = row("your layer", 0.1, alpha=0.3)
+    assert advice_on("GridPath", *rows, yours)["estimator"] == "your layer"
+    not_adaptive = row("your layer", 0.1, alpha=None)
+    assert advice_on("GridPath", *rows, not_adaptive)["estimator"] == "aimle"
+    tuned = row("imle", 0.95, **{"lambda": 2.0, "fixed_lambda": True})
+    advice = advice_on("TopK", *rows, tuned)
+    assert advice["estimator"] == "aimle"
+    assert "imle:lambda=2 has cosine 0.950, but a lambda to tune" in advice["reason"]
+
+
+def test_a_long_step_is_recommended_for_linear_losses():
+    torch.manual_seed(0)
+    settings = {"nb_samples": 2, "repeats": 2, "warmup": 2, "estimators": ["imle", "aimle"]}
+    theta = 3 * torch.randn(4, 8)
+    found = library.diagnose(library.TopK(3), theta, spread, **settings)
+    (advice,) = found.recommendations
+    assert (advice["estimator"], advice["lambda"]) == ("imle", found.long_step)
+    assert "linear in z" in advice["reason"]
+    weights = torch.linspace(-1, 2, 8)
+    size = float(weights.square().mean().sqrt())
+    assert found.long_step == pytest.approx(1000 * float(theta.square().mean().sqrt()) / size)
+    # The gradient is then the difference to the best solution for the loss.
+    layer = library.estimator("imle", library.TopK(3), lambda_=found.long_step)
+    rows = theta.clone().requires_grad_()
+    z = layer(rows)
+    spread(z).sum().backward()
+    best = library.TopK(3)(-weights).expand(4, 8)
+    torch.testing.assert_close(rows.grad.sign(), (z.detach()[:, 0] - best).sign())
+    found = library.diagnose(library.TopK(3), theta, quartic, **settings)
+    assert found.long_step is None
+    assert found.recommendations[0]["estimator"] == "aimle"
+    found = library.diagnose(library.Argmax(), theta, spread, **settings)
+    assert found.recommendations[0]["estimator"] == "aimle"
+
+
+def test_a_layer_whose_solver_cannot_be_copied_is_diagnosed():
+    class Solver:
+        def __init__(self) -> None:
+            self.handle = (value for value in ())  # generators cannot be copied
+
+        def __call__(self, scores: torch.Tensor) -> torch.Tensor:
+            return library.TopK(2)(scores)
+
+    layer = library.AIMLE(Solver())
+    settings = {"nb_samples": 2, "repeats": 2, "warmup": 2, "truth_samples": 200}
+    found = library.diagnose(layer, torch.randn(2, 5), quartic, estimators=["ste"], **settings)
+    assert {each["estimator"] for each in found.rows} == {"your layer", "ste"}
 
 
 def square(z: torch.Tensor) -> torch.Tensor:

@@ -31,7 +31,10 @@ def run(folder: Path, *options: object, **more) -> dict:
     assert all(set(row) == ROW for row in found["results"])
     assert "estimator" in result.stdout
     assert len(found["recommendations"]) == len({row["samples"] for row in found["results"]})
-    about = library.Diagnosis("", [], "exact", 0.0, 20, found["results"])
+    kind = {"argmax": "Argmax"}.get(found["structure"], "")
+    about = library.Diagnosis(
+        kind, [], "exact", 0.0, 20, found["results"], long_step=found["long_step"]
+    )
     assert found["recommendations"] == about.recommendations
     return found
 

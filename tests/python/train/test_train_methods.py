@@ -20,7 +20,7 @@ EXPERIMENTS = {
     ),
     "l2x": (
         "--examples 80 --heldout 40 --annotated 20 --planted 4 --k 4 --dimensions 8 --batch 10",
-        f"{OF_LAYERS} {CLOSED_FORM} softsub l2x gumbel_softmax reinmax",
+        f"{OF_LAYERS} {CLOSED_FORM} softsub l2x gumbel_softmax gumbel_rao reinmax",
     ),
     "nri": (
         "--hidden 8 --batch 16 --epoch_steps 6 --examples 100 --validation 20 --test_examples 20",

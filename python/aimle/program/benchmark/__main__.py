@@ -2,6 +2,9 @@
 
 Finished runs are rows of OUTPUT/training.csv. A run that has a row is not repeated, so the command
 can be interrupted and continued, or run in parts. OUTPUT/training.md is generated from the rows.
+The tasks of --suite small are small; their rows are in small.csv, and they have no page.
+
+`aimle benchmark advice` diagnoses every task and compares the recommendations with these rows.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import NoReturn
 import torch
 
 import aimle
+from aimle.program.benchmark import advice, small_tasks
 from aimle.program.benchmark.methods import NAMES, Method, expand, parse_candidate
 from aimle.program.benchmark.results import Results, Row
 from aimle.program.benchmark.table import page
@@ -25,6 +29,7 @@ from aimle.program.benchmark.task import Context, Job, Task, TaskError
 from aimle.program.benchmark.tasks import TASKS
 from aimle.program.launch import EXPLAINED
 
+SUITES = {"training": TASKS, "small": small_tasks.TASKS}
 _QUICK_LAMBDAS = slice(2, 4)
 
 
@@ -75,13 +80,19 @@ def _explained(parse):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
-        prog="aimle benchmark training",
+        prog="aimle benchmark",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("study", choices=["training"], help=argparse.SUPPRESS)
-    add("--tasks", type=_names(TASKS), metavar="NAME,...", help=f"of {', '.join(TASKS)}")
+    add("study", choices=["training", "advice"], help=argparse.SUPPRESS)
+    add("--suite", choices=list(SUITES), default="training", help="of tasks to train")
+    add(
+        "--tasks",
+        type=_names(advice.ALL_TASKS),
+        metavar="NAME,...",
+        help=f"of {', '.join(TASKS)}; small: {', '.join(small_tasks.TASKS)}",
+    )
     add("--methods", type=_names(NAMES), metavar="NAME,...", help=f"of {', '.join(NAMES)}")
     add(
         "--candidate",
@@ -171,19 +182,47 @@ def _run(task: Task, options: argparse.Namespace, results: Results, context: Con
         task.run(left, context)
 
 
+def _advise(options: argparse.Namespace) -> Path:
+    """Diagnoses the tasks that have no row yet; returns the page."""
+    file = advice.AdviceFile(options.output / "advice.csv")
+    results = [Results(options.output / f"{suite}.csv") for suite in SUITES]
+    rows = [row for each in results for row in each.read()]
+    names = [] if options.table else options.tasks or list(advice.ALL_TASKS)
+    finished = set() if options.redo else {(row.task, row.seed) for row in file.read()}
+    for name in names:
+        task = advice.ALL_TASKS[name]
+        if absent := Task.missing(task, _context(options, results[0])):
+            _say(f"{name}: skipped: {absent}")
+            continue
+        for seed in options.seeds:
+            if (name, seed) not in finished:
+                row = advice.diagnose(task, advice.methods_of(task, rows), seed, _commit())
+                file.add(row)
+                _say(f"{name} seed {seed}: {row.recommended}; by cosine {row.highest_cosine}")
+    page_file = options.output / "advice.md"
+    page_file.write_text(advice.page(rows, file.read()))
+    return page_file
+
+
 def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends campaigns too
     options = _parser().parse_args(arguments)
     options.seeds = options.seeds or ([0, 1] if options.quick else [0, 1, 2])
     options.work = options.work or Path("out/benchmark_quick" if options.quick else "out/benchmark")
     options.output = options.output or (options.work if options.quick else Path("docs/results"))
-    results = Results(options.output / "training.csv")
+    if options.study == "advice":
+        print(_advise(options))
+        return 0
+    results = Results(options.output / f"{options.suite}.csv")
     context = _context(options, results)
+    tasks = SUITES[options.suite]
+    if strangers := [name for name in options.tasks or [] if name not in tasks]:
+        _parser().error(f"the suite {options.suite} has no task {strangers[0]!r}")
     failed = False
     try:
         results.create()
-        for name in [] if options.table else options.tasks or list(TASKS):
-            task = TASKS[name]
+        for name in [] if options.table else options.tasks or list(tasks):
+            task = tasks[name]
             if reason := task.missing(context):
                 _say(f"{name}: skipped: {reason}")
                 continue
@@ -192,8 +231,10 @@ def main(arguments: list[str] | None = None) -> int:
             except TaskError as error:
                 _say(f"{name}: {error}")
                 failed = True
-        file = options.output / "training.md"
-        file.write_text(page(results.read(), TASKS))
+        file = results.file
+        if tasks is TASKS:
+            file = options.output / "training.md"
+            file.write_text(page(results.read(), TASKS))
     except (OSError, ValueError) as error:
         _say(f"aimle benchmark: {error}")
         return EXPLAINED

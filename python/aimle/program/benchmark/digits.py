@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 import aimle
 from aimle.estimate.texts import python_settings
+from aimle.program.benchmark.models import DIAGNOSED_EXAMPLES, STEPS_BEFORE_DIAGNOSIS, Probe
 
 PIXELS, CHOSEN, CLASSES = 64, 8, 10
 TRAINING_IMAGES = 1300
@@ -42,7 +43,7 @@ class Selector(nn.Module):
 
 
 @functools.cache
-def _data() -> tuple[Tensor, Tensor]:
+def data() -> tuple[Tensor, Tensor]:
     from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)
@@ -51,22 +52,43 @@ def _data() -> tuple[Tensor, Tensor]:
     return torch.tensor(images / 16, dtype=torch.float32)[order], torch.tensor(labels)[order]
 
 
-def train(
-    estimator: str, settings: dict[str, str], seed: int, quick: bool
-) -> tuple[float, int, int]:
-    """Accuracy on the test images, steps, and solver calls in training."""
-    images, labels = _data()
-    torch.manual_seed(seed)
-    layer = aimle.estimator(estimator, aimle.TopK(CHOSEN), **python_settings(settings))
-    model = Selector(layer)
+def _train(model: Selector, steps: int) -> None:
+    images, labels = data()
     optimiser = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
-    steps = QUICK_STEPS if quick else STEPS
     for _ in range(steps):
         batch = torch.randint(TRAINING_IMAGES, (BATCH,))
         loss = nn.functional.cross_entropy(model(images[batch]), labels[batch])
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
+
+
+def probe(seed: int) -> Probe:
+    """The model after a short training with the default."""
+    images, labels = data()
+    torch.manual_seed(seed)
+    model = Selector(aimle.AIMLE(aimle.TopK(CHOSEN)))
+    _train(model, STEPS_BEFORE_DIAGNOSIS)
+    few, right = images[:DIAGNOSED_EXAMPLES], labels[:DIAGNOSED_EXAMPLES]
+
+    def losses(z: Tensor) -> Tensor:
+        logits = model.classify(z * few.unsqueeze(1)).transpose(1, 2)
+        each = right.unsqueeze(1).expand(z.shape[:2])
+        return nn.functional.cross_entropy(logits, each, reduction="none")
+
+    return Probe(model.layer, model.score(few).detach(), losses)
+
+
+def train(
+    estimator: str, settings: dict[str, str], seed: int, quick: bool
+) -> tuple[float, int, int]:
+    """Accuracy on the test images, steps, and solver calls in training."""
+    images, labels = data()
+    torch.manual_seed(seed)
+    layer = aimle.estimator(estimator, aimle.TopK(CHOSEN), **python_settings(settings))
+    model = Selector(layer)
+    steps = QUICK_STEPS if quick else STEPS
+    _train(model, steps)
     model.eval()
     with torch.no_grad():
         guesses = model(images[TRAINING_IMAGES:]).argmax(-1)

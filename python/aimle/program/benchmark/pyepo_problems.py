@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 import aimle
 from aimle.estimate.texts import python_settings
+from aimle.program.benchmark.models import Probe
 
 SAMPLES = 3
 CALLS = 4800
@@ -28,6 +29,7 @@ BATCH = 20
 FEATURES, DEGREE, NOISE_WIDTH = 5, 4, 0.5
 TRAINING_EXAMPLES, TEST_EXAMPLES, QUICK_TEST_EXAMPLES = 200, 300, 20
 _KAPPA = 5  # of PyEPO's Sum-of-Gamma noise
+_STEPS_BEFORE_DIAGNOSIS, _DIAGNOSED_EXAMPLES = 10, 4  # training takes 27 steps, and solves are slow
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,30 @@ class Training:
         with torch.no_grad():
             solutions = solver(model(problem.features[test]))
         return problem.regret_percent(solutions, test), steps, calls
+
+    def probe(self, seed: int) -> Probe:
+        """The model after a short training with the default, each sample with its own loss."""
+        problem = self.problem(seed)
+        torch.manual_seed(seed)
+        model = nn.Linear(FEATURES, problem.costs.shape[1])
+        settings = {"output": "samples"}
+        layer = _layer("aimle", settings, CountedSolver(problem.model), problem.sense, seed)
+        optimiser = torch.optim.Adam(model.parameters(), lr=self.learning_rate)
+
+        def losses(z: Tensor, rows: Tensor) -> Tensor:
+            wrong = z - problem.solutions[rows].unsqueeze(1)
+            if self.loss == "l1":
+                return wrong.abs().mean(-1)
+            return problem.sign * (wrong * problem.costs[rows].unsqueeze(1)).sum(-1)
+
+        for _ in range(_STEPS_BEFORE_DIAGNOSIS):
+            rows = torch.randperm(TRAINING_EXAMPLES)[:BATCH]
+            optimiser.zero_grad()
+            losses(layer(model(problem.features[rows])), rows).mean().backward()
+            optimiser.step()
+        few = torch.arange(_DIAGNOSED_EXAMPLES)
+        theta = model(problem.features[few]).detach()
+        return Probe(layer, theta, lambda z: losses(z, few))
 
     def _loss(self, problem: Problem, solutions: Tensor, rows: Tensor) -> Tensor:
         if self.loss == "l1":

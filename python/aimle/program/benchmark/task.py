@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aimle.program.benchmark.methods import Method
+from aimle.program.benchmark.models import Probe
 from aimle.program.benchmark.results import Row
 
 
@@ -45,6 +46,7 @@ class Task:
 
     ones, samples: K and S, from which the number K/sqrt(S) of a method is computed.
     packages: additional packages that must be installed.
+    probe: from a seed, the task's model after a short training, for a diagnosis.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Task:
     length: str
     quick_length: str
     packages: tuple[str, ...] = field(default=(), kw_only=True)
+    probe: Callable[[int], Probe] = field(kw_only=True)
 
     def data_name(self, context: Context) -> str:
         """The data set, for the table."""

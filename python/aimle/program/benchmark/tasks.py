@@ -8,7 +8,7 @@ its scale differs between tasks.
 from __future__ import annotations
 
 import aimle
-from aimle.program.benchmark import digits, pyepo_problems
+from aimle.program.benchmark import digits, pyepo_problems, restated
 from aimle.program.benchmark.program_tasks import ProgramTask
 from aimle.program.benchmark.task import PythonTask, Task
 
@@ -34,7 +34,8 @@ def _dvae(k: int, samples: int) -> ProgramTask:
         methods=(
             *_COMMON,
             "thresholds",
-            *(("gumbel_softmax",) if k == 1 else ("sst", "softsub")),
+            "exact",
+            *(("reinmax", "gumbel_rao", "gumbel_softmax") if k == 1 else ("sst", "softsub")),
         ),
         lambdas=LAMBDAS_OF_ONE if k == 1 else LAMBDAS_OF_TEN,
         ones=k,
@@ -48,6 +49,7 @@ def _dvae(k: int, samples: int) -> ProgramTask:
         files="mnist",
         without_files="drawn digits",
         solver=aimle.Argmax() if k == 1 else aimle.TopK(k),
+        probe=restated.codes(k, samples),
     )
 
 
@@ -70,6 +72,7 @@ def _maps(cells: int, epochs: int) -> ProgramTask:
         "--batch 10",
         without_files="generated maps",
         solver=aimle.GridPath(),
+        probe=restated.maps(cells),
     )
 
 
@@ -93,6 +96,7 @@ def _trees() -> ProgramTask:
         solver=aimle.SpanningTree(10),
         # The temperature is part of the model: the forward difference gets the one of the others.
         extra={"imle": {"theta_noise_temperature": "0.1"}},
+        probe=restated.trees,
     )
 
 
@@ -114,6 +118,7 @@ def _words(name: str, title: str, arguments: str, files: str, without_files: str
         files=files,
         without_files=without_files,
         solver=aimle.TopK(10),
+        probe=restated.words,
     )
 
 
@@ -133,6 +138,7 @@ def _pyepo(
         quick_length=f"{pyepo_problems.QUICK_CALLS} solver calls",
         data="PyEPO's generator",
         train=train,
+        probe=train.probe,
         packages=("pyepo", "ortools", "scikit-learn"),
     )
 
@@ -143,7 +149,7 @@ def _pixels() -> PythonTask:
         title="8 of 64 pixels",
         metric="test_accuracy",
         higher_is_better=True,
-        methods=(*_COMMON, "thresholds", "sst", "softsub"),
+        methods=(*_COMMON, "thresholds", "exact", "sst", "softsub"),
         lambdas=LAMBDAS_OF_PIXELS,
         ones=digits.CHOSEN,
         samples=1,
@@ -151,6 +157,7 @@ def _pixels() -> PythonTask:
         quick_length=f"{digits.QUICK_STEPS} steps",
         data="scikit-learn's digits",
         train=digits.train,
+        probe=digits.probe,
         packages=("scikit-learn",),
     )
 

@@ -1,0 +1,118 @@
+"""The table of the guide "choosing an estimator": what to take, and what it gains on real tasks.
+
+    python -m aimle.program.benchmark.choices    # rewrites the table of the page from training.csv
+
+A test compares the page with the rows. Gains are relative to the other method's value, with the
+standard error of the difference.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from aimle.program.benchmark.results import Results, Row
+from aimle.program.benchmark.table import Section, compare, sections
+from aimle.program.benchmark.tasks import TASKS
+
+PAGE, ROWS = Path("docs/guide/choosing_an_estimator.md"), Path("docs/results/training.csv")
+_BEGIN, _END = "<!-- choices: generated -->\n", "<!-- choices: end -->\n"
+
+_NAMES = {"default": "aimle", "noise": "aimle_noise"}
+
+
+class Choice(NamedTuple):
+    """A structure and a number of samples, and the method to take on the task that has them."""
+
+    structure: str
+    take: str  # a method of the benchmark
+    task: str
+    setting: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.take, self.setting
+
+    def __str__(self) -> str:
+        name = f"`{_NAMES.get(self.take, self.take)}`"
+        return f"{name}, {self.setting.replace('lambda=', 'λ = ')}" if self.setting else name
+
+
+CHOICES = (
+    Choice("one of n", "gumbel_rao", "dvae-k1-s1"),
+    Choice("one of n", "gumbel_softmax", "dvae-k1-s1"),
+    Choice("one of n", "thresholds", "dvae-k1-s10"),
+    Choice("k of n", "default", "dvae-k10-s1"),
+    Choice("k of n", "noise", "dvae-k10-s10"),
+    Choice("k of n", "noise", "digits"),
+    Choice("k of n", "default", "l2x-films"),
+    Choice("trees", "default", "nri-t10"),
+    Choice("paths over cells", "default", "warcraft-12"),
+    Choice("paths over cells", "default", "warcraft-30"),
+    Choice("paths, any solver", "default", "shortest-path-l1"),
+    Choice("paths, any solver, linear loss", "imle", "shortest-path-regret", "lambda=10000"),
+    Choice("packing, any solver", "default", "knapsack-l1"),
+    Choice("packing, any solver, linear loss", "imle", "knapsack-regret", "lambda=10000"),
+)
+
+
+def _gain(section: Section, take: tuple[str, str], other: tuple[str, str] | None) -> str:
+    """By how much `take` is better than the other, in per cent of the other's value."""
+    if other is None or other not in section.means or other == take:
+        return "–"
+    value = section.means[other]
+    found = compare(section.means[take], value, section.task.higher_is_better)
+    if not math.isfinite(found.share):
+        return "–"
+    return f"{-100 * found.share:+.1f} ± {100 * found.error / abs(value.value):.1f} %"
+
+
+def table(rows: Iterable[Row]) -> str:
+    """The table; choices whose task or method has no rows are left out."""
+    lines = [
+        "| choice | S | take | task | result | against the default | against the paper's rule "
+        "| against the best λ |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    of_task = {section.task.name: section for section in sections(rows, TASKS)}
+    for choice in CHOICES:
+        section = of_task.get(choice.task)
+        if section is None or choice.key not in section.means:
+            continue
+        arrow = "↑" if section.task.higher_is_better else "↓"
+        best = section.best("imle", "imle_central")
+        cells = [
+            choice.structure,
+            str(section.task.samples),
+            str(choice),
+            f"`{choice.task}`",
+            f"{section.means[choice.key]} {arrow}",
+            _gain(section, choice.key, ("default", "")),
+            _gain(section, choice.key, ("paper", "")),
+            _gain(section, choice.key, best),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def split(page: str) -> tuple[str, str, str]:
+    """The page before, in and after its generated part; raises ValueError without such a part."""
+    before, begin, rest = page.partition(_BEGIN)
+    inside, end, after = rest.partition(_END)
+    if not begin or not end:
+        raise ValueError(f"expected the lines {_BEGIN.strip()} and {_END.strip()} in the page")
+    return before + begin, inside, end + after
+
+
+def main() -> int:
+    before, _, after = split(PAGE.read_text())
+    PAGE.write_text(f"{before}\n{table(Results(ROWS).read())}\n{after}")
+    print(PAGE)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,274 @@
+"""Small tasks, trained in seconds, to compare what `aimle.diagnose` recommends with training.
+
+Three choose parts of a network on scikit-learn's digits:
+
+    experts   one of n linear classifiers for each image
+    bits      a code of n independent bits, from which the image is decoded
+    pixels    n of 64 pixels for a classifier
+
+Five predict the scores or costs of a problem from features, and are trained with the number of
+wrong entries of the solution, or with its regret:
+
+    tree      the best spanning tree of n vertices
+    tags      the best sequence of n + 1 tags, each one of (n + 1) // 2
+    path      the cheapest path over n x n cells
+    packing   the most valuable of n items
+    matching  the best assignment of n to n
+
+Each has three sizes. The rule of `aimle.diagnose` was written with the results of the first ones;
+the others are held out (advice.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+import aimle
+from aimle.program.benchmark import digits
+from aimle.program.benchmark.models import Model, Recipe
+from aimle.program.benchmark.task import PythonTask, Task
+
+_IMAGES = digits.TRAINING_IMAGES
+_FEATURES, _TRAINING, _TEST = 6, 400, 300
+_DATA_SEED = 7
+_LAMBDAS = ("0.1", "1", "10", "100", "1000")
+_OF_ARGMAX = ("reinmax", "gumbel_rao", "gumbel_softmax")
+
+
+def network(*sizes: int) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for size, following in itertools.pairwise(sizes):
+        layers += [nn.Linear(size, following), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+def _cross_entropies(logits: Tensor, labels: Tensor) -> Tensor:
+    """Of logits [B, S, classes] and labels [B]."""
+    return functional.cross_entropy(
+        logits.transpose(1, 2), labels.unsqueeze(1).expand(logits.shape[:2]), reduction="none"
+    )
+
+
+def _classifier(
+    solver: aimle.Solver,
+    score: nn.Module,
+    rest: nn.Module,
+    logits: Callable[[Tensor, Tensor], Tensor],
+) -> Model:
+    """Logits [B, S, classes] of choices z [B, S, n] and images [B, 64]; the metric is accuracy."""
+    images, labels = digits.data()
+
+    def measure() -> float:
+        test = images[_IMAGES:]
+        chosen = solver(score(test)).unsqueeze(1)
+        right = logits(chosen, test).squeeze(1).argmax(-1) == labels[_IMAGES:]
+        return right.double().mean().item()
+
+    return Model(
+        solver,
+        nn.ModuleList([score, rest]),
+        _IMAGES,
+        scores=lambda rows: score(images[rows]),
+        losses=lambda z, rows: _cross_entropies(logits(z, images[rows]), labels[rows]),
+        measure=measure,
+    )
+
+
+def experts(count: int) -> Model:
+    classes = digits.CLASSES
+    each = nn.Linear(digits.PIXELS, count * classes)
+
+    def logits(z: Tensor, images: Tensor) -> Tensor:
+        return torch.einsum("bse,bec->bsc", z, each(images).view(-1, count, classes))
+
+    return _classifier(aimle.Argmax(), network(digits.PIXELS, 32, count), each, logits)
+
+
+def pixels(count: int) -> Model:
+    classify = network(digits.PIXELS, 64, digits.CLASSES)
+    score = network(digits.PIXELS, 64, digits.PIXELS)
+    return _classifier(
+        aimle.TopK(count), score, classify, lambda z, x: classify(z * x.unsqueeze(1))
+    )
+
+
+def bits(count: int) -> Model:
+    images, _ = digits.data()
+    encode, decode = network(digits.PIXELS, 64, count), network(count, 64, digits.PIXELS)
+
+    def losses(z: Tensor, x: Tensor) -> Tensor:
+        logits = decode(z)
+        return (functional.softplus(logits) - logits * x.unsqueeze(1)).sum(-1)
+
+    def measure() -> float:
+        test = images[_IMAGES:]
+        return losses(aimle.Bernoulli()(encode(test)).unsqueeze(1), test).mean().item()
+
+    return Model(
+        aimle.Bernoulli(),
+        nn.ModuleList([encode, decode]),
+        _IMAGES,
+        scores=lambda rows: encode(images[rows]),
+        losses=lambda z, rows: losses(z, images[rows]),
+        measure=measure,
+    )
+
+
+def decision(
+    solver: aimle.Solver, shape: tuple[int, ...], loss: str, link: Callable[[Tensor], Tensor]
+) -> Callable[[], Model]:
+    """Predicts link(a network of the features); the true numbers are a cubic of the features.
+
+    The metric is the regret of the test examples in per cent of their optimum.
+    """
+    sign = 1.0 if solver.sense == "min" else -1.0
+
+    def build() -> Model:
+        size = torch.Size(shape).numel()
+        fixed = torch.Generator().manual_seed(_DATA_SEED)
+        features = torch.randn(_TRAINING + _TEST, _FEATURES, generator=fixed)
+        mixing = torch.randn(_FEATURES, size, generator=fixed) / _FEATURES**0.5
+        spread = 1 + 0.2 * torch.rand(len(features), size, generator=fixed)
+        true = ((1 + 0.3 * features @ mixing).pow(3).abs() * spread).view(-1, *shape)
+        best = solver(true)
+        predict = nn.Linear(_FEATURES, size)
+
+        def scores(rows: Tensor) -> Tensor:
+            return link(predict(features[rows])).view(-1, *shape)
+
+        def losses(z: Tensor, rows: Tensor) -> Tensor:
+            right, price = best[rows].unsqueeze(1), true[rows].unsqueeze(1)
+            if loss == "wrong":  # |z - right| for zeros and ones, with a gradient everywhere
+                return (z * (1 - 2 * right) + right).flatten(2).sum(-1)
+            return sign * (price * (z - right)).flatten(2).sum(-1)
+
+        def measure() -> float:
+            rows = torch.arange(_TRAINING, _TRAINING + _TEST)
+            excess = (solver(scores(rows)) - best[rows]) * true[rows]
+            return 100 * sign * (excess.sum() / (best[rows] * true[rows]).sum()).item()
+
+        return Model(solver, predict, _TRAINING, scores, losses, measure)
+
+    return build
+
+
+def _same(x: Tensor) -> Tensor:
+    return x
+
+
+def _task(
+    name: str,
+    title: str,
+    recipe: Recipe,
+    ones: float,
+    more: tuple[str, ...],
+    metric: str,
+    data: str = "generated",
+) -> PythonTask:
+    return PythonTask(
+        name=f"{name}-s{recipe.samples}",
+        title=f"{title}, S = {recipe.samples}",
+        metric=metric,
+        higher_is_better=metric == "test_accuracy",
+        methods=("default", "paper", "imle", "imle_central", "noise", *more),
+        lambdas=_LAMBDAS,
+        ones=ones,
+        samples=recipe.samples,
+        length=f"{recipe.steps} steps",
+        quick_length=f"{recipe.quick_steps} steps",
+        data=data,
+        train=recipe,
+        probe=recipe.probe,
+        packages=() if data == "generated" else ("scikit-learn",),
+    )
+
+
+def _of_digits() -> Iterator[PythonTask]:
+    exact = ("thresholds", "exact")
+    for name, title, build, sizes, more, metric in (
+        ("experts", "1 of {} experts", experts, (8, 4, 16), (*exact, *_OF_ARGMAX), "test_accuracy"),
+        ("bits", "{} bits", bits, (24, 12, 40), (*exact, "sst"), "test_bce"),
+        ("pixels", "{} of 64 pixels", pixels, (10, 5, 20), (*exact, "sst"), "test_accuracy"),
+    ):
+        for size in sizes:
+            ones = {"experts": 1, "bits": size / 2}.get(name, size)
+            for samples in (1, 10):
+                recipe = Recipe(functools.partial(build, size), samples=samples)
+                own = f"{name}-{size}"
+                yield _task(
+                    own, title.format(size), recipe, ones, more, metric, "scikit-learn's digits"
+                )
+
+
+class _Kind(NamedTuple):
+    """Problems of one kind: from a size their solver, the shape of scores, and the ones."""
+
+    name: str
+    title: str
+    sizes: tuple[int, ...]
+    make: Callable[[int], tuple[aimle.Solver, tuple[int, ...], float]]
+    link: Callable[[Tensor], Tensor] = _same
+    more: tuple[str, ...] = ("identity",)
+
+
+def _packing(items: int) -> aimle.Solver:
+    weights = [3, 5, 2, 7, 4, 6, 3, 8, 5, 4, 2, 6, 4, 5, 3, 6][:items]
+    return aimle.Knapsack(weights, capacity=sum(weights) * 4 // 11)
+
+
+_EXACT = ("thresholds", "exact", "identity")
+_KINDS = (
+    _Kind(
+        "tree",
+        "Trees of {} vertices",
+        (7, 5, 9),
+        lambda n: (aimle.SpanningTree(n), (n * (n - 1) // 2,), n - 1),
+        more=_EXACT,
+    ),
+    _Kind(
+        "tags",
+        "Sequences of tags, {} steps",
+        (7, 5, 9),
+        lambda n: (aimle.Chain(), (n, (n + 1) // 2, (n + 1) // 2), n),
+        more=_EXACT,
+    ),
+    _Kind(
+        "path",
+        "Paths over {0} × {0} cells",
+        (7, 5, 10),
+        lambda n: (aimle.GridPath(), (n, n), n + 1),
+        functional.softplus,
+    ),
+    _Kind("packing", "Packing {} items", (12, 8, 16), lambda n: (_packing(n), (n,), n / 2)),
+    _Kind("matching", "Matching {0} to {0}", (6, 4, 8), lambda n: (aimle.Assignment(), (n, n), n)),
+)
+
+
+def _of_decisions() -> Iterator[PythonTask]:
+    for kind in _KINDS:
+        for size in kind.sizes:
+            solver, shape, ones = kind.make(size)
+            for loss, words in (("wrong", "wrong entries"), ("regret", "regret as the loss")):
+                recipe = Recipe(decision(solver, shape, loss, kind.link), learning_rate=1e-2)
+                name = f"{kind.name}-{size}-{loss}"
+                title = f"{kind.title.format(size)}, {words}"
+                yield _task(name, title, recipe, ones, kind.more, "regret_percent")
+
+
+TASKS: dict[str, Task] = {task.name: task for task in (*_of_digits(), *_of_decisions())}
+#: The tasks of the first size of each kind.
+FIRST = tuple(
+    name
+    for name in TASKS
+    if name.split("-")[1]
+    in {"experts": "8", "bits": "24", "pixels": "10", "packing": "12", "matching": "6"}.get(
+        name.split("-")[0], "7"
+    )
+)
