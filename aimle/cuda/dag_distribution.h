@@ -3,8 +3,8 @@
 // arcs between them.
 //
 // The CPU has a text of its own (exact/dag_distribution.cpp): it keeps a graph that consecutive rows
-// share, and adds to the tails of arcs, where threads have to gather. This one, by one thread, took
-// 0.9 to 1.3 times as long (8 to 2,000 vertices).
+// share, and adds to the tails of arcs, where threads have to gather. This one, by one thread, is
+// slower for some graphs.
 #pragma once
 
 #include <cmath>

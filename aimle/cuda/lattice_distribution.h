@@ -2,8 +2,7 @@
 // equations), a wave of cells at a time (lattice_path.h).
 //
 // The CPU has a text of its own (exact/lattice_groups.h) for eight rows in vector registers. This
-// one, by one thread, took 2.4 to 3.9 times as long (8 x 8 to 128 x 128 cells), except for samples:
-// 0.6 to 1.0 times.
+// one, by one thread, takes several times as long, except for samples.
 #pragma once
 
 #include <cstdint>
