@@ -176,7 +176,7 @@ class TestChoices:
         rows = [*rows_of("noise", 0.9, 0.9), *rows_of("default", 0.72, 0.78)]
         cells = choices.table(rows).splitlines()[-1].strip("| ").split(" | ")
         assert cells[:4] == ["k of n", "1", "`aimle_noise`", "`digits`"]
-        assert cells[4:] == ["0.9000 ± 0.0000 ↑", "+20.0 ± 4.0 %", "–", "–"]
+        assert cells[4:] == ["0.9000 ± 0.0000 ↑", "+20.0 ± 4.0", "–", "–"]
 
     def test_a_page_without_the_marks_is_refused(self) -> None:
         with pytest.raises(ValueError, match="choices: generated"):

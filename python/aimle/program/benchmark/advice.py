@@ -216,9 +216,10 @@ def page(rows: Iterable[Row], advice: Iterable[Advice]) -> str:
     """The whole page."""
     given = list(advice)
     lines = [
-        "| task | | recommended | rank | best methods | by cosine |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| task | | recommended | rank | by cosine |",
+        "| --- | --- | --- | --- | --- |",
     ]
+    leaders = ["", "## Best methods\n", "| task | best | second |", "| --- | --- | --- |"]
     right: Counter[str] = Counter()
     by_cosine: Counter[str] = Counter()
     total: Counter[str] = Counter()
@@ -233,13 +234,13 @@ def page(rows: Iterable[Row], advice: Iterable[Advice]) -> str:
         total[group] += 1
         right[group] += rank <= BEST
         by_cosine[group] += other_rank <= BEST
-        best = " · ".join(f"{each} {ranking.means[each]}" for each in ranking.order[:3])
         chosen = f"{name} {ranking.result(name)}"
         shown = str(rank) if rank <= BEST else f"**{rank}**"
         lines.append(
-            f"| {section.task.title} | {group} | {chosen} | {shown} | {best} | "
-            f"{other}: {other_rank} |"
+            f"| {section.task.title} | {group} | {chosen} | {shown} | {other}: {other_rank} |"
         )
+        best = [f"{each} {ranking.means[each]}" for each in ranking.order[:2]]
+        leaders.append(f"| {section.task.title} | {' | '.join(best)} |")
     counts = [
         f"| {group} | {right[group]} of {total[group]} | {by_cosine[group]} of {total[group]} |"
         for group in GROUPS
@@ -256,4 +257,4 @@ def page(rows: Iterable[Row], advice: Iterable[Advice]) -> str:
         "",
         "## Tasks\n",
     ]
-    return "\n".join([_HEAD.format(best=BEST), *summary, *lines]) + "\n"
+    return "\n".join([_HEAD.format(best=BEST), *summary, *lines, *leaders]) + "\n"

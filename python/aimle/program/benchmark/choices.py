@@ -38,7 +38,7 @@ class Choice(NamedTuple):
 
     def __str__(self) -> str:
         name = f"`{_NAMES.get(self.take, self.take)}`"
-        return f"{name}, {self.setting.replace('lambda=', 'λ = ')}" if self.setting else name
+        return f"{name}, {self.setting.replace('lambda=10000', 'λ=10⁴')}" if self.setting else name
 
 
 CHOICES = (
@@ -53,9 +53,9 @@ CHOICES = (
     Choice("paths over cells", "default", "warcraft-12"),
     Choice("paths over cells", "default", "warcraft-30"),
     Choice("paths, any solver", "default", "shortest-path-l1"),
-    Choice("paths, any solver, linear loss", "imle", "shortest-path-regret", "lambda=10000"),
+    Choice("paths, linear", "imle", "shortest-path-regret", "lambda=10000"),
     Choice("packing, any solver", "default", "knapsack-l1"),
-    Choice("packing, any solver, linear loss", "imle", "knapsack-regret", "lambda=10000"),
+    Choice("packing, linear", "imle", "knapsack-regret", "lambda=10000"),
 )
 
 
@@ -67,14 +67,14 @@ def _gain(section: Section, take: tuple[str, str], other: tuple[str, str] | None
     found = compare(section.means[take], value, section.task.higher_is_better)
     if not math.isfinite(found.share):
         return "–"
-    return f"{-100 * found.share:+.1f} ± {100 * found.error / abs(value.value):.1f} %"
+    return f"{-100 * found.share:+.1f} ± {100 * found.error / abs(value.value):.1f}"
 
 
 def table(rows: Iterable[Row]) -> str:
     """The table; choices whose task or method has no rows are left out."""
     lines = [
-        "| choice | S | take | task | result | against the default | against the paper's rule "
-        "| against the best λ |",
+        "| choice | S | take | task | result | % over the default | % over the paper's rule "
+        "| % over the best λ |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     of_task = {section.task.name: section for section in sections(rows, TASKS)}
