@@ -13,8 +13,9 @@ higher variance.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
-from torch import Tensor
 from typing_extensions import Unpack
 
 from aimle._sampling import SampleSettings
@@ -51,5 +52,5 @@ class GumbelRao(Relaxation):
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, draws={self.draws}"
 
-    def _relaxation(self) -> tuple[Tensor, bool, int]:
+    def _relaxation(self) -> tuple[Any, ...]:
         return *super()._relaxation(), self.draws

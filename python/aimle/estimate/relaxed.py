@@ -22,6 +22,7 @@ with a larger k are an error on the CPU, and NaN on a GPU or in compiled code.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -83,7 +84,7 @@ class Relaxation(SampledEstimator):
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, temperature={self.temperature.item():g}, hard={self.hard}"
 
-    def _relaxation(self) -> tuple[Tensor, bool]:
+    def _relaxation(self) -> tuple[Any, ...]:
         return self.temperature, self.hard
 
 

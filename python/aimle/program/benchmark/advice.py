@@ -111,7 +111,7 @@ class AdviceFile:
         if not self.file.exists():
             return []
         with self.file.open() as lines:
-            return [Advice(**{**line, "seed": int(line["seed"])}) for line in csv.DictReader(lines)]
+            return [Advice(seed=int(line.pop("seed")), **line) for line in csv.DictReader(lines)]
 
     def add(self, advice: Advice) -> None:
         same = (advice.task, advice.seed)
