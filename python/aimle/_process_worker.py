@@ -77,10 +77,6 @@ class ProcessWorker:
             raise self._death() from error
         raise self._death()
 
-    def check(self) -> bool:
-        """See Worker."""
-        return False
-
     def kill(self) -> None:
         """See Worker."""
         self.connection.close()

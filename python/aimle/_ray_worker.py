@@ -29,19 +29,29 @@ class _Solving:
         self._fn, self._as_tensor = fn, as_tensor
 
     def start(self) -> tuple:
-        """Returns once the actor has started; fails if it has died."""
+        """Returns once the actor has started."""
         return ("ready",)
 
-    def solve(self, task: Task) -> tuple:
+    def begin(self, task: Task) -> tuple:
+        """Receives the task of the next `solve`."""
+        self._task = task
+        return ("began",)
+
+    def solve(self) -> tuple:
         """See `solve_one`."""
-        instance, args, kwargs = task
+        instance, args, kwargs = self._task
         if self._as_tensor:
             instance = instance.copy()  # Ray's arrays are read-only
         return solve_one(self._fn, self._as_tensor, instance, args, kwargs)
 
 
 class RayWorker:
-    """An actor that solves instances with a function. It takes one CPU of the cluster."""
+    """An actor that solves instances with a function. It takes one CPU of the cluster.
+
+    An instance is sent by one call and solved by the next, which follows once the first has
+    answered. In a single call, its death would look the same whether or not the solve had begun: an
+    answer that an actor gives just before it dies may be lost.
+    """
 
     def __init__(self, fn: Callable[..., Any], as_tensor: bool) -> None:
         self._ray = _ray()
@@ -56,19 +66,17 @@ class RayWorker:
 
     def submit(self, task: Task) -> None:
         """See Worker."""
-        self.pending = self._actor.solve.remote(task)
+        self.pending = self._actor.begin.remote(task)
 
     def answer(self) -> tuple:
         """See Worker."""
         try:
-            return self._ray.get(self.pending)
+            answer = self._ray.get(self.pending)
         except self._ray.exceptions.RayActorError as error:
             raise WorkerDied(str(error).partition("\n")[0]) from error
-
-    def check(self) -> bool:
-        """See Worker."""
-        self.pending = self._actor.start.remote()
-        return True
+        if answer[0] == "began":
+            self.pending = self._actor.solve.remote()
+        return answer
 
     def kill(self) -> None:
         """See Worker."""

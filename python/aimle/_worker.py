@@ -4,7 +4,7 @@ A worker process runs this file by its path, so it imports neither the package n
 user's function does, and starts in a fraction of a second. It has one end of a socket and
 
     receives  what it needs to load the function, and answers ("ready",) or ("refused", why)
-    receives  (instance, args, kwargs), and answers with the result of `solve_one`
+    receives  (instance, args, kwargs), and answers ("began",) and the result of `solve_one`
     ends      when the other end is closed, even during a solve; its parent's death closes it too
 """
 
@@ -96,7 +96,9 @@ def _serve(connection: Connection) -> None:
     tasks: SimpleQueue = SimpleQueue()
     threading.Thread(target=_receive, args=(connection, tasks), daemon=True).start()
     while True:
-        connection.send(solve_one(fn, setup["as_tensor"], *tasks.get()))
+        task = tasks.get()
+        connection.send(("began",))
+        connection.send(solve_one(fn, setup["as_tensor"], *task))
 
 
 if __name__ == "__aimle_worker__":

@@ -4,6 +4,9 @@ A worker is a process (`_process_worker`) or a Ray actor (`_ray_worker`). The po
 instances in order and keeps as many in progress as it has workers. Results are returned in the
 order of the instances, and the reported failure is that of the lowest index, so results do not
 depend on the number of workers.
+
+A worker answers ("began",) before it calls the function. A death after that counts against the
+instance; any earlier one does not, since the worker may have died while it was idle.
 """
 
 from __future__ import annotations
@@ -20,11 +23,12 @@ from typing import Any, Literal, Protocol
 #: (instance, args, kwargs)
 Task = tuple[Any, tuple, dict]
 
-#: Seconds that a worker may take to start, including the imports of the function.
+#: Seconds that a worker may take to start, including the imports of the function, or to begin a
+#: task.
 START_LIMIT = 300.0
 # How often a worker may die on one instance.
 _DEATHS = 2
-# How many workers beyond the size of the pool may be found dead in one run.
+# How many workers beyond the size of the pool may be lost in one run before they begin a task.
 _LOSSES = 2
 
 
@@ -50,11 +54,9 @@ class Worker(Protocol):
         """Starts a task; raises WorkerDied if the worker has ended."""
 
     def answer(self) -> tuple:
-        """("ready",), ("refused", why) or `_worker.solve_one`'s result; may raise WorkerDied."""
-
-    def check(self) -> bool:
-        """Before a run, of an idle worker: True if it answers ("ready",) once more, to show that it
-        is alive; False if `submit` raises for one that is not."""
+        """After the start, ("ready",) or ("refused", why). After `submit`, ("began",) and then
+        `_worker.solve_one`'s result. Raises WorkerDied if the worker has ended; all answers that it
+        gave before are returned first."""
 
     def kill(self) -> None:
         """Ends the worker immediately."""
@@ -71,6 +73,7 @@ class _Post:
     worker: Worker
     ready: bool = False
     index: int | None = None
+    began: bool = False
     deadline: float = field(default_factory=_start_deadline)
 
 
@@ -126,9 +129,6 @@ class _Run:
         self.lost = 0
         self.results: list[Outcome | None] = [None] * len(tasks)
         self.failed_at = len(tasks)  # the lowest index that failed
-        for post in self.posts:
-            if post.ready and post.worker.check():
-                post.ready, post.deadline = False, _start_deadline()
 
     def outcomes(self) -> list[Outcome | None]:
         while True:
@@ -156,14 +156,12 @@ class _Run:
             if not self.waiting:
                 return
             if post.ready and post.index is None:
-                post.index = self.waiting.popleft()
-                limit = self.pool._timeout
-                post.deadline = float("inf") if limit is None else time.monotonic() + limit
+                post.index, post.began = self.waiting.popleft(), False
+                post.deadline = _start_deadline()
                 try:
                     post.worker.submit(self.tasks[post.index])
                 except WorkerDied as death:
-                    self.waiting.appendleft(post.index)
-                    self._lost(post, death)
+                    self._lost(post, str(death))
 
     def _listen(self, posts: list[_Post]) -> None:
         remaining = min(post.deadline for post in posts) - time.monotonic()
@@ -185,6 +183,11 @@ class _Run:
             post.ready = True
             return
         assert post.index is not None
+        if kind == "began":
+            limit = self.pool._timeout
+            post.began = True
+            post.deadline = float("inf") if limit is None else time.monotonic() + limit
+            return
         if kind == "solved":
             self.results[post.index] = Outcome(rest[0])
         else:
@@ -193,15 +196,18 @@ class _Run:
         post.index = None
 
     def _late(self, post: _Post) -> None:
-        self._drop([post])
         if post.index is None:
             raise StartError(f"a worker was not ready after {START_LIMIT:g} s")
+        if not post.began:
+            self._lost(post, f"no answer for {START_LIMIT:g} s")
+            return
+        self._drop([post])
         limit = f"it took longer than timeout={self.pool._timeout:g} s"
         self._fail(post.index, Outcome(None, "timeout", limit))
 
     def _died(self, post: _Post, death: WorkerDied) -> None:
-        if post.index is None:
-            self._lost(post, death)
+        if post.index is None or not post.began:
+            self._lost(post, str(death))
             return
         self._drop([post])
         deaths = self.deaths[post.index] = self.deaths.get(post.index, 0) + 1
@@ -212,12 +218,14 @@ class _Run:
                 post.index, Outcome(None, "died", f"its worker died {deaths} times: {death}")
             )
 
-    def _lost(self, post: _Post, death: WorkerDied) -> None:
-        """Handles a worker that died before it got a task: not the fault of an instance."""
+    def _lost(self, post: _Post, reason: str) -> None:
+        """Replaces a worker that died before it began a task: not the fault of an instance."""
         self._drop([post])
+        if post.index is not None:
+            self.waiting.appendleft(post.index)
         self.lost += 1
         if self.lost > self.pool._count + _LOSSES:
-            raise StartError(f"{self.lost} workers ended before their first task: {death}")
+            raise StartError(f"{self.lost} workers ended before they began a task: {reason}")
 
     def _fail(self, index: int, outcome: Outcome) -> None:
         self.results[index] = outcome

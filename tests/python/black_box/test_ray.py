@@ -1,6 +1,7 @@
 """aimle.per_instance on a Ray cluster of two workers on this machine."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from instance_solvers import DiesOnce, best_two, dies_below_zero, never_ends_bel
 from layer_cases import run
 
 import aimle
+from aimle._ray_worker import RayWorker
 
 ray = need("ray")
 
@@ -50,14 +52,43 @@ def test_a_worker_killed_in_mid_batch_is_replaced(tmp_path: Path):
     assert (tmp_path / "died").exists()
 
 
-def test_an_actor_found_dead_is_no_fault_of_the_next_instance(tmp_path: Path):
+def process_of(worker: RayWorker) -> int:
+    return ray.get(worker._actor.__ray_call__.remote(lambda _: os.getpid()))
+
+
+def test_an_actor_killed_between_calls_is_no_fault_of_the_next_instance(tmp_path: Path):
     x = scores_of(1, 6)
+    for round_ in range(3):
+        folder = tmp_path / str(round_)
+        folder.mkdir()
+        x[0, 0] = 1.0
+        with aimle.per_instance(DiesOnce(folder), workers=1, pool="ray") as solver:
+            assert torch.equal(solver(x), TOPK(x))
+            (post,) = solver._started[1]._posts
+            os.kill(process_of(post.worker), signal.SIGKILL)
+            x[0, 0] = -1.0
+            assert torch.equal(solver(x), TOPK(x))
+        assert (folder / "died").exists()
+
+
+def test_an_actor_killed_just_before_a_task_is_no_fault_of_its_instance(
+    tmp_path: Path, monkeypatch
+):
+    x = scores_of(1, 6)
+    submit, killed = RayWorker.submit, []
+
+    def submit_to_a_dead_actor(worker: RayWorker, task) -> None:
+        if not killed:
+            killed.append(process_of(worker))
+            os.kill(killed[0], signal.SIGKILL)  # Ray reports it some time after this
+        submit(worker, task)
+
     with aimle.per_instance(DiesOnce(tmp_path), workers=1, pool="ray") as solver:
         assert torch.equal(solver(x), TOPK(x))
-        (post,) = solver._started[1]._posts
-        ray.kill(post.worker._actor)
+        monkeypatch.setattr(RayWorker, "submit", submit_to_a_dead_actor)
         x[0, 0] = -1.0
         assert torch.equal(solver(x), TOPK(x))
+    assert killed
     assert (tmp_path / "died").exists()
 
 

@@ -22,6 +22,7 @@ from instance_solvers import (
 from layer_cases import run
 
 import aimle
+from aimle._process_worker import ProcessWorker
 from aimle._worker_pool import StartError, WorkerDied, WorkerPool
 
 TOPK = aimle.TopK(2)
@@ -141,6 +142,28 @@ def test_workers_killed_between_calls_are_replaced():
         assert torch.equal(solver(x), TOPK(x))
 
 
+def test_a_worker_killed_before_it_begins_is_no_fault_of_the_instance(tmp_path: Path, monkeypatch):
+    x = scores_of(1, 5).abs()
+    submit, stopped = ProcessWorker.submit, []
+
+    def submit_to_a_dying_worker(worker: ProcessWorker, task) -> None:
+        if stopped:
+            submit(worker, task)
+            return
+        stopped.append(worker.pid)
+        os.kill(worker.pid, signal.SIGSTOP)  # it receives the instance but cannot read it
+        submit(worker, task)
+        os.kill(worker.pid, signal.SIGKILL)
+
+    with aimle.per_instance(DiesOnce(tmp_path), workers=1) as solver:
+        assert torch.equal(solver(x), TOPK(x))
+        monkeypatch.setattr(ProcessWorker, "submit", submit_to_a_dying_worker)
+        x[0, 0] = -1.0
+        assert torch.equal(solver(x), TOPK(x))
+    assert stopped
+    assert (tmp_path / "died").exists()
+
+
 def test_copies_have_workers_of_their_own():
     x = scores_of(4, 5)
     layer = aimle.AIMLE(aimle.per_instance(best_two, workers=1), noise=None)
@@ -252,12 +275,13 @@ def test_a_module_that_workers_cannot_import_is_told(tmp_path: Path, monkeypatch
 
 
 class Scripted:
-    """A worker that dies as often as it is told, on the way to being ready or when given a task."""
+    """A worker that dies as often as it is told, in place of one of its answers or in submit."""
 
     left: int
 
     def __init__(self, where: str) -> None:
-        self.where, self.said = where, ("ready",)
+        self.where = where
+        self.answers = [("ready",)]
 
     def die_in(self, where: str) -> None:
         if self.where == where and Scripted.left > 0:
@@ -266,14 +290,11 @@ class Scripted:
 
     def submit(self, task) -> None:
         self.die_in("submit")
-        self.said = ("solved", task[0])
+        self.answers = [("began",), ("solved", task[0])]
 
     def answer(self) -> tuple:
-        self.die_in("start" if self.said == ("ready",) else "solve")
-        return self.said
-
-    def check(self) -> bool:
-        return False
+        self.die_in(self.answers[0][0])
+        return self.answers.pop(0)
 
     def kill(self) -> None:
         pass
@@ -283,12 +304,8 @@ class FarAway(Scripted):
     """A worker whose death shows in its next answer alone, as that of a Ray actor."""
 
     def __init__(self) -> None:
-        super().__init__("solve")
+        super().__init__("solved")
         self.alive = True
-
-    def check(self) -> bool:
-        self.said = ("ready",)
-        return True
 
     def answer(self) -> tuple:
         if not self.alive:
@@ -313,9 +330,9 @@ def test_a_death_between_runs_is_no_fault_of_the_next_instance():
     assert len(workers) == 3
 
 
-@pytest.mark.parametrize("where", ["start", "submit"])
+@pytest.mark.parametrize("where", ["ready", "submit", "began"])
 @pytest.mark.parametrize("count", [1, 3])
-def test_workers_lost_in_idleness_are_no_fault_of_an_instance(where: str, count: int):
+def test_workers_lost_before_they_begin_are_no_fault_of_an_instance(where: str, count: int):
     tasks = [(number, (), {}) for number in range(5)]
     Scripted.left = count + 2
     pool = WorkerPool(lambda: Scripted(where), lambda workers, _: workers, count, None)
@@ -328,7 +345,7 @@ def test_workers_lost_in_idleness_are_no_fault_of_an_instance(where: str, count:
 
 def test_a_death_in_mid_solve_is_forgiven_once():
     tasks = [(number, (), {}) for number in range(5)]
-    pool = WorkerPool(lambda: Scripted("solve"), lambda workers, _: workers, 1, None)
+    pool = WorkerPool(lambda: Scripted("solved"), lambda workers, _: workers, 1, None)
     Scripted.left = 1
     assert [each.failure for each in pool.run(tasks, True)] == [""] * 5
     Scripted.left = 2
