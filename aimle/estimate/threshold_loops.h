@@ -104,9 +104,7 @@ void weigh_by(ThresholdTarget::Order order, const SolutionRows& rows, double* __
   if constexpr (kDensity == NoiseKind::kGumbel) {
     // The weight of an entry that is out is the starting point of the other.
     for (int64_t j = 0; j < rows.count * rows.stride; ++j) u[j] = exp_portable(-u[j]);
-    const int64_t gathered = gather_in(rows, u, scratch);
-    for (int64_t i = 0; i < gathered; ++i) scratch[i] = gumbel_in_weight(scratch[i]);
-    return scatter_in(rows, scratch, u);
+    return weigh_in(rows, u, scratch, [](double y) { return gumbel_in_weight(y); });
   }
   // These densities are even: the weight of an entry that is out is that of one that is in, at -u.
   const uint8_t* bits = rows.bits;
