@@ -45,213 +45,158 @@ void solve_row_in_lockstep(int threads, uint64_t seed, int64_t size, T* z, Statu
   if (*status != Status::kOk) std::fill_n(z, size, std::numeric_limits<T>::quiet_NaN());
 }
 
-template <class T, bool kDirected, class Word, class Group, class Chosen>
-Status solve_one(const SpanningTree& solver, Group& group, const Instance<T>& row, bool registers,
-                 std::vector<cuda::Joining<T, Word>>& memory, const Chosen& chosen) {
-  const auto scores = [&](auto j) { return row.scores[j]; };
-  const auto n = static_cast<int>(solver.vertices);
-  if (registers) {
-    return cuda::solve_tree<Word, T, kDirected>(group, n, scores, row.mask,
-                                                cuda::OneVertex<T, Word>{}, chosen);
-  }
-  return cuda::solve_tree<Word, T, kDirected>(group, n, scores, row.mask,
-                                              cuda::ManyVertices<T, Word>{memory.data()}, chosen);
-}
-
-template <class Word, class T>
-Solved<T> solve_in_lockstep(const SpanningTree& solver, const Batch<T>& batch, Rng& rng) {
-  const bool directed = solver.layout == SpanningTree::Layout::kDirected;
+/// Every row by solve(group, row, memory, chosen), with so many bytes of memory; on 32 threads or,
+/// for one row in three, on any number of them up to `most_threads`.
+template <class T, class Solve>
+Solved<T> solve_each_row(const Batch<T>& batch, int64_t most_threads, int64_t bytes, Rng& rng,
+                         const Solve& solve) {
   Solved<T> solved{.z = std::vector<T>(batch.scores.size()),
                    .status = std::vector<Status>(static_cast<size_t>(batch.count))};
   for (int64_t i = 0; i < batch.count; ++i) {
-    const auto threads = static_cast<int>(one_in(rng, 3) ? uniform(rng, 1, 40) : 32);
-    const bool registers = solver.vertices <= threads && !one_in(rng, 3);
-    std::vector<cuda::Joining<T, Word>> memory(static_cast<size_t>(solver.vertices));
-    const Instance<T> row = batch.instance(i);
-    solve_row_in_lockstep(
-        threads, rng(), batch.size, solved.z.data() + i * batch.size,
-        &solved.status[static_cast<size_t>(i)], [&](Lockstep& group, const auto& chosen) {
-          if (directed) {
-            return solve_one<T, true, Word>(solver, group, row, registers, memory, chosen);
-          }
-          return solve_one<T, false, Word>(solver, group, row, registers, memory, chosen);
-        });
-  }
-  return solved;
-}
-
-/// In place where Word is wide.
-template <class Word, class T>
-Solved<T> solve_in_lockstep(const GridPath& solver, const Batch<T>& batch, Rng& rng) {
-  const cuda::GridShape grid = cuda::grid_shape(solver);
-  Solved<T> solved{.z = std::vector<T>(batch.scores.size()),
-                   .status = std::vector<Status>(static_cast<size_t>(batch.count))};
-  for (int64_t i = 0; i < batch.count; ++i) {
-    const auto threads = static_cast<int>(one_in(rng, 3) ? uniform(rng, 1, 70) : 32);
-    std::vector<T> memory(
-        static_cast<size_t>(cuda::GridScratch<T>::bytes(grid.padded)) / sizeof(T) + 1, T(-77));
+    const auto threads = static_cast<int>(one_in(rng, 3) ? uniform(rng, 1, most_threads) : 32);
+    std::vector<T> memory(static_cast<size_t>(bytes) / sizeof(T) + 1, T(-77));
     const Instance<T> row = batch.instance(i);
     solve_row_in_lockstep(threads, rng(), batch.size, solved.z.data() + i * batch.size,
                           &solved.status[static_cast<size_t>(i)],
                           [&](Lockstep& group, const auto& chosen) {
-                            return cuda::solve_grid<sizeof(Word) == 8>(
-                                group, grid, RowInMemory<T>{row.scores, batch.size}, row.mask,
-                                cuda::GridScratch<T>::at(memory.data(), grid.padded), chosen);
+                            return solve(group, row, memory.data(), chosen);
                           });
   }
   return solved;
 }
 
+template <class T>
+RowInMemory<T> scores_of(const Instance<T>& row, const Batch<T>& batch) {
+  return {row.scores, batch.size};
+}
+
+template <class Word, class T>
+Solved<T> solve_in_lockstep(const SpanningTree& solver, const Batch<T>& batch, Rng& rng) {
+  using Joining = cuda::Joining<T, Word>;
+  const auto n = static_cast<int>(solver.vertices);
+  const bool prefers_registers = !one_in(rng, 3);
+  const int64_t bytes = n * static_cast<int64_t>(sizeof(Joining));
+  return solve_each_row(
+      batch, 40, bytes, rng,
+      [&](Lockstep& group, const Instance<T>& row, void* memory, const auto& chosen) {
+        const auto scores = [&](auto j) { return row.scores[j]; };
+        const auto solve_with = [&](auto directed, const auto& vertices) {
+          return cuda::solve_tree<Word, T, directed>(group, n, scores, row.mask, vertices, chosen);
+        };
+        const auto solve = [&](auto directed) {
+          if (prefers_registers && n <= group.size()) {
+            return solve_with(directed, cuda::OneVertex<T, Word>{});
+          }
+          return solve_with(directed, cuda::ManyVertices<T, Word>{static_cast<Joining*>(memory)});
+        };
+        return solver.layout == SpanningTree::Layout::kDirected ? solve(std::true_type{})
+                                                                : solve(std::false_type{});
+      });
+}
+
+/// In place where Word is wide.
+template <class Word, class T>
+Solved<T> solve_in_lockstep(const GridPath& solver, const Batch<T>& batch, Rng& rng) {
+  using Scratch = cuda::GridScratch<T>;
+  const cuda::GridShape grid = cuda::grid_shape(solver);
+  return solve_each_row(
+      batch, 70, Scratch::bytes(grid.padded), rng,
+      [&](Lockstep& group, const Instance<T>& row, void* memory, const auto& chosen) {
+        return cuda::solve_grid<sizeof(Word) == 8>(group, grid, scores_of(row, batch), row.mask,
+                                                   Scratch::at(memory, grid.padded), chosen);
+      });
+}
+
 template <class Word, class T>
 Solved<T> solve_in_lockstep(const Knapsack& solver, const Batch<T>& batch, Rng& rng) {
+  using Scratch = cuda::KnapsackScratch<T>;
   Knapsack sized = solver;
   sized.max_capacity = 2000;
-  Solved<T> solved{.z = std::vector<T>(batch.scores.size()),
-                   .status = std::vector<Status>(static_cast<size_t>(batch.count))};
-  for (int64_t i = 0; i < batch.count; ++i) {
-    const auto threads = static_cast<int>(one_in(rng, 3) ? uniform(rng, 1, 70) : 32);
-    std::vector<T> memory(
-        static_cast<size_t>(cuda::KnapsackScratch<T>::bytes(sized)) / sizeof(T) + 1, T(-77));
-    const Instance<T> row = batch.instance(i);
-    solve_row_in_lockstep(
-        threads, rng(), batch.size, solved.z.data() + i * batch.size,
-        &solved.status[static_cast<size_t>(i)], [&](Lockstep& group, const auto& chosen) {
-          return cuda::solve_knapsack<T>(
-              group, {.n = sized.n, .max_capacity = sized.max_capacity},
-              RowInMemory<T>{row.scores, batch.size}, row.mask, row.data,
-              cuda::KnapsackScratch<T>::at(memory.data(), sized.n, sized.max_capacity), chosen);
-        });
-  }
-  return solved;
+  return solve_each_row(
+      batch, 70, Scratch::bytes(sized), rng,
+      [&](Lockstep& group, const Instance<T>& row, void* memory, const auto& chosen) {
+        return cuda::solve_knapsack<T>(group, {.n = sized.n, .max_capacity = sized.max_capacity},
+                                       scores_of(row, batch), row.mask, row.data,
+                                       Scratch::at(memory, sized.n, sized.max_capacity), chosen);
+      });
 }
 
 /// In place where Word is wide.
 template <class Word, class T, bool kAcyclic>
 Solved<T> solve_in_lockstep(const PathOverGraph<kAcyclic>& solver, const Batch<T>& batch,
                             Rng& rng) {
+  using Scratch = cuda::GraphScratch<T>;
   const cuda::GraphSize size = cuda::graph_size(solver);
-  Solved<T> solved{.z = std::vector<T>(batch.scores.size()),
-                   .status = std::vector<Status>(static_cast<size_t>(batch.count))};
-  for (int64_t i = 0; i < batch.count; ++i) {
-    const auto threads = static_cast<int>(one_in(rng, 3) ? uniform(rng, 1, 70) : 32);
-    std::vector<T> memory(static_cast<size_t>(cuda::GraphScratch<T>::bytes(size)) / sizeof(T) + 1,
-                          T(-77));
-    const Instance<T> row = batch.instance(i);
-    solve_row_in_lockstep(threads, rng(), batch.size, solved.z.data() + i * batch.size,
-                          &solved.status[static_cast<size_t>(i)],
-                          [&](Lockstep& group, const auto& chosen) {
-                            return cuda::solve_graph<kAcyclic, sizeof(Word) == 8, T>(
-                                group, size, RowInMemory<T>{row.scores, batch.size}, row.mask,
-                                row.data, cuda::GraphScratch<T>::at(memory.data(), size), chosen);
-                          });
-  }
-  return solved;
+  return solve_each_row(
+      batch, 70, Scratch::bytes(size), rng,
+      [&](Lockstep& group, const Instance<T>& row, void* memory, const auto& chosen) {
+        return cuda::solve_graph<kAcyclic, sizeof(Word) == 8, T>(group, size, scores_of(row, batch),
+                                                                 row.mask, row.data,
+                                                                 Scratch::at(memory, size), chosen);
+      });
 }
 
 /// In tiles of a few rows where Word is wide.
 template <class Word, class T>
 Solved<T> solve_in_lockstep(const Chain& solver, const Batch<T>& batch, Rng& rng) {
+  using Scratch = cuda::ChainScratch<T>;
   cuda::ChainShape chain = cuda::chain_shape(solver);
   if (sizeof(Word) == 8) {
     chain.tile_rows = static_cast<int32_t>(uniform(rng, 1, std::min<int64_t>(solver.labels, 5)));
   }
-  Solved<T> solved{.z = std::vector<T>(batch.scores.size()),
-                   .status = std::vector<Status>(static_cast<size_t>(batch.count))};
-  for (int64_t i = 0; i < batch.count; ++i) {
-    const auto threads = static_cast<int>(one_in(rng, 3) ? uniform(rng, 1, 70) : 32);
-    std::vector<T> memory(static_cast<size_t>(cuda::ChainScratch<T>::bytes(chain)) / sizeof(T) + 1,
-                          T(-77));
-    const Instance<T> row = batch.instance(i);
-    solve_row_in_lockstep(threads, rng(), batch.size, solved.z.data() + i * batch.size,
-                          &solved.status[static_cast<size_t>(i)],
-                          [&](Lockstep& group, const auto& chosen) {
-                            return cuda::solve_chain<T>(
-                                group, chain, RowInMemory<T>{row.scores, batch.size}, row.mask,
-                                cuda::ChainScratch<T>::at(memory.data(), chain), chosen);
-                          });
-  }
-  return solved;
+  return solve_each_row(
+      batch, 70, Scratch::bytes(chain), rng,
+      [&](Lockstep& group, const Instance<T>& row, void* memory, const auto& chosen) {
+        return cuda::solve_chain<T>(group, chain, scores_of(row, batch), row.mask,
+                                    Scratch::at(memory, chain), chosen);
+      });
 }
 
 template <class Word, class T>
 Solved<T> solve_in_lockstep(const Bernoulli& solver, const Batch<T>& batch, Rng& rng) {
-  Solved<T> solved{.z = std::vector<T>(batch.scores.size()),
-                   .status = std::vector<Status>(static_cast<size_t>(batch.count))};
-  for (int64_t i = 0; i < batch.count; ++i) {
-    const Instance<T> row = batch.instance(i);
-    solve_row_in_lockstep(
-        static_cast<int>(uniform(rng, 1, 40)), rng(), batch.size, solved.z.data() + i * batch.size,
-        &solved.status[static_cast<size_t>(i)], [&](Lockstep& group, const auto& chosen) {
-          return cuda::solve_signs<T>(group, solver.n, RowInMemory<T>{row.scores, batch.size},
-                                      row.mask, [&](int64_t word, uint32_t bits) {
-                                        for (int64_t j = 0; j < 32; ++j) {
-                                          if (bits >> j & 1) chosen(32 * word + j);
-                                        }
-                                      });
-        });
-  }
-  return solved;
+  return solve_each_row(batch, 40, 0, rng,
+                        [&](Lockstep& group, const Instance<T>& row, void*, const auto& chosen) {
+                          return cuda::solve_signs<T>(group, solver.n, scores_of(row, batch),
+                                                      row.mask, [&](int64_t word, uint32_t bits) {
+                                                        for (int64_t j = 0; j < 32; ++j) {
+                                                          if (bits >> j & 1) chosen(32 * word + j);
+                                                        }
+                                                      });
+                        });
 }
 
 template <class Word, LatticeScores kScores, class T>
 Solved<T> solve_in_lockstep(const Lattice<kScores>& solver, const Batch<T>& batch, Rng& rng) {
-  Solved<T> solved{.z = std::vector<T>(batch.scores.size()),
-                   .status = std::vector<Status>(static_cast<size_t>(batch.count))};
-  for (int64_t i = 0; i < batch.count; ++i) {
-    const auto threads = static_cast<int>(one_in(rng, 3) ? uniform(rng, 1, 40) : 32);
-    std::vector<T> table(static_cast<size_t>(batch.size), T(-77));
-    const Instance<T> row = batch.instance(i);
-    solve_row_in_lockstep(
-        threads, rng(), batch.size, solved.z.data() + i * batch.size,
-        &solved.status[static_cast<size_t>(i)], [&](Lockstep& group, const auto& chosen) {
-          return cuda::solve_lattice<Lattice<kScores>::kPerMove>(
-              group, cuda::lattice_shape(solver), RowInMemory<T>{row.scores, batch.size}, row.mask,
-              table.data(), chosen);
-        });
-  }
-  return solved;
+  return solve_each_row(batch, 40, batch.size * static_cast<int64_t>(sizeof(T)), rng,
+                        [&](Lockstep& group, const Instance<T>& row, T* table, const auto& chosen) {
+                          return cuda::solve_lattice<Lattice<kScores>::kPerMove>(
+                              group, cuda::lattice_shape(solver), scores_of(row, batch), row.mask,
+                              table, chosen);
+                        });
 }
 
 template <class Word, class T>
 Solved<T> solve_in_lockstep(const Assignment& solver, const Batch<T>& batch, Rng& rng) {
   using detail::AssignmentWork;
-  Solved<T> solved{.z = std::vector<T>(batch.scores.size()),
-                   .status = std::vector<Status>(static_cast<size_t>(batch.count))};
   const int64_t jobs = std::max(solver.rows, solver.columns);
-  for (int64_t i = 0; i < batch.count; ++i) {
-    const auto threads = static_cast<int>(one_in(rng, 3) ? uniform(rng, 1, 40) : 32);
-    std::vector<double> memory(
-        static_cast<size_t>(AssignmentWork::bytes(solver.ones(), jobs, jobs)) / 8 + 1, -77.0);
-    const Instance<T> row = batch.instance(i);
-    solve_row_in_lockstep(
-        threads, rng(), batch.size, solved.z.data() + i * batch.size,
-        &solved.status[static_cast<size_t>(i)], [&](Lockstep& group, const auto& chosen) {
-          return detail::solve_assignment(group, AssignmentWork::at(memory.data(), solver, jobs),
-                                          RowInMemory<T>{row.scores, batch.size}, row.mask, chosen);
-        });
-  }
-  return solved;
+  return solve_each_row(
+      batch, 40, AssignmentWork::bytes(solver.ones(), jobs, jobs), rng,
+      [&](Lockstep& group, const Instance<T>& row, void* memory, const auto& chosen) {
+        return detail::solve_assignment(group, AssignmentWork::at(memory, solver, jobs),
+                                        scores_of(row, batch), row.mask, chosen);
+      });
 }
 
 template <class Word, class T>
 Solved<T> solve_in_lockstep(const Arborescence& solver, const Batch<T>& batch, Rng& rng) {
   using detail::ArborescenceWork;
-  Solved<T> solved{.z = std::vector<T>(batch.scores.size()),
-                   .status = std::vector<Status>(static_cast<size_t>(batch.count))};
-  for (int64_t i = 0; i < batch.count; ++i) {
-    const auto threads = static_cast<int>(one_in(rng, 3) ? uniform(rng, 1, 40) : 32);
-    std::vector<double> memory(
-        static_cast<size_t>(ArborescenceWork::bytes(solver.vertices)) / 8 + 1, -77.0);
-    const Instance<T> row = batch.instance(i);
-    solve_row_in_lockstep(
-        threads, rng(), batch.size, solved.z.data() + i * batch.size,
-        &solved.status[static_cast<size_t>(i)], [&](Lockstep& group, const auto& chosen) {
-          return detail::solve_arborescence(
-              group, ArborescenceWork::at(memory.data(), solver.vertices),
-              RowInMemory<T>{row.scores, batch.size}, row.mask, solver.single_root, chosen);
-        });
-  }
-  return solved;
+  return solve_each_row(
+      batch, 40, ArborescenceWork::bytes(solver.vertices), rng,
+      [&](Lockstep& group, const Instance<T>& row, void* memory, const auto& chosen) {
+        return detail::solve_arborescence(group, ArborescenceWork::at(memory, solver.vertices),
+                                          scores_of(row, batch), row.mask, solver.single_root,
+                                          chosen);
+      });
 }
 
 template <Conforming S_, class T_, class Word_ = uint32_t>
