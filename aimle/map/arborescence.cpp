@@ -14,17 +14,6 @@ namespace aimle {
 namespace {
 
 template <class T>
-struct RowScores {
-  const T* scores;
-  int64_t size;
-
-  template <class Body>
-  void for_each(int, int, const Body& body) const {
-    for (int64_t e = 0; e < size; ++e) body(e, scores[e]);
-  }
-};
-
-template <class T>
 void solve_all(const Arborescence& solver, const Rows<T>& rows) {
   using detail::ArborescenceWork;
   const int64_t size = solver.size();
@@ -35,7 +24,7 @@ void solve_all(const Arborescence& solver, const Rows<T>& rows) {
     T* z = rows.z + r * size;
     std::fill_n(z, size, T{0});
     rows.status[r] =
-        detail::solve_arborescence(alone, work, RowScores<T>{rows.scores + r * size, size},
+        detail::solve_arborescence(alone, work, detail::WholeRow<T>{rows.scores + r * size, size},
                                    rows.mask ? rows.mask + r * size : nullptr, solver.single_root,
                                    [z](int64_t e) { z[e] = 1; });
     if (rows.status[r] != Status::kOk) std::fill_n(z, size, std::numeric_limits<T>::quiet_NaN());

@@ -11,23 +11,13 @@
 #include "aimle/map/assignment_avx2.h"
 #include "aimle/map/assignment_search.h"
 #include "aimle/map/declaration.h"
+#include "aimle/map/one_thread.h"
 
 namespace aimle {
 namespace {
 
 using detail::AssignmentWork;
 using detail::OneThread;
-
-template <class T>
-struct RowScores {
-  const T* scores;
-  int64_t size;
-
-  template <class Body>
-  void for_each(int, int, const Body& body) const {
-    for (int64_t e = 0; e < size; ++e) body(e, scores[e]);
-  }
-};
 
 /// Solves matrices of one size, one after the other.
 template <class T>
@@ -72,7 +62,7 @@ class RowSolver {
   Status match(const T* scores, const bool* mask) {
     OneThread alone;
     if (!load_finite(scores, mask) &&
-        !detail::load_costs(alone, work_, RowScores<T>{scores, size_}, mask)) {
+        !detail::load_costs(alone, work_, detail::WholeRow<T>{scores, size_}, mask)) {
       return Status::kNaN;
     }
     if constexpr (kBuiltWithAvx2) {
