@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "aimle/exact/arborescence_row.h"
+#include "aimle/exact/define_distribution.h"
 #include "aimle/exact/directed_network.h"
 #include "aimle/exact/network.h"
 
@@ -179,17 +180,6 @@ void sample_all(const Arborescence& solver, const SampleRows<T>& rows) {
 
 }  // namespace
 
-void evaluate_rows(const Arborescence& solver, const DistributionRows<float>& rows) {
-  evaluate_all(solver, rows);
-}
-void evaluate_rows(const Arborescence& solver, const DistributionRows<double>& rows) {
-  evaluate_all(solver, rows);
-}
-void sample_rows(const Arborescence& solver, const SampleRows<float>& rows) {
-  sample_all(solver, rows);
-}
-void sample_rows(const Arborescence& solver, const SampleRows<double>& rows) {
-  sample_all(solver, rows);
-}
+AIMLE_DEFINE_DISTRIBUTION(Arborescence)
 
 }  // namespace aimle

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "aimle/base/check.h"
+#include "aimle/exact/define_distribution.h"
 #include "aimle/exact/enumerate.h"
 #include "aimle/exact/uniform.h"
 
@@ -82,17 +83,6 @@ std::vector<uint8_t> Bernoulli::structures() const {
   return all;
 }
 
-void evaluate_rows(const Bernoulli& solver, const DistributionRows<float>& rows) {
-  evaluate_all(solver, rows);
-}
-void evaluate_rows(const Bernoulli& solver, const DistributionRows<double>& rows) {
-  evaluate_all(solver, rows);
-}
-void sample_rows(const Bernoulli& solver, const SampleRows<float>& rows) {
-  sample_all(solver, rows);
-}
-void sample_rows(const Bernoulli& solver, const SampleRows<double>& rows) {
-  sample_all(solver, rows);
-}
+AIMLE_DEFINE_DISTRIBUTION(Bernoulli)
 
 }  // namespace aimle

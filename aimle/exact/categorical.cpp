@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "aimle/exact/categorical_row.h"
+#include "aimle/exact/define_distribution.h"
 #include "aimle/map/one_thread.h"
 
 namespace aimle {
@@ -48,13 +49,6 @@ void sample_all(const Argmax& solver, const SampleRows<T>& rows) {
 
 }  // namespace
 
-void evaluate_rows(const Argmax& solver, const DistributionRows<float>& rows) {
-  evaluate_all(solver, rows);
-}
-void evaluate_rows(const Argmax& solver, const DistributionRows<double>& rows) {
-  evaluate_all(solver, rows);
-}
-void sample_rows(const Argmax& solver, const SampleRows<float>& rows) { sample_all(solver, rows); }
-void sample_rows(const Argmax& solver, const SampleRows<double>& rows) { sample_all(solver, rows); }
+AIMLE_DEFINE_DISTRIBUTION(Argmax)
 
 }  // namespace aimle

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "aimle/exact/define_distribution.h"
 #include "aimle/exact/uniform.h"
 #include "aimle/map/graph.h"
 
@@ -171,15 +172,6 @@ void sample_all(const DagPath& solver, const SampleRows<T>& rows) {
 
 }  // namespace
 
-void evaluate_rows(const DagPath& solver, const DistributionRows<float>& rows) {
-  evaluate_all(solver, rows);
-}
-void evaluate_rows(const DagPath& solver, const DistributionRows<double>& rows) {
-  evaluate_all(solver, rows);
-}
-void sample_rows(const DagPath& solver, const SampleRows<float>& rows) { sample_all(solver, rows); }
-void sample_rows(const DagPath& solver, const SampleRows<double>& rows) {
-  sample_all(solver, rows);
-}
+AIMLE_DEFINE_DISTRIBUTION(DagPath)
 
 }  // namespace aimle

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "aimle/exact/define_distribution.h"
 #include "aimle/exact/k_subset_row.h"
 #include "aimle/map/one_thread.h"
 
@@ -120,13 +121,6 @@ void sample_all(const TopK& solver, const SampleRows<T>& rows) {
 
 }  // namespace
 
-void evaluate_rows(const TopK& solver, const DistributionRows<float>& rows) {
-  evaluate_all(solver, rows);
-}
-void evaluate_rows(const TopK& solver, const DistributionRows<double>& rows) {
-  evaluate_all(solver, rows);
-}
-void sample_rows(const TopK& solver, const SampleRows<float>& rows) { sample_all(solver, rows); }
-void sample_rows(const TopK& solver, const SampleRows<double>& rows) { sample_all(solver, rows); }
+AIMLE_DEFINE_DISTRIBUTION(TopK)
 
 }  // namespace aimle

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "aimle/exact/define_distribution.h"
 #include "aimle/exact/knapsack_row.h"
 #include "aimle/map/knapsack_items.h"
 #include "aimle/map/one_thread.h"
@@ -121,17 +122,6 @@ void sample_all(const Knapsack& solver, const SampleRows<T>& rows) {
 
 }  // namespace
 
-void evaluate_rows(const Knapsack& solver, const DistributionRows<float>& rows) {
-  evaluate_all(solver, rows);
-}
-void evaluate_rows(const Knapsack& solver, const DistributionRows<double>& rows) {
-  evaluate_all(solver, rows);
-}
-void sample_rows(const Knapsack& solver, const SampleRows<float>& rows) {
-  sample_all(solver, rows);
-}
-void sample_rows(const Knapsack& solver, const SampleRows<double>& rows) {
-  sample_all(solver, rows);
-}
+AIMLE_DEFINE_DISTRIBUTION(Knapsack)
 
 }  // namespace aimle

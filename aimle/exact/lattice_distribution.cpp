@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "aimle/base/isa.h"
+#include "aimle/exact/define_distribution.h"
 #include "aimle/exact/lattice_groups.h"
 #include "aimle/exact/uniform.h"
 
@@ -238,15 +239,7 @@ LatticeLoops detail::lattice_loops() {
   return kLatticeLoops;
 }
 
-#define AIMLE_INSTANTIATE(Solver, T)                                          \
-  void evaluate_rows(const Solver& solver, const DistributionRows<T>& rows) { \
-    evaluate_all(solver, rows);                                               \
-  }                                                                           \
-  void sample_rows(const Solver& solver, const SampleRows<T>& rows) { sample_all(solver, rows); }
-
-AIMLE_INSTANTIATE(LatticePath, float)
-AIMLE_INSTANTIATE(LatticePath, double)
-AIMLE_INSTANTIATE(LatticeMoves, float)
-AIMLE_INSTANTIATE(LatticeMoves, double)
+AIMLE_DEFINE_DISTRIBUTION(LatticePath)
+AIMLE_DEFINE_DISTRIBUTION(LatticeMoves)
 
 }  // namespace aimle

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "aimle/exact/define_distribution.h"
 #include "aimle/exact/network.h"
 #include "aimle/exact/tree_samples.h"
 
@@ -177,17 +178,6 @@ void sample_all(const SpanningTree& solver, const SampleRows<T>& rows) {
 
 }  // namespace
 
-void evaluate_rows(const SpanningTree& solver, const DistributionRows<float>& rows) {
-  evaluate_all(solver, rows);
-}
-void evaluate_rows(const SpanningTree& solver, const DistributionRows<double>& rows) {
-  evaluate_all(solver, rows);
-}
-void sample_rows(const SpanningTree& solver, const SampleRows<float>& rows) {
-  sample_all(solver, rows);
-}
-void sample_rows(const SpanningTree& solver, const SampleRows<double>& rows) {
-  sample_all(solver, rows);
-}
+AIMLE_DEFINE_DISTRIBUTION(SpanningTree)
 
 }  // namespace aimle
