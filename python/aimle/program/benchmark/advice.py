@@ -19,7 +19,7 @@ import torch
 
 import aimle
 from aimle.diagnosis import Diagnosis
-from aimle.program.benchmark import small_tasks
+from aimle.program.benchmark import held_out_tasks, small_tasks
 from aimle.program.benchmark.methods import SINGLE
 from aimle.program.benchmark.results import Row
 from aimle.program.benchmark.table import Mean, Section, compare, sections
@@ -34,7 +34,8 @@ SEEN = tuple(
     for name in small_tasks.TASKS
     if name not in USED and name.startswith(("experts", "tree", "tags", "path", "packing-8"))
 )
-ALL_TASKS: dict[str, Task] = {**TASKS, **small_tasks.TASKS}
+SMALL_TASKS: dict[str, Task] = {**small_tasks.TASKS, **held_out_tasks.TASKS}
+ALL_TASKS: dict[str, Task] = {**TASKS, **SMALL_TASKS}
 LONG_STEP = "imle, long step"  # recommended for linear losses
 BEST = 2  # a recommendation is right if it is among this many
 
