@@ -4,16 +4,17 @@ A high cosine does not imply good training, so the rule follows what trained wel
 (docs/results/advice.md has the tasks, and how often the rule is right):
 
 1. A loss that is linear in z, such as a regret or the number of wrong entries: `imle` with a long
-   step (aimle._linear), which needs no tuning.
+   step (aimle._long_step), which needs no tuning.
 2. One of n: the highest cosine of `gumbel_rao`, `reinmax` and `thresholds`.
-3. At most three samples, and the structure has an exact distribution: `exact`. Its gradient has
+3. A saturated layer, whose noise hardly changes its choices: `imle` with a long step as well.
+4. At most three samples, and the structure has an exact distribution: `exact`. Its gradient has
    little variance, which matters most if samples are few.
-4. Otherwise the given layer if it adapts its step, or `aimle`. With ten samples no estimator was
+5. Otherwise the given layer if it adapts its step, or `aimle`. With ten samples no estimator was
    better more often, and the cosine did not tell when.
-5. Without these, as with `estimators=["sfe", "ste"]`: the highest cosine, or an equally good one
+6. Without these, as with `estimators=["sfe", "ste"]`: the highest cosine, or an equally good one
    that is much simpler.
 
-The samples of the first four are hard, zeros and ones.
+The samples of the first five are hard, zeros and ones.
 """
 
 from __future__ import annotations
@@ -30,9 +31,13 @@ _NO_LIMIT = ("ste", "identity", "dbb")
 # z is between 0 and 1, which not every loss accepts.
 _SOFT = ("gumbel_softmax", "softsub", "sst", "l2x", "dpo")
 
-_OF_LONG_STEPS = (
+_OF_LINEAR_LOSSES = (
     "the loss is linear in z, so a step this long compares z with the best solution for the loss; "
     "if you know that solution, aimle.perturbed_fenchel_young_loss needs no estimator"
+)
+_OF_SATURATION = (
+    "the scores are so large that the noise hardly changes the choices, and short steps do not "
+    "change them either; a higher temperature or smaller scores may help too"
 )
 
 Row = dict[str, Any]
@@ -60,7 +65,7 @@ def _adapts(row: Row) -> bool:
 
 
 def _known(group: list[Row], structure: str, long_step: Row | None) -> list[Row]:
-    """The rows that the first four rules recommend, the best first."""
+    """The rows that the first five rules recommend, the best first."""
     if long_step is not None:
         return [long_step]
     names: tuple[str, ...] = ()
@@ -87,10 +92,13 @@ def _as_good_and_simpler(candidates: list[Row]) -> Row:
     return chosen
 
 
-def recommend(group: list[Row], structure: str = "", long_step: Row | None = None) -> Row:
+def recommend(
+    group: list[Row], structure: str = "", long_step: Row | None = None, saturated: bool = False
+) -> Row:
     """The recommendation for rows of one S by decreasing cosine.
 
-    structure: as in a Diagnosis; long_step: `imle` with a long step if the loss is linear in z.
+    structure and saturated: as in a Diagnosis; long_step: the row of `imle` with a long step, if
+    that is recommended.
     """
     known = _known(group, structure, long_step)
     others = [row for row in group if not _has_no_limit(row)] or group
@@ -101,9 +109,11 @@ def recommend(group: list[Row], structure: str = "", long_step: Row | None = Non
         "estimator": chosen["estimator"],
         "lambda": chosen["lambda"] if chosen["fixed_lambda"] else None,
         "fixed_lambda": chosen["fixed_lambda"],
-        "reason": _OF_LONG_STEPS
-        if chosen is long_step
-        else "; ".join(_reasons(chosen, best, group)),
+        "reason": "; ".join(_reasons(chosen, best, group))
+        if chosen is not long_step
+        else _OF_SATURATION
+        if saturated
+        else _OF_LINEAR_LOSSES,
     }
 
 

@@ -377,6 +377,28 @@ def test_a_long_step_is_recommended_for_linear_losses():
     assert found.recommendations[0]["lambda"] == found.long_step is not None
 
 
+def test_a_long_step_is_recommended_for_saturated_layers():
+    torch.manual_seed(0)
+    settings = {"nb_samples": 2, "repeats": 2, "warmup": 2, "estimators": ["imle", "aimle"]}
+    theta, wanted = torch.randn(4, 8), torch.rand(4, 1, 8)
+
+    def loss(z):
+        return (z - wanted).square().sum(-1).sqrt()
+
+    found = library.diagnose(library.TopK(3), theta, loss, **settings)
+    assert (found.long_step, found.saturated) == (None, False)
+    found = library.diagnose(library.TopK(3), 20 * theta, loss, **settings)
+    assert found.saturated
+    advice = found.recommendations[0]
+    assert (advice["estimator"], advice["lambda"]) == ("imle", found.long_step)
+    assert "scores are so large" in advice["reason"]
+    assert found.document()["saturated"]
+    found = library.diagnose(library.Argmax(), 20 * theta, loss, **settings)
+    assert not found.saturated
+    with pytest.raises(ValueError, match="noise changes no solution"):
+        library.diagnose(library.TopK(3), 1e5 * theta, loss, **settings)
+
+
 def test_a_layer_whose_solver_cannot_be_copied_is_diagnosed():
     class Solver:
         def __init__(self) -> None:

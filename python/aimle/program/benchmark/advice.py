@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 import aimle
-from aimle.diagnosis import Diagnosis
+from aimle.diagnosis import Diagnosis, SaturatedError
 from aimle.program.benchmark import held_out_tasks, small_tasks
 from aimle.program.benchmark.methods import SINGLE
 from aimle.program.benchmark.results import Row
@@ -51,7 +51,8 @@ _WITHOUT_LIMIT = ("identity",)
 class Advice:
     """The outcome of one diagnosis: names of methods.
 
-    highest_cosine: what would be recommended by the cosine alone, except `identity`.
+    highest_cosine: what would be recommended by the cosine alone, except `identity`; empty if the
+        true gradient is zero.
     """
 
     task: str
@@ -76,15 +77,18 @@ def diagnose(task: Task, methods: Iterable[str], seed: int, commit: str) -> Advi
     probe = task.probe(seed)
     estimators = [_ESTIMATOR_OF.get(name, name) for name in methods]
     torch.manual_seed(seed)
-    found = aimle.diagnose(
-        probe.layer,
-        probe.theta,
-        probe.loss,
-        nb_samples=task.samples,
-        estimators=estimators,
-        truth_samples=_TRUTH_SAMPLES,
-        warmup=_WARMUP,
-    )
+    try:
+        found = aimle.diagnose(
+            probe.layer,
+            probe.theta,
+            probe.loss,
+            nb_samples=task.samples,
+            estimators=estimators,
+            truth_samples=_TRUTH_SAMPLES,
+            warmup=_WARMUP,
+        )
+    except SaturatedError:  # the message recommends a long step, and there are no cosines
+        return Advice(task.name, seed, LONG_STEP, "", commit)
     (advice,) = found.recommendations
     name = _method(advice["estimator"])
     name = LONG_STEP if advice["fixed_lambda"] else name
@@ -230,16 +234,16 @@ def page(rows: Iterable[Row], advice: Iterable[Advice]) -> str:
             continue
         ranking = Ranking(section)
         name, rank = _ranked(ranking, [each.recommended for each in own])
-        other, other_rank = _ranked(ranking, [each.highest_cosine for each in own])
+        cosines = [each.highest_cosine for each in own if each.highest_cosine]
+        other, other_rank = _ranked(ranking, cosines) if cosines else ("", BEST + 1)
         group = _group(section.task.name)
         total[group] += 1
         right[group] += rank <= BEST
         by_cosine[group] += other_rank <= BEST
         chosen = f"{name} {ranking.result(name)}"
         shown = str(rank) if rank <= BEST else f"**{rank}**"
-        lines.append(
-            f"| {section.task.title} | {group} | {chosen} | {shown} | {other}: {other_rank} |"
-        )
+        by = f"{other}: {other_rank}" if cosines else "–"
+        lines.append(f"| {section.task.title} | {group} | {chosen} | {shown} | {by} |")
         best = [f"{each} {ranking.means[each]}" for each in ranking.order[:2]]
         leaders.append(f"| {section.task.title} | {' | '.join(best)} |")
     counts = [
