@@ -380,12 +380,12 @@ def test_a_long_step_is_recommended_for_linear_losses():
 def test_a_long_step_is_recommended_for_saturated_layers():
     torch.manual_seed(0)
     settings = {"nb_samples": 2, "repeats": 2, "warmup": 2, "estimators": ["imle", "aimle"]}
-    theta, wanted = torch.randn(4, 8), torch.rand(4, 1, 8)
+    theta, wanted = torch.arange(8.0).repeat(4, 1), torch.rand(4, 1, 8)
 
     def loss(z):
         return (z - wanted).square().sum(-1).sqrt()
 
-    found = library.diagnose(library.TopK(3), theta, loss, **settings)
+    found = library.diagnose(library.TopK(3), 0.1 * theta, loss, **settings)
     assert (found.long_step, found.saturated) == (None, False)
     found = library.diagnose(library.TopK(3), 20 * theta, loss, **settings)
     assert found.saturated

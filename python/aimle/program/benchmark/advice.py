@@ -26,14 +26,8 @@ from aimle.program.benchmark.table import Mean, Section, compare, sections
 from aimle.program.benchmark.task import Task
 from aimle.program.benchmark.tasks import TASKS
 
-#: The tasks whose diagnoses were used to write the rule (aimle._advice).
-USED = (*TASKS, *small_tasks.FIRST)
-#: Tasks whose results, but not diagnoses, had been seen when the rule was last changed.
-SEEN = tuple(
-    name
-    for name in small_tasks.TASKS
-    if name not in USED and name.startswith(("experts", "tree", "tags", "path", "packing-8"))
-)
+#: The tasks whose results were used to write the rule (aimle._advice).
+USED = (*TASKS, *small_tasks.TASKS, *held_out_tasks.FIRST)
 SMALL_TASKS: dict[str, Task] = {**small_tasks.TASKS, **held_out_tasks.TASKS}
 ALL_TASKS: dict[str, Task] = {**TASKS, **SMALL_TASKS}
 LONG_STEP = "imle, long step"  # recommended for linear losses
@@ -178,37 +172,43 @@ better by more than one standard error of the difference; IMLE counts with its b
 recommendation is right if its rank is at most {best}, for most of the seeds of the diagnosis.
 *By cosine* is the rank of the method with the highest cosine, as most of the seeds find it.
 
-The rule is that of `python/aimle/_advice.py`: for one of n the highest cosine of `gumbel_rao`,
-`reinmax` and `thresholds`; for losses that are linear in z IMLE with a step a thousand times as
-long as θ; otherwise AIMLE. A long step counts with the result of the longest λ of the task's grid,
-not with the best. The groups of tasks:
+The rule is that of `python/aimle/_advice.py`: for losses that are linear in z IMLE with a step a
+thousand times as long as θ; for one of n the highest cosine of `gumbel_rao`, `reinmax` and
+`thresholds`; for saturated layers, whose noise changes less than a tenth of the chosen entries,
+IMLE with a long step again; for at most three samples `exact`, if the structure has an exact
+distribution; otherwise AIMLE. A long step counts with the result of the longest λ of the task's
+grid, not with the best. The groups of tasks:
 
-* *used*: the rule was written with their results and diagnoses.
-* *seen*: other sizes of small tasks, whose results had been seen when the part on linear losses was
-  added, though not their diagnoses.
-* *held out*: other sizes of small tasks that were trained and diagnosed after that.
+* *used*: the rule was written with their results.
+* *held out*: they were defined before any of them was trained, and trained and diagnosed after the
+  rule was last changed.
 
-The small tasks are in `python/aimle/program/benchmark/small_tasks.py`. The experiments of `aimle
-train` are diagnosed as small restatements in Python
-(`python/aimle/program/benchmark/restated.py`); one of reviews stands for both tasks of learning to
-explain. That of the discrete VAE is trained for 600 steps first: after 100, the first choice, its
-scores were close to zero, and one recommendation contradicted the results of the real model.
+If the noise of a saturated layer changes no solution, the true gradient is zero and `diagnose`
+raises an error that recommends a long step. This counts as a recommendation, and no method has the
+highest cosine.
 
-Two earlier rules were given up. The highest cosine of AIMLE, `aimle_noise`, `thresholds` and
+The small tasks are in `python/aimle/program/benchmark/small_tasks.py` and `held_out_tasks.py`, and
+have three to ten seeds; those that are held out have three. The experiments of `aimle train` are
+diagnosed as small restatements in Python (`python/aimle/program/benchmark/restated.py`); one of
+reviews stands for both tasks of learning to explain. That of the discrete VAE is trained for 600
+steps first: after 100, the first choice, its scores were close to zero, and one recommendation
+contradicted the results of the real model.
+
+Three earlier rules were given up. The highest cosine of AIMLE, `aimle_noise`, `thresholds` and
 `reinmax`, except for costs, was right on 12 of 21 tasks that it had not seen. AIMLE for everything
 but one of n missed the best two on many problems with linear losses, on which IMLE is best for
-every step that is long enough. The rule still fails most often for few pixels or bits with one
-sample, where `sst` and `exact` are better.
+every step that is long enough. The rule without saturated layers was right on 22 of 30 tasks that
+it had not seen, those of the first set of `held_out_tasks.py`. Six of the eight others were codes
+of images, on two of which the diagnosis failed; on five, IMLE with a long step is by far the best.
+The first set is now *used*.
 """
 
 
-GROUPS = ("used", "seen", "held out")
+GROUPS = ("used", "held out")
 
 
 def _group(name: str) -> str:
-    if name in USED:
-        return "used"
-    return "seen" if name in SEEN else "held out"
+    return "used" if name in USED else "held out"
 
 
 def _ranked(ranking: Ranking, votes: Iterable[str]) -> tuple[str, int]:

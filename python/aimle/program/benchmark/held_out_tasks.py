@@ -1,6 +1,7 @@
 """Small tasks that test the rule of `aimle.diagnose`, defined after it was written.
 
-Two sets, both chosen before any of them was trained. They have structures, losses, sizes and
+Two sets, both chosen before any of them was trained. The first one led to a change of the rule, so
+only the second one is still held out. They have structures, losses, sizes and
 numbers of samples that the tasks of small_tasks.py do not have. The networks on digits are
 
     experts, bits, pixels   as in small_tasks.py

@@ -15,8 +15,8 @@ wrong entries of the solution, or with its regret:
     packing   the most valuable of n items
     matching  the best assignment of n to n
 
-Each has three sizes. The rule of `aimle.diagnose` was first written with the results of the first
-ones (advice.py); held_out_tasks.py has tasks that test it.
+Each has three sizes. The rule of `aimle.diagnose` was written with their results; the tasks of
+held_out_tasks.py test it.
 """
 
 from __future__ import annotations
@@ -290,12 +290,3 @@ def _of_decisions() -> Iterator[PythonTask]:
 
 
 TASKS: dict[str, Task] = {task.name: task for task in (*_of_digits(), *_of_decisions())}
-#: The tasks of the first size of each kind.
-FIRST = tuple(
-    name
-    for name in TASKS
-    if name.split("-")[1]
-    in {"experts": "8", "bits": "24", "pixels": "10", "packing": "12", "matching": "6"}.get(
-        name.split("-")[0], "7"
-    )
-)
