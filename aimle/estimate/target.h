@@ -48,12 +48,16 @@ struct AdaptiveTarget {
   Rule rule = Rule::kMultiplicative;
   double factor = 1.02;
   double alpha_min = 1e-6;
-  double alpha_max = 4.0;  // 0: no upper bound
+  double alpha_max = 4.0;  // 0: no upper bound; layers over costs: kLargestAlphaOfCosts
   double momentum = 0.0;   // of the additive rule with a given target_norm
   /// The authors' code instead of the paper: divides by lambda / sqrt(samples) after stepping by
   /// lambda, raises alpha only while gbar < c, not at gbar = c, and counts samples without a
   /// gradient as unchanged.
   bool reference = false;
+
+  /// The default of alpha_max for the forward difference on costs. A long forward step tends to z -
+  /// MAP(-d), which still depends on theta; a long central one does not.
+  static constexpr double kLargestAlphaOfCosts = 64.0;
 
   /// Algorithm 1: alpha starts at 0, moves by 1e-3 and has no upper bound; c = 1.
   static AdaptiveTarget paper() {

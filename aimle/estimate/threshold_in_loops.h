@@ -13,8 +13,14 @@ namespace aimle {
 namespace {
 
 inline int64_t count_in(const uint8_t* bits, int64_t n) {
-  int64_t count = 0;
-  for (int64_t byte = 0; 8 * byte < n; ++byte) count += __builtin_popcount(bits[byte]);
+  const int64_t bytes = (n + 7) / 8;
+  int64_t count = 0, byte = 0;
+  for (; byte + 8 <= bytes; byte += 8) {
+    uint64_t eight;
+    __builtin_memcpy(&eight, bits + byte, sizeof eight);
+    count += __builtin_popcountll(eight);
+  }
+  for (; byte < bytes; ++byte) count += __builtin_popcount(bits[byte]);
   return count;
 }
 
@@ -105,6 +111,40 @@ inline void scatter_in(const SolutionRows& rows, const double* __restrict x,
 }
 
 #endif
+
+/// visit(entry) for those of a row that are in, in ascending order.
+template <class Visit>
+[[gnu::always_inline]] inline void for_each_in(const uint8_t* bits, int64_t n, Visit visit) {
+  const int64_t bytes = (n + 7) / 8;
+  for (int64_t first = 0; first < bytes; first += 8) {
+    uint64_t rest = 0;
+    if (first + 8 <= bytes) {
+      __builtin_memcpy(&rest, bits + first, 8);
+    } else {
+      for (int64_t i = first; i < bytes; ++i) rest |= uint64_t{bits[i]} << 8 * (i - first);
+    }
+    for (; rest != 0; rest &= rest - 1) visit(8 * first + __builtin_ctzll(rest));
+  }
+}
+
+/// x_j = weight(x_j) for the entries that are in.
+template <class Weight>
+[[gnu::always_inline]] inline void weigh_in(const SolutionRows& rows, double* __restrict x,
+                                            double* __restrict scratch, Weight weight) {
+  const auto weigh_gathered = [&](int64_t count) {
+    for (int64_t i = 0; i < count; ++i) scratch[i] = weight(scratch[i]);
+  };
+  if (rows.count == 1 && 16 * count_in(rows.bits, rows.n) < rows.n) {  // a few of a long row
+    int64_t count = 0;
+    for_each_in(rows.bits, rows.n, [&](int64_t j) { scratch[count++] = x[j]; });
+    weigh_gathered(count);
+    count = 0;
+    for_each_in(rows.bits, rows.n, [&](int64_t j) { x[j] = scratch[count++]; });
+    return;
+  }
+  weigh_gathered(gather_in(rows, x, scratch));
+  scatter_in(rows, scratch, x);
+}
 
 }  // namespace
 }  // namespace aimle

@@ -116,15 +116,23 @@ template <class T>
   return __builtin_bit_cast(T, ordered ^ ((ordered >> kSign) & ~(Bits{1} << kSign)));
 }
 
-/// A depth-first walk over a tree, so that the places below a place are [it, end[it]). Rows by
-/// vertex are `stride` long, a multiple of 8.
+/// A tree from vertex 0 on, parents before their children. Rows by vertex are `stride` long, a
+/// multiple of 8, and sets of vertices have `words` words.
 struct TreeWalk {
   int64_t vertices;
   int64_t stride;
-  const int64_t* vertex;  // at a place
-  const int64_t* place;   // of a vertex, [stride]
-  const int64_t* up;      // the place of the parent
-  const int64_t* end;
+  int64_t words;
+  const int64_t* vertex;  // [vertices] in the order of the walk
+  const int64_t* parent;  // [vertices] of the vertex at a place of the walk, from place 1 on
+  const uint64_t* below;  // [vertices, words] the vertices below a vertex, itself included
+};
+
+/// Between every two vertices, [vertices, stride] each: the lightest edge on the path of the tree,
+/// kNoPath from a vertex to itself, and what that edge gains.
+template <class T>
+struct TreePaths {
+  EdgeNumber<T>* light;
+  double* gain;
 };
 
 /// A step of a chain, [labels, labels] each; rows of numbers by label are `stride` long, a multiple
@@ -220,19 +228,20 @@ struct ThresholdKernels {
   /// out[v, w] = out[w, v] = the number of their edge; kNoEdge for v = w.
   void (*spread_edges)(const TreeWalk& tree, const EdgeNumber<T>* number, EdgeNumber<T>* out);
 
-  /// The indices and weights of the edges at [v, w], v < w, one after the other.
-  void (*read_edges)(const TreeWalk& tree, const EdgeNumber<T>* number, uint32_t* edge, T* weight);
+  /// The first half of the paths, from every vertex to those below it, and best[i] = the heaviest
+  /// edge from below vertex i of the walk to the rest. above[i] is the edge from that vertex to its
+  /// parent and above_gain[i] what it gains, heavy[v, w] the edge between two vertices; overwrites
+  /// the latter.
+  void (*sweep_up)(const TreeWalk& tree, const EdgeNumber<T>* above, const double* above_gain,
+                   const TreePaths<T>& paths, EdgeNumber<T>* heavy, EdgeNumber<T>* best);
 
-  /// light[v, w] = the lightest edge on the path between two vertices; above[a] is the edge from
-  /// place a to its parent.
-  void (*sweep_down)(const TreeWalk& tree, const EdgeNumber<T>* above, EdgeNumber<T>* light);
+  /// The other half of the paths.
+  void (*sweep_down)(const TreeWalk& tree, const EdgeNumber<T>* above, const double* above_gain,
+                     const TreePaths<T>& paths);
 
-  /// best[a] = the heaviest edge from below place a to the rest, where heavy[v, w] is the edge
-  /// between two vertices; overwrites it.
-  void (*sweep_up)(const TreeWalk& tree, EdgeNumber<T>* heavy, EdgeNumber<T>* best);
-
-  /// The difference of each entry and its partner; any partner will do if there is none.
-  void (*subtract_partners)(const T* d, const uint32_t* partner, int64_t n, double* difference);
+  /// The weight of the lightest edge between the ends of every edge, and d_e - its gain.
+  void (*write_paths)(const TreeWalk& tree, const TreePaths<T>& paths, const T* d,
+                      double* threshold, double* difference);
 
   /// after_j = max over i of before_i + x_ij, from_j = the lowest i of the largest; `wide` has
   /// space for [labels, stride].

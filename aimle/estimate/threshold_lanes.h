@@ -59,28 +59,30 @@ struct Lanes {
     for (int i = 0; i < kLanes - 1 && i < count; ++i) padded[i] = x[i];
     return load_flags(padded, Whole{});
   }
-  /// x[at[0]], x[at[1]], ...
-  template <class T>
-  [[gnu::always_inline]] static Reals load_at(const T* x, const uint32_t* at, Whole) {
-#if defined(__AVX512F__)
-    if constexpr (kLanes == 8 && std::is_same_v<T, float>) {
-      const __m256i index = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
-      return (Reals)_mm512_cvtps_pd(_mm256_i32gather_ps(x, index, sizeof(float)));
-    }
-#endif
-    return load_at(x, at, int64_t{kLanes});
-  }
-  template <class T>
-  [[gnu::always_inline]] static Reals load_at(const T* x, const uint32_t* at, int64_t count) {
-    T loaded[kLanes] = {};
-    for (int i = 0; i < kLanes && i < count; ++i) loaded[i] = x[at[i]];
-    return load(loaded, Whole{});
-  }
   [[gnu::always_inline]] static void store_flags(Flags x, uint64_t* out) {
     __builtin_memcpy(out, &x, sizeof x);
   }
   [[gnu::always_inline]] static void store(Reals x, double* out) {
     __builtin_memcpy(out, &x, sizeof x);
+  }
+  [[gnu::always_inline]] static Flags load_integers(const int64_t* x) {
+    Flags loaded;
+    __builtin_memcpy(&loaded, x, sizeof loaded);
+    return loaded;
+  }
+  [[gnu::always_inline]] static void store_integers(Flags x, int64_t* out) {
+    __builtin_memcpy(out, &x, sizeof x);
+  }
+  /// weight_of<float> of numbers of edges.
+  [[gnu::always_inline]] static Reals weights(const int64_t* numbers) {
+    int32_t bits[kLanes];
+    for (int i = 0; i < kLanes; ++i) {
+      const auto ordered = static_cast<int32_t>(numbers[i] >> 32);
+      bits[i] = ordered ^ ((ordered >> 31) & 0x7fffffff);
+    }
+    float floats[kLanes];
+    __builtin_memcpy(floats, bits, sizeof floats);
+    return load(floats, Whole{});
   }
 
   [[gnu::always_inline]] static void add(Reals x, double* sum) {
@@ -116,6 +118,9 @@ struct Lanes {
 
   /// The largest, and the smallest, in all lanes.
   [[gnu::always_inline]] static Reals largest(Reals x) {
+    return folded<kLanes / 2>(x, [](auto a, auto b) { return a > b ? a : b; });
+  }
+  [[gnu::always_inline]] static Flags largest(Flags x) {
     return folded<kLanes / 2>(x, [](auto a, auto b) { return a > b ? a : b; });
   }
   [[gnu::always_inline]] static Flags smallest(Flags x) {

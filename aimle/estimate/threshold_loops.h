@@ -104,9 +104,7 @@ void weigh_by(ThresholdTarget::Order order, const SolutionRows& rows, double* __
   if constexpr (kDensity == NoiseKind::kGumbel) {
     // The weight of an entry that is out is the starting point of the other.
     for (int64_t j = 0; j < rows.count * rows.stride; ++j) u[j] = exp_portable(-u[j]);
-    const int64_t gathered = gather_in(rows, u, scratch);
-    for (int64_t i = 0; i < gathered; ++i) scratch[i] = gumbel_in_weight(scratch[i]);
-    return scatter_in(rows, scratch, u);
+    return weigh_in(rows, u, scratch, [](double y) { return gumbel_in_weight(y); });
   }
   // These densities are even: the weight of an entry that is out is that of one that is in, at -u.
   const uint8_t* bits = rows.bits;
@@ -235,10 +233,9 @@ constexpr ThresholdKernels<T> kThresholdKernels = {
     .write_gradient = write_gradient<T>,
     .number_edges = number_edges<T>,
     .spread_edges = spread_edges<T>,
-    .read_edges = read_edges<T>,
-    .sweep_down = sweep_down<T>,
     .sweep_up = sweep_up<T>,
-    .subtract_partners = subtract_partners<T>,
+    .sweep_down = sweep_down<T>,
+    .write_paths = write_paths<T>,
     .step_forward = step_forward<T>,
     .step_back = step_back<T>,
     .write_step = write_step<T>,

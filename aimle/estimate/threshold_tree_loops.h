@@ -11,10 +11,6 @@ namespace aimle {
 namespace {
 
 template <class Number>
-[[gnu::always_inline]] inline Number smaller(Number a, Number b) {
-  return a < b ? a : b;
-}
-template <class Number>
 [[gnu::always_inline]] inline Number larger(Number a, Number b) {
   return a < b ? b : a;
 }
@@ -43,69 +39,116 @@ void spread_edges(const TreeWalk& tree, const EdgeNumber<T>* number, EdgeNumber<
   }
 }
 
-template <class T>
-void read_edges(const TreeWalk& tree, const EdgeNumber<T>* number, uint32_t* __restrict edge,
-                T* __restrict weight) {
-  const int64_t n = tree.vertices;
-  for (int64_t v = 0; v < n; ++v) {
-    const EdgeNumber<T>* __restrict row = number + v * tree.stride + v + 1;
-    for (int64_t i = 0; i < n - v - 1; ++i) edge[i] = edge_of(row[i]);
-    for (int64_t i = 0; i < n - v - 1; ++i) weight[i] = weight_of<T>(row[i]);
-    edge += n - v - 1;
-    weight += n - v - 1;
-  }
+/// The vertices of a row that are below another one, from column w on.
+[[gnu::always_inline]] inline uint64_t below_from(const uint64_t* below, int64_t w) {
+  return below[w / 64] >> w % 64;
 }
 
 template <class T>
-void sweep_down(const TreeWalk& tree, const EdgeNumber<T>* above, EdgeNumber<T>* light) {
-  using Number = EdgeNumber<T>;
+void sweep_up(const TreeWalk& tree, const EdgeNumber<T>* above, const double* above_gain,
+              const TreePaths<T>& paths, EdgeNumber<T>* heavy, EdgeNumber<T>* best) {
   const TreeWalk walk = tree;
-  light[walk.vertex[0] * walk.stride + walk.vertex[0]] = kNoPath<T>;
-  for (int64_t at = 1; at < walk.vertices; ++at) {
-    const int64_t v = walk.vertex[at];
-    const Number last = above[at];
-    const Number* __restrict parent = light + walk.vertex[walk.up[at]] * walk.stride;
-    Number* __restrict row = light + v * walk.stride;
-    for (int64_t w = 0; w < walk.stride; ++w) row[w] = smaller(parent[w], last);
-    row[v] = kNoPath<T>;
-    for (int64_t before = 0; before < at; ++before) {
-      const int64_t w = walk.vertex[before];
-      light[w * walk.stride + v] = row[w];
-    }
-  }
-}
-
-template <class T>
-void sweep_up(const TreeWalk& tree, EdgeNumber<T>* heavy, EdgeNumber<T>* best) {
-  using Number = EdgeNumber<T>;
-  const TreeWalk walk = tree;
-  const int64_t* __restrict place = walk.place;
-  for (int64_t at = walk.vertices - 1; at > 0; --at) {
-    const Number* __restrict row = heavy + walk.vertex[at] * walk.stride;
-    Number* __restrict parent = heavy + walk.vertex[walk.up[at]] * walk.stride;
-    const auto below = static_cast<uint64_t>(walk.end[at] - at);
-    Number found = kNoEdge<T>;
-    for (int64_t w = 0; w < walk.stride; ++w) parent[w] = larger(parent[w], row[w]);
-    for (int64_t w = 0; w < walk.stride; ++w) {
-      const Number inside = -Number{static_cast<uint64_t>(place[w] - at) < below};
-      found = larger(found, (row[w] & ~inside) | (kNoEdge<T> & inside));
-    }
-    best[at] = found;
-  }
-}
-
-template <class T>
-void subtract_partners(const T* d, const uint32_t* partner, int64_t n,
-                       double* __restrict difference) {
-  for_lanes(n, [=](auto lanes, int64_t j, auto count) {
-    using L = decltype(lanes);
-    const typename L::Reals change = L::load(d + j, count) - L::load_at(d, partner + j, count);
-    if constexpr (std::is_same_v<decltype(count), int64_t>) {
-      for (int64_t i = 0; i < count; ++i) difference[j + i] = change[i];
+  for (int64_t i = walk.vertices - 1; i > 0; --i) {
+    const int64_t from = walk.vertex[i] * walk.stride, to = walk.parent[i] * walk.stride;
+    const uint64_t* below = walk.below + walk.vertex[i] * walk.words;
+    const EdgeNumber<T> last = above[i];
+    const double last_gain = above_gain[i];
+    if constexpr (std::is_same_v<T, float>) {
+      using L = Lanes<kWideLanes>;
+      L::Flags found = L::flags(kNoEdge<T>);
+      for (int64_t w = 0; w < walk.stride; w += kWideLanes) {
+        const L::Flags inside = L::has(static_cast<int64_t>(below_from(below, w)));
+        const L::Flags own = L::load_integers(heavy + from + w);
+        const L::Flags parent = L::load_integers(heavy + to + w);
+        L::store_integers(own > parent ? own : parent, heavy + to + w);
+        const L::Flags crossing = inside ? L::flags(kNoEdge<T>) : own;
+        found = crossing > found ? crossing : found;
+        const L::Flags light = L::load_integers(paths.light + from + w);
+        const L::Reals gain = L::load(paths.gain + from + w, L::Whole{});
+        const L::Flags lighter = light < L::flags(last);
+        const L::Flags next = lighter ? light : L::flags(last);
+        const L::Reals next_gain = lighter ? gain : L::reals(last_gain);
+        L::store_integers(inside ? next : L::load_integers(paths.light + to + w),
+                          paths.light + to + w);
+        L::store(inside ? next_gain : L::load(paths.gain + to + w, L::Whole{}),
+                 paths.gain + to + w);
+      }
+      best[i] = L::largest(found)[0];
     } else {
-      L::store(change, difference + j);
+      EdgeNumber<T> found = kNoEdge<T>;
+      for (int64_t w = 0; w < walk.vertices; ++w) {
+        heavy[to + w] = larger(heavy[to + w], heavy[from + w]);
+        if ((below_from(below, w) & 1) == 0) {
+          found = larger(found, heavy[from + w]);
+          continue;
+        }
+        const bool lighter = paths.light[from + w] < last;
+        paths.light[to + w] = lighter ? paths.light[from + w] : last;
+        paths.gain[to + w] = lighter ? paths.gain[from + w] : last_gain;
+      }
+      best[i] = found;
     }
-  });
+  }
+}
+
+template <class T>
+void sweep_down(const TreeWalk& tree, const EdgeNumber<T>* above, const double* above_gain,
+                const TreePaths<T>& paths) {
+  const TreeWalk walk = tree;
+  for (int64_t i = 1; i < walk.vertices; ++i) {
+    const int64_t to = walk.vertex[i] * walk.stride, from = walk.parent[i] * walk.stride;
+    const uint64_t* below = walk.below + walk.vertex[i] * walk.words;
+    const EdgeNumber<T> last = above[i];
+    const double last_gain = above_gain[i];
+    if constexpr (std::is_same_v<T, float>) {
+      using L = Lanes<kWideLanes>;
+      for (int64_t w = 0; w < walk.stride; w += kWideLanes) {
+        const L::Flags inside = L::has(static_cast<int64_t>(below_from(below, w)));
+        const L::Flags light = L::load_integers(paths.light + from + w);
+        const L::Reals gain = L::load(paths.gain + from + w, L::Whole{});
+        const L::Flags lighter = light < L::flags(last);
+        const L::Flags next = lighter ? light : L::flags(last);
+        const L::Reals next_gain = lighter ? gain : L::reals(last_gain);
+        L::store_integers(inside ? L::load_integers(paths.light + to + w) : next,
+                          paths.light + to + w);
+        L::store(inside ? L::load(paths.gain + to + w, L::Whole{}) : next_gain,
+                 paths.gain + to + w);
+      }
+    } else {
+      for (int64_t w = 0; w < walk.vertices; ++w) {
+        if ((below_from(below, w) & 1) != 0) continue;
+        const bool lighter = paths.light[from + w] < last;
+        paths.light[to + w] = lighter ? paths.light[from + w] : last;
+        paths.gain[to + w] = lighter ? paths.gain[from + w] : last_gain;
+      }
+    }
+  }
+}
+
+template <class T>
+void write_paths(const TreeWalk& tree, const TreePaths<T>& paths, const T* d, double* threshold,
+                 double* difference) {
+  using L = Lanes<kWideLanes>;
+  const int64_t n = tree.vertices, edges = n * (n - 1) / 2;
+  int64_t row = 0;  // the first edge of vertex v
+  for (int64_t v = 0; v < n; ++v) {
+    const EdgeNumber<T>* light = paths.light + v * tree.stride + v + 1;
+    const double* gain = paths.gain + v * tree.stride + v + 1;
+    int64_t i = 0;
+    if constexpr (std::is_same_v<T, float>) {
+      // What is beyond the row is written again by the next one.
+      for (; i < n - v - 1 && row + i + kWideLanes <= edges; i += kWideLanes) {
+        const int64_t e = row + i;
+        L::store(L::weights(light + i), threshold + e);
+        L::store(L::load(d + e, L::Whole{}) - L::load(gain + i, L::Whole{}), difference + e);
+      }
+    }
+    for (; i < n - v - 1; ++i) {
+      threshold[row + i] = static_cast<double>(weight_of<T>(light[i]));
+      difference[row + i] = static_cast<double>(d[row + i]) - gain[i];
+    }
+    row += n - v - 1;
+  }
 }
 
 }  // namespace

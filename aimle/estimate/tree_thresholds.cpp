@@ -6,6 +6,11 @@
 #include <limits>
 
 namespace aimle {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::infinity();  // no threshold
+
+}  // namespace
 
 template <class T>
 TreeThresholds<T>::TreeThresholds(const SpanningTree& solver)
@@ -13,170 +18,208 @@ TreeThresholds<T>::TreeThresholds(const SpanningTree& solver)
       edges_(solver.edges()),
       chosen_(solver.solution_size().ones),
       directed_(solver.layout == SpanningTree::Layout::kDirected),
-      stride_((solver.vertices + 7) / 8 * 8) {
+      stride_((solver.vertices + 7) / 8 * 8),
+      words_((solver.vertices + 63) / 64) {
   const auto vertices = static_cast<size_t>(vertices_), edges = static_cast<size_t>(edges_);
-  edge_.resize(static_cast<size_t>(solver.size()));
+  ends_.resize(static_cast<size_t>(solver.size()));
+  entry_.reserve(edges);
+  reverse_.reserve(edges);
   for (int64_t i = 0; i < vertices_; ++i) {
+    first_.push_back(SpanningTree::edge(i, i + 1, vertices_) - i - 1);
     for (int64_t j = i + 1; j < vertices_; ++j) {
-      const auto edge = static_cast<uint32_t>(ends_.size());
-      ends_.push_back({.low = static_cast<int32_t>(i), .high = static_cast<int32_t>(j)});
+      const auto edge = static_cast<uint32_t>(entry_.size());
       const auto entry =
           directed_ ? static_cast<uint32_t>(SpanningTree::arc(i, j, vertices_)) : edge;
       const auto reverse =
           directed_ ? static_cast<uint32_t>(SpanningTree::arc(j, i, vertices_)) : edge;
       entry_.push_back(entry);
       reverse_.push_back(reverse);
-      edge_[entry] = edge_[reverse] = edge;
+      ends_[entry] =
+          ends_[reverse] = {.low = static_cast<int32_t>(i), .high = static_cast<int32_t>(j)};
     }
   }
-  weight_.resize(edges);
-  gain_.resize(edges);
+  if (directed_) weight_.resize(edges);
   number_.resize(edges);
-  partner_.resize(edges);
-  needed_.resize(edges);
-  joint_.resize(vertices);
-  next_.resize(vertices);
-  stripped_.resize(vertices);
-  for (auto* by_place : {&vertex_, &up_, &end_}) by_place->resize(vertices);
-  place_.resize(static_cast<size_t>(stride_));
+  neighbours_.resize(vertices * static_cast<size_t>(words_));
+  vertex_.resize(vertices);
+  parent_.resize(vertices);
+  below_.resize(neighbours_.size());
   above_.resize(vertices);
+  above_gain_.resize(vertices);
   best_.resize(vertices);
-  light_.resize(vertices * static_cast<size_t>(stride_));
-  heavy_.resize(vertices * static_cast<size_t>(stride_), kNoEdge<T>);
+  const auto pairs = vertices * static_cast<size_t>(stride_);
+  light_.resize(pairs, kNoPath<T>);
+  gain_.resize(pairs);
+  heavy_.resize(pairs, kNoEdge<T>);
 }
 
-/// The tree as seen from every vertex. Returns the number of entries that are in.
+/// The neighbours of every vertex. Returns the number of entries that are in.
 template <class T>
 int64_t TreeThresholds<T>::read_tree(const uint8_t* bits) {
+  std::fill(neighbours_.begin(), neighbours_.end(), uint64_t{0});
+  // Locals, which stores of other members cannot change.
+  uint64_t* const neighbours = neighbours_.data();
+  const Ends* const ends = ends_.data();
+  const int64_t words = words_, entries = static_cast<int64_t>(ends_.size());
   int64_t chosen = 0;
-  for (Joint& joint : joint_) joint = {.degree = 0, .neighbours = 0, .edges = 0, .below = 1};
-  const auto entries = static_cast<int64_t>(edge_.size());
   for (int64_t first = 0; first < entries; first += 64) {
     uint64_t rest = 0;
     const int64_t bytes = std::min<int64_t>(8, (entries - first + 7) / 8);
     std::memcpy(&rest, bits + first / 8, static_cast<size_t>(bytes));
-    for (; rest != 0; rest &= rest - 1, ++chosen) {
-      const int64_t entry = first + std::countr_zero(rest);
-      const uint32_t e = edge_[entry];
-      if (entry_[e] != entry) continue;
-      const auto [low, high] = ends_[e];
-      joint_[low].join(high, e);
-      joint_[high].join(low, e);
+    chosen += std::popcount(rest);
+    for (; rest != 0; rest &= rest - 1) {
+      const auto [low, high] = ends[first + std::countr_zero(rest)];
+      neighbours[low * words + high / 64] |= uint64_t{1} << high % 64;
+      neighbours[high * words + low / 64] |= uint64_t{1} << low % 64;
     }
   }
   return chosen;
 }
 
-/// Strips leaves until vertex 0 is left, which gives the parents and the sizes of subtrees, and
-/// from these the places. Moves the tree's edges from the numbers to the places.
+/// The tree from vertex 0 on, breadth first. kWords: of a set of vertices, 0 if there are more.
 template <class T>
+template <int kWords>
 void TreeThresholds<T>::walk() {
-  int64_t count = 0;
-  for (int32_t leaf = 1; leaf < vertices_; ++leaf) {
-    for (int32_t v = leaf; v != 0 && joint_[v].degree == 1;) {
-      Joint& child = joint_[v];
-      Joint& parent = joint_[child.neighbours];
-      stripped_[count++] = v;
-      child.degree = 0;
-      parent.join(v, child.edges);
-      parent.degree -= 2;
-      parent.below += child.below;
-      v = child.neighbours;
+  const int64_t words = kWords != 0 ? kWords : words_, vertices = vertices_;
+  uint64_t* const neighbours = neighbours_.data();
+  uint64_t* const below = below_.data();
+  int64_t* const vertex = vertex_.data();
+  int64_t* const parent = parent_.data();
+  vertex[0] = 0;
+  int64_t count = 1;
+  for (int64_t i = 0; count < vertices; ++i) {
+    const int64_t v = vertex[i];
+    for (int64_t word = 0; word < words; ++word) {
+      for (uint64_t rest = neighbours[v * words + word]; rest != 0; rest &= rest - 1) {
+        const int64_t w = 64 * word + std::countr_zero(rest);
+        neighbours[w * words + v / 64] &= ~(uint64_t{1} << v % 64);
+        vertex[count] = w;
+        parent[count++] = v;
+      }
     }
   }
-  vertex_[0] = place_[0] = 0;
-  up_[0] = -1;
-  end_[0] = vertices_;
-  next_[0] = 1;
-  above_[0] = kNoEdge<T>;
-  while (count > 0) {
-    const int32_t v = stripped_[--count];
-    const Joint& joint = joint_[v];
-    const int64_t at = next_[joint.neighbours];
-    next_[joint.neighbours] += joint.below;
-    next_[v] = at + 1;
-    vertex_[at] = v;
-    place_[v] = at;
-    up_[at] = place_[joint.neighbours];
-    end_[at] = at + joint.below;
-    above_[at] = number_[joint.edges];
-    number_[joint.edges] = kNoEdge<T>;
+  std::fill_n(below, vertices * words, uint64_t{0});
+  for (int64_t v = 0; v < vertices; ++v) below[v * words + v / 64] = uint64_t{1} << v % 64;
+  for (int64_t i = vertices - 1; i > 0; --i) {
+    for (int64_t word = 0; word < words; ++word) {
+      below[parent[i] * words + word] |= below[vertex[i] * words + word];
+    }
   }
+}
+
+/// Moves the edges of the tree from the numbers to the walk.
+template <class T>
+void TreeThresholds<T>::take_edges(const T* d) {
+  Number *const number = number_.data(), *const above = above_.data();
+  const int64_t *const first = first_.data(), *const vertex = vertex_.data();
+  const int64_t* const parent = parent_.data();
+  for (int64_t i = 1; i < vertices_; ++i) {
+    const int64_t e = first[std::min(vertex[i], parent[i])] + std::max(vertex[i], parent[i]);
+    above[i] = number[e];
+    number[e] = kNoEdge<T>;
+  }
+  for (int64_t i = 1; i < vertices_; ++i) above_gain_[i] = gain_of(d, edge_of(above[i]));
+}
+
+template <class T>
+TreeWalk TreeThresholds<T>::tree() const {
+  return {.vertices = vertices_,
+          .stride = stride_,
+          .words = words_,
+          .vertex = vertex_.data(),
+          .parent = parent_.data(),
+          .below = below_.data()};
 }
 
 template <class T>
 bool TreeThresholds<T>::find(const SwapRow<T>& row, double* threshold, double* difference) {
   if (read_tree(row.bits) != chosen_) return false;
-  find_partners(row.x, row.mask);
-  write(row.x, row.d, threshold, difference);
+  find_partners(row);
+  if (directed_) {
+    write_directed(row, threshold, difference);
+  } else {
+    write_undirected(row, threshold, difference);
+  }
   return true;
 }
 
 template <class T>
-void TreeThresholds<T>::find_partners(const T* x, const bool* mask) {
+void TreeThresholds<T>::find_partners(const SwapRow<T>& row) {
   const ThresholdKernels<T>& kernels = threshold_kernels<T>();
-  const auto for_each_masked = [&](auto visit) {
-    for (int64_t e = 0; mask != nullptr && e < edges_; ++e) {
-      if (!mask[entry_[e]] || !mask[reverse_[e]]) visit(e);
-    }
-  };
+  const T* weight = row.x;
   if (directed_) {
-    for (int64_t e = 0; e < edges_; ++e) weight_[e] = x[entry_[e]] + x[reverse_[e]];
+    for (int64_t e = 0; e < edges_; ++e) weight_[e] = row.x[entry_[e]] + row.x[reverse_[e]];
+    weight = weight_.data();
+  }
+  kernels.number_edges(weight, edges_, number_.data());
+  if (words_ == 1) {
+    walk<1>();
   } else {
-    std::copy_n(x, edges_, weight_.begin());
+    walk<0>();
   }
-  kernels.number_edges(weight_.data(), edges_, number_.data());
-  walk();
-  for_each_masked([&](int64_t e) { number_[e] = kNoEdge<T>; });
-  const TreeWalk tree{.vertices = vertices_,
-                      .stride = stride_,
-                      .vertex = vertex_.data(),
-                      .place = place_.data(),
-                      .up = up_.data(),
-                      .end = end_.data()};
-  kernels.sweep_down(tree, above_.data(), light_.data());
-  kernels.spread_edges(tree, number_.data(), heavy_.data());
-  kernels.sweep_up(tree, heavy_.data(), best_.data());
-
-  kernels.read_edges(tree, light_.data(), partner_.data(), needed_.data());
-  const auto set_none = [&](int64_t e) {
-    partner_[e] = static_cast<uint32_t>(e);
-    needed_[e] = std::numeric_limits<T>::infinity();
-  };
-  for_each_masked(set_none);
-  for (int64_t at = 1; at < vertices_; ++at) {
-    const uint32_t e = edge_of(above_[at]);
-    if (best_[at] == kNoEdge<T>) {
-      set_none(e);
-    } else {
-      partner_[e] = edge_of(best_[at]);
-      needed_[e] = weight_[partner_[e]];
-    }
+  take_edges(row.d);
+  for (int64_t e = 0; row.mask != nullptr && e < edges_; ++e) {
+    if (is_masked(row.mask, e)) number_[e] = kNoEdge<T>;
   }
+  const TreePaths<T> paths{.light = light_.data(), .gain = gain_.data()};
+  kernels.spread_edges(tree(), number_.data(), heavy_.data());
+  kernels.sweep_up(tree(), above_.data(), above_gain_.data(), paths, heavy_.data(), best_.data());
+  kernels.sweep_down(tree(), above_.data(), above_gain_.data(), paths);
 }
 
 template <class T>
 int64_t TreeThresholds<T>::partner(int64_t j) const {
-  const uint32_t edge = edge_[j], other = partner_[edge];
-  return other == edge ? -1 : int64_t{entry_[other]};
+  const auto [low, high] = ends_[j];
+  const int64_t e = edge_between(low, high);
+  for (int64_t i = 1; i < vertices_; ++i) {
+    if (edge_of(above_[i]) != static_cast<uint32_t>(e)) continue;
+    return best_[i] == kNoEdge<T> ? -1 : int64_t{entry_[edge_of(best_[i])]};
+  }
+  return number_[e] == kNoEdge<T> ? -1 : int64_t{entry_[edge_of(light_[low * stride_ + high])]};
 }
 
 template <class T>
-void TreeThresholds<T>::write(const T* x, const T* d, double* threshold, double* difference) {
-  if (!directed_) {
-    for (int64_t e = 0; e < edges_; ++e) threshold[e] = static_cast<double>(needed_[e]);
-    threshold_kernels<T>().subtract_partners(d, partner_.data(), edges_, difference);
-    return;
+void TreeThresholds<T>::write_undirected(const SwapRow<T>& row, double* threshold,
+                                         double* difference) {
+  const TreePaths<T> paths{.light = light_.data(), .gain = gain_.data()};
+  threshold_kernels<T>().write_paths(tree(), paths, row.d, threshold, difference);
+  for (int64_t e = 0; row.mask != nullptr && e < edges_; ++e) {
+    if (is_masked(row.mask, e)) threshold[e] = kNone;
   }
-  for (int64_t e = 0; e < edges_; ++e) {
-    gain_[e] = static_cast<double>(d[entry_[e]]) + static_cast<double>(d[reverse_[e]]);
+  for (int64_t i = 1; i < vertices_; ++i) {
+    const uint32_t e = edge_of(above_[i]);
+    if (best_[i] == kNoEdge<T>) {
+      threshold[e] = kNone;
+      continue;
+    }
+    threshold[e] = static_cast<double>(weight_of<T>(best_[i]));
+    difference[e] = above_gain_[i] - gain_of(row.d, edge_of(best_[i]));
   }
-  for (int64_t e = 0; e < edges_; ++e) {
+}
+
+template <class T>
+void TreeThresholds<T>::write_directed(const SwapRow<T>& row, double* threshold,
+                                       double* difference) {
+  const auto write = [&](int64_t e, T needed, double gain) {
     const uint32_t a = entry_[e], b = reverse_[e];
-    const T needed = needed_[e];
-    threshold[a] = static_cast<double>(needed - x[b]);
-    threshold[b] = static_cast<double>(needed - x[a]);
-    difference[a] = difference[b] = gain_[e] - gain_[partner_[e]];
+    threshold[a] = static_cast<double>(needed - row.x[b]);
+    threshold[b] = static_cast<double>(needed - row.x[a]);
+    difference[a] = difference[b] = gain_of(row.d, e) - gain;
+  };
+  int64_t e = 0;
+  for (int64_t v = 0; v < vertices_; ++v) {
+    for (int64_t w = v + 1; w < vertices_; ++w, ++e) {
+      if (number_[e] == kNoEdge<T>) {
+        threshold[entry_[e]] = threshold[reverse_[e]] = kNone;
+      } else {
+        write(e, weight_of<T>(light_[v * stride_ + w]), gain_[v * stride_ + w]);
+      }
+    }
+  }
+  for (int64_t i = 1; i < vertices_; ++i) {
+    if (best_[i] == kNoEdge<T>) continue;
+    const uint32_t other = edge_of(best_[i]);
+    write(edge_of(above_[i]), weight_of<T>(best_[i]), gain_of(row.d, other));
   }
 }
 

@@ -1,18 +1,21 @@
 // Thresholds and partners of the edges of a graph, given its maximum spanning tree; thresholds.h
 // defines them. Private to aimle/estimate.
 //
-// O(n^2) for n vertices, by two sweeps over a walk of the tree, which are loops over rows of
-// numbers without branches (threshold_kernels.h):
+// O(n^2) for n vertices, by two sweeps over the tree, which are loops over rows of numbers without
+// branches (threshold_kernels.h):
 //
-//   downwards  an edge that is out needs the lightest edge on the path between its ends. The path
-//              to a vertex is the path to its parent and one edge more.
 //   upwards    an edge of the tree needs the heaviest other edge across the cut that removing it
 //              makes: the part below it against the rest. The part below a vertex is the vertex and
-//              the parts below its children.
+//              the parts below its children. An edge that is out needs the lightest edge on the
+//              path between its ends: for a vertex and one below it, that from a child on and the
+//              edge to the child.
+//   downwards  the path from a vertex to one that is not below it is the edge to its parent and
+//              the path from there.
 //
 // Of equal weights the lower index is the better edge, as for the solver.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -39,50 +42,48 @@ class TreeThresholds final : public SwapFinder<T> {
  private:
   using Number = EdgeNumber<T>;
 
+  struct Ends {
+    int32_t low, high;
+  };
+
   int64_t read_tree(const uint8_t* bits);
+  template <int kWords>
   void walk();
-  void find_partners(const T* x, const bool* mask);
-  void write(const T* x, const T* d, double* threshold, double* difference);
+  void take_edges(const T* d);
+  void find_partners(const SwapRow<T>& row);
+  void write_undirected(const SwapRow<T>& row, double* threshold, double* difference);
+  void write_directed(const SwapRow<T>& row, double* threshold, double* difference);
+  TreeWalk tree() const;
+  int64_t edge_between(int64_t v, int64_t w) const {
+    return first_[std::min(v, w)] + std::max(v, w);
+  }
+  bool is_masked(const bool* mask, int64_t e) const {
+    return mask != nullptr && (!mask[entry_[e]] || !mask[reverse_[e]]);
+  }
+  double gain_of(const T* d, int64_t e) const {
+    const auto gain = static_cast<double>(d[entry_[e]]);
+    return directed_ ? gain + static_cast<double>(d[reverse_[e]]) : gain;
+  }
 
   int64_t vertices_, edges_, chosen_;
   bool directed_;
   int64_t stride_;  // of rows by vertex
+  int64_t words_;   // of a set of vertices
 
-  struct Ends {
-    int32_t low, high;
-  };
-  std::vector<Ends> ends_;                 // of an edge
+  std::vector<Ends> ends_;                 // of an entry
+  std::vector<int64_t> first_;             // edge {v, w}, v < w, is first_[v] + w
   std::vector<uint32_t> entry_, reverse_;  // the entries of an edge, equal if undirected
-  std::vector<uint32_t> edge_;             // of an entry
   std::vector<T> weight_;                  // of an edge
-  std::vector<Number> number_;             // of an edge that could enter
-  std::vector<double> gain_;               // of an edge
-  std::vector<uint32_t> partner_;          // of an edge; the edge itself if it has none
-  std::vector<T> needed_;                  // the weight of the partner, infinite if there is none
+  std::vector<Number> number_;             // of an edge that could enter, otherwise kNoEdge
+  std::vector<uint64_t> neighbours_;       // [vertices, words] within the tree
 
-  /// A vertex of the tree: the exclusive or of its neighbours and of the edges to them, which is
-  /// the remaining one when the others are removed.
-  struct Joint {
-    int32_t degree;
-    int32_t neighbours;
-    uint32_t edges;
-    int32_t below;  // vertices, itself included
-
-    void join(int32_t vertex, uint32_t edge) {
-      degree += 1;
-      neighbours ^= vertex;
-      edges ^= edge;
-    }
-  };
-  std::vector<Joint> joint_;
-  std::vector<int32_t> stripped_;  // children before their parents
-  std::vector<int64_t> next_;      // the place of a vertex's next child
-
-  // The depth-first walk from vertex 0, by place.
-  std::vector<int64_t> vertex_, up_, end_;
-  std::vector<int64_t> place_;        // of a vertex
+  // See TreeWalk.
+  std::vector<int64_t> vertex_, parent_;
+  std::vector<uint64_t> below_;
   std::vector<Number> above_, best_;  // the edge to the parent, and the best that could replace it
+  std::vector<double> above_gain_;
   AlignedVector<Number> light_, heavy_;  // see threshold_kernels.h
+  AlignedVector<double> gain_;
 };
 
 }  // namespace aimle

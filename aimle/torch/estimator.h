@@ -204,4 +204,23 @@ at::Tensor perturbed_fenchel_young_loss(const at::Tensor& theta, const at::Tenso
                                         const PerturbationOptions& options = {},
                                         const LayerCall& call = {});
 
+/// What `spo_plus_loss` need not find out itself.
+struct SpoPlusOptions {
+  /// The best structure for true_theta, of its shape; none: solved for.
+  std::optional<at::Tensor> solution = std::nullopt;
+  std::optional<Sense> sense = std::nullopt;  // none: the solver's own
+};
+
+/// The SPO+ loss of predicted coefficients theta, one value per example: [*batch]. With z the best
+/// structure for 2 theta - true_theta and z* the one for true_theta it is
+/// <2 theta - true_theta, z - z*> (for sense kMin: its negative): convex in theta, zero for
+/// theta = true_theta, and never below the regret <true_theta, z* - best(theta)>. Its gradient is
+/// 2 (z - z*); true_theta has none. One call of the solver.
+/// grid_path and graph_path need costs >= 0: z is then their path for the costs clipped at zero
+/// with every entry below zero added, for which all of this holds too (spo_plus.cpp).
+/// Elmachtoub, Grigas, Management Science 2022.
+at::Tensor spo_plus_loss(const at::Tensor& theta, const at::Tensor& true_theta,
+                         const SolverSpec& solver, const SpoPlusOptions& options = {},
+                         const LayerCall& call = {});
+
 }  // namespace aimle

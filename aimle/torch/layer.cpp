@@ -138,11 +138,20 @@ SolverSpec callable(SolverFunction function, Sense sense, int64_t instance_dims,
 
 LayerOptions aimle(SolverSpec solver) {
   const Difference difference = default_difference(solver);
-  return {.solver = std::move(solver), .difference = difference};
+  const AdaptiveTarget target = default_target(solver, difference);
+  return {.solver = std::move(solver), .target = target, .difference = difference};
 }
 
 Difference default_difference(const SolverSpec& solver) {
-  return solver.has_costs() ? Difference::kForward : Difference::kCentral;
+  return solver.takes_costs() ? Difference::kForward : Difference::kCentral;
+}
+
+AdaptiveTarget default_target(const SolverSpec& solver, Difference difference) {
+  AdaptiveTarget target;
+  if (solver.takes_costs() && difference == Difference::kForward) {
+    target.alpha_max = AdaptiveTarget::kLargestAlphaOfCosts;
+  }
+  return target;
 }
 
 LayerOptions imle(SolverSpec solver, double lambda) {

@@ -60,7 +60,10 @@ class SolverSpec {
   }
   /// Whether that must be found out from the solutions of a function.
   bool size_is_unknown() const { return !native_ && function_size_ == KnownSize::kUnknown; }
+  /// Whether it clips or refuses scores below zero.
   bool has_costs() const { return native_ && native_->kind().has_costs; }
+  /// Whether theta holds costs: a path's, or those of a function that minimises.
+  bool takes_costs() const { return native_ ? has_costs() : function_sense_ == Sense::kMin; }
   /// For a solver of the registry: sized for instances of this shape, and the shape of size n.
   Solver fit(at::IntArrayRef instance, const Brought& brought = {}) const {
     return native_->fit({instance.begin(), instance.end()}, brought);
@@ -136,9 +139,10 @@ LayerOptions ste(SolverSpec solver);
 LayerOptions dbb(SolverSpec solver, double lambda);
 /// Without a noise: the structure's default.
 LayerOptions thresholds(SolverSpec solver, std::optional<NoiseKind> noise = {});
-/// The difference of `aimle`: central, except forward for paths, where a step in the other
-/// direction would push costs below zero, where they are clipped.
+/// The difference of `aimle`: central, except forward for costs.
 Difference default_difference(const SolverSpec& solver);
+/// The default target of `aimle`. Its alpha_max is larger for the forward difference on costs.
+AdaptiveTarget default_target(const SolverSpec& solver, Difference difference);
 /// To be called on `project(theta)`, the projection of that paper.
 LayerOptions identity(SolverSpec solver);
 

@@ -3,7 +3,7 @@
 Layers      AIMLE, IMLE, DBB, STE, Identity; AdaptiveTarget, FixedTarget
 Estimators  estimator(name, solver, ...), estimators(); Thresholds, SFE, CovarianceAIMLE, DPO,
             ExactMarginals, ReinMax, GumbelRao; GumbelSoftmax, SoftSub, SST, L2X, anneal;
-            perturbed_fenchel_young_loss
+            perturbed_fenchel_young_loss, spo_plus_loss
 Solvers     Arborescence, Argmax, Assignment, Bernoulli, Chain, DagPath, GraphPath, GridPath,
             Knapsack, LatticeMoves, LatticePath, SpanningTree, TopK; solve, Status; by name, and
             custom ones in C++: solver, solver_names, load_library
@@ -45,6 +45,7 @@ from aimle.estimate import (
     estimator,
     estimators,
     perturbed_fenchel_young_loss,
+    spo_plus_loss,
 )
 from aimle.functional import draw_key, sample_noise, solve, symmetrise
 from aimle.graph_paths import DagPath, GraphPath
@@ -141,6 +142,7 @@ __all__ = [
     "solve",
     "solver",
     "solver_names",
+    "spo_plus_loss",
     "symmetrise",
 ]
 

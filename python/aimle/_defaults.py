@@ -1,6 +1,6 @@
-"""The default noise of a layer, chosen by its structure.
+"""Defaults of a layer that depend on its structure: the noise, the difference, the bound of alpha.
 
-Native solvers declare it (``default_noise``, aimle/map/declaration.h):
+Native solvers declare their noise (``default_noise``, aimle/map/declaration.h):
 
     all solutions have the same number of entries (``fixed_size``): Gumbel at temperature 1. A
         constant added to every entry cancels, and scores have no scale of their own.
@@ -13,11 +13,18 @@ Other noises are centred if solutions vary in size. For a callable, ``fixed_size
 
 The paper's rule and its authors' use the noise as their code adds it: Gumbel at temperature 1, not
 centred. See ``aimle/estimate/published.h``.
+
+If theta holds costs (paths of costs, and callables that minimise), AIMLE takes the forward
+difference, and alpha may rise to 64 instead of 4. A long forward step tends to z - MAP(-d), which
+still depends on theta; a long central one does not.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 from aimle.noise import Gumbel, Noise, as_noise
+from aimle.targets import LARGEST_ALPHA, LARGEST_ALPHA_OF_COSTS
 
 #: For costs: the standard deviation of costs in [.5, 1.5]; see docs/results/gradients.md.
 COST_TEMPERATURE = 0.3
@@ -56,3 +63,24 @@ def temperature_for(solver: object, target: object, temperature: float | None) -
         return 1.0
     of_size = COST_TEMPERATURE if varies(solver, target) else 1.0
     return float(getattr(solver, "default_temperature", of_size))
+
+
+def takes_costs(solver: object, sense: str | None) -> bool:
+    """Whether theta holds costs: a path's, or those of a callable that minimises."""
+    minimises = getattr(solver, "sense", sense) == "min"
+    return bool(getattr(solver, "has_costs", minimises))
+
+
+def difference_for(
+    solver: object, sense: str | None, symmetric: bool | None
+) -> Literal["central", "forward"]:
+    """The difference as given, or the structure's default for None."""
+    if symmetric is None:
+        symmetric = not takes_costs(solver, sense)
+    return "central" if symmetric else "forward"
+
+
+def largest_alpha_for(solver: object, sense: str | None, difference: str) -> float:
+    """The default upper bound of alpha."""
+    long = difference == "forward" and takes_costs(solver, sense)
+    return LARGEST_ALPHA_OF_COSTS if long else LARGEST_ALPHA

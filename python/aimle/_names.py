@@ -52,6 +52,9 @@ _ALIASES: dict[str, tuple[str, ...]] = {
     "two_sides": _CENTRAL,
     "distribution": ("noise",),
     "kappa": ("k",),
+    "pred_cost": ("theta",),
+    "true_cost": ("true_theta",),
+    "true_sol": ("solution",),
     # perturbations, perturbed optimisers
     "num_samples": _SAMPLES,
     "maximize": _SENSE,

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
+from aimle._defaults import difference_for
 from aimle._sampling import (
     DEFAULTS,
     AdaptiveSettings,
@@ -58,13 +59,6 @@ def split_target(owner: str, settings: AdaptiveSettings) -> tuple[Target, StepSe
     return target, cast("StepSettings", others)
 
 
-def difference_of(solver: object, symmetric: bool | None) -> Literal["central", "forward"]:
-    """The requested difference, or the solver's default."""
-    if symmetric is None:
-        symmetric = getattr(solver, "symmetric_perturbation", True)
-    return "central" if symmetric else "forward"
-
-
 class AIMLE(PerturbedMap):
     """Adaptive IMLE: a difference of solutions with an adaptive step size.
 
@@ -77,8 +71,8 @@ class AIMLE(PerturbedMap):
             costs (``GridPath``) and Logistic for ``Bernoulli``.
         nb_samples: S, the number of noise samples per example.
         symmetric_perturbation: True for the central difference (three solves per sample in total),
-            False for the forward difference (two). None means central, except forward for GridPath,
-            where a step in the other direction would push costs below zero, where they are clipped.
+            False for the forward difference (two). None means central, except forward for costs:
+            ``GridPath``, ``GraphPath`` and callables that minimise.
         temperature: scale of the noise in forward; None means 1, or 0.3 for costs, which suits
             costs of order one. ``theta_noise_temperature`` is an alias.
         target_noise_temperature: scale of the noise in backward; None means the same as in forward.
@@ -117,7 +111,7 @@ class AIMLE(PerturbedMap):
         **settings: Unpack[AdaptiveSettings],
     ) -> None:
         target, others = split_target(type(self).__name__, settings)
-        difference = difference_of(solver, symmetric_perturbation)
+        difference = difference_for(solver, settings["sense"], symmetric_perturbation)
         super().__init__(solver, difference=difference, target=target, **others)
 
 
@@ -153,7 +147,7 @@ class IMLE(PerturbedMap):
         if target is None:
             target = FixedTarget(1.0 if lambda_ is None else lambda_)
         check_target(owner, target)
-        difference = difference_of(solver, symmetric_perturbation)
+        difference = difference_for(solver, settings["sense"], symmetric_perturbation)
         super().__init__(solver, difference=difference, target=target, **settings)
 
 

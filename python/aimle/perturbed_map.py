@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.compiler import is_compiling
 from typing_extensions import Unpack
 
-from aimle._defaults import noise_for, subtracted_mean, temperature_for
+from aimle._defaults import largest_alpha_for, noise_for, subtracted_mean, temperature_for
 from aimle._names import did_you_mean
 from aimle._onnx import in_onnx_export, onnx_solution
 from aimle._sampling import AnySolver, NoiseSettings, SamplingModule, StepSettings
@@ -103,7 +103,8 @@ class PerturbedMap(SamplingModule, SharedState):
     minimises). By default it maximises, every dimension of theta except the first belongs to the
     instance, and its solutions must be whole numbers. These attributes of the callable change that:
 
-        sense          "max" or "min"; takes precedence over the layer's ``sense``
+        sense          "max" or "min"; takes precedence over the layer's ``sense``. "min": theta
+                       holds costs, and AIMLE takes the forward difference
         instance_dims  number of trailing dimensions of theta per instance (also a layer argument)
         fractional     True: solutions need not be whole numbers (also a layer argument)
         fixed_size     whether all solutions have the same number of ones. True: norms leave out the
@@ -155,8 +156,8 @@ class PerturbedMap(SamplingModule, SharedState):
         self.instance_dims = checked_dims(
             owner, solver, dims, self.fractional, self.repeat_arguments
         )
-        self.target = target
         self.difference = difference
+        self.target = target
         for name, value in self._initial_buffers().items():
             self.register_buffer(name, value, persistent=name not in ("layer_stats", "table"))
 
@@ -194,7 +195,13 @@ class PerturbedMap(SamplingModule, SharedState):
         if self.noise is None and isinstance(target, AdaptiveTarget) and target.scale == "noise":
             raise ValueError(f"[aimle.{owner}] scale='noise' needs a noise but noise is None")
         self._target = target
-        self._target_text = target_text(target)
+        self._target_text = target_text(self._bounded_target())
+
+    def _bounded_target(self) -> Target | ThresholdTarget:
+        """The target with the bounds of alpha that suit the structure."""
+        if not isinstance(self._target, AdaptiveTarget):
+            return self._target
+        return self._target.bounded(largest_alpha_for(self.solver, self.sense, self.difference))
 
     @property
     def temperature(self) -> float:
@@ -313,7 +320,7 @@ class PerturbedMap(SamplingModule, SharedState):
         result = {name: value.clone() for name, value in state.items() if value is not None}
         seen = dict(zip(_ALL_STATS, self.layer_stats.clone().unbind(), strict=True))
         shown = [*_STATS, *(_WATCH if self.alpha is not None else ())]
-        if getattr(self.solver, "has_costs", False):
+        if isinstance(self.solver, Solver) and self.solver.has_costs:
             shown.append("clipped_share")
         result.update((name, seen[name]) for name in shown)
         return result
@@ -338,15 +345,16 @@ class PerturbedMap(SamplingModule, SharedState):
 
     def _initial_buffers(self) -> dict[str, Tensor | None]:
         buffers: dict[str, Tensor | None] = dict.fromkeys(_STATE)
-        if isinstance(self.target, AdaptiveTarget):
-            buffers["alpha"] = torch.tensor(self.target.start, dtype=torch.float64)
-            buffers["gbar"] = torch.tensor(self.target.initial_gbar, dtype=torch.float64)
+        target = self._bounded_target()
+        if isinstance(target, AdaptiveTarget):
+            buffers["alpha"] = torch.tensor(target.start, dtype=torch.float64)
+            buffers["gbar"] = torch.tensor(target.initial_gbar, dtype=torch.float64)
             buffers["updates"] = torch.tensor(0, dtype=torch.int64)
-            if self.target.target_norm is None:
+            if target.target_norm is None:
                 buffers["reach"] = torch.tensor(0.0, dtype=torch.float64)
-            if self.target.momentum:
+            if target.momentum:
                 buffers["velocity"] = torch.tensor(0.0, dtype=torch.float64)
-            if self.target.scale != "theta" and getattr(self.solver, "fixed_size", None) is None:
+            if target.scale != "theta" and getattr(self.solver, "fixed_size", None) is None:
                 buffers["sizes"] = torch.full((2,), math.inf, dtype=torch.float64)
         buffers["layer_stats"] = torch.full((len(_ALL_STATS),), math.nan, dtype=torch.float64)
         buffers["table"] = self.noise.table() if isinstance(self.noise, SumOfGamma) else None

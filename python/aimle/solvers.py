@@ -57,8 +57,6 @@ class Solver:
     #: The default noise of layers, by name, and its temperature.
     default_noise: ClassVar[str]
     default_temperature: ClassVar[float]
-    #: Whether AIMLE's default is the central difference (otherwise forward).
-    symmetric_perturbation: ClassVar[bool]
 
     #: The text form that ops take, for example "topk:k=5".
     text: str
@@ -229,7 +227,6 @@ def _described(cls: _AnySolver) -> _AnySolver:
     cls.has_exact = known["exact"]
     cls.default_noise = known["noise"]
     cls.default_temperature = known["temperature"]
-    cls.symmetric_perturbation = not cls.has_costs
     cls.__repr__ = Solver.__repr__  # type: ignore[method-assign]  # in place of the dataclass's
     return cls
 

@@ -6,7 +6,7 @@ Targets are frozen settings; what changes during training (alpha, gbar, updates)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from numbers import Real
 from typing import Any, Literal
 
@@ -16,6 +16,9 @@ from aimle._settings import is_number
 Scope = Literal["example", "sample", "batch"]
 Scale = Literal["auto", "theta", "noise"]
 Rule = Literal["additive", "multiplicative"]
+
+#: The default bounds of alpha. The upper one is larger for the forward difference on costs.
+SMALLEST_ALPHA, LARGEST_ALPHA, LARGEST_ALPHA_OF_COSTS = 1e-6, 4.0, 64.0
 
 _ALLOWED = {
     "scope": ("example", "sample", "batch"),
@@ -76,6 +79,8 @@ class AdaptiveTarget:
         rule: "multiplicative" (alpha * factor, / factor) or "additive" (the paper: alpha +- step).
         factor: the factor of the multiplicative rule.
         alpha_range: bounds of alpha; the upper one may be ``math.inf`` if target_norm is given.
+            None means 1e-6 and 4, or 64 for the forward difference on costs: paths of costs, and
+            callables that minimise.
     """
 
     initial_alpha: float | None = None
@@ -86,7 +91,7 @@ class AdaptiveTarget:
     scale: Scale = "auto"
     rule: Rule | None = None
     factor: float = 1.02
-    alpha_range: tuple[float, float] = (1e-6, 4.0)
+    alpha_range: tuple[float, float] | None = None
     momentum: float = field(default=0.0, kw_only=True)
     initial_gbar: float = field(default=1.0, kw_only=True)
     _reference: bool = field(default=False, kw_only=True, repr=False)
@@ -120,7 +125,7 @@ class AdaptiveTarget:
         if count is None:
             _require(
                 self,
-                not math.isinf(self.alpha_range[1]),
+                self.alpha_range is None or not math.isinf(self.alpha_range[1]),
                 "alpha_range",
                 self.alpha_range,
                 "with a finite upper bound where target_norm is None (or give target_norm)",
@@ -135,6 +140,8 @@ class AdaptiveTarget:
 
     def _check_range(self) -> None:
         given = self.alpha_range
+        if given is None:
+            given = (SMALLEST_ALPHA, LARGEST_ALPHA_OF_COSTS)  # the layer may have a smaller one
         pair = isinstance(given, tuple | list) and len(given) == 2
         _require(self, pair, "alpha_range", given, "to be (low, high)")
         low, high = given
@@ -181,8 +188,19 @@ class AdaptiveTarget:
         """Where alpha starts."""
         if self.initial_alpha is not None:
             return self.initial_alpha
-        low, high = self.alpha_range
+        low, high = self.bounds
         return low if math.isinf(high) else high
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """alpha_range, or its default for scores."""
+        return self.alpha_range or (SMALLEST_ALPHA, LARGEST_ALPHA)
+
+    def bounded(self, largest: float) -> AdaptiveTarget:
+        """This target with an alpha_range: its own, or one that ends at `largest`."""
+        if self.alpha_range is not None:
+            return self
+        return replace(self, alpha_range=(SMALLEST_ALPHA, largest))
 
     @classmethod
     def paper(cls, initial_alpha: float | None = None, **settings) -> AdaptiveTarget:
@@ -254,7 +272,7 @@ def target_text(target: Target | ThresholdTarget) -> str:
         )
     if isinstance(target, FixedTarget):
         return f"target=fixed lambda={float(target.lambda_)!r}"
-    low, high = target.alpha_range
+    low, high = target.bounds
     assert target.rule is not None  # set together with the other settings
     assert target.step is not None
     numbers = {

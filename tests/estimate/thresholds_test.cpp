@@ -85,6 +85,42 @@ TEST(ThresholdsTest, EntriesEnterAndLeaveAtTheirThresholds) {
   }
 }
 
+// Sets of more than 64 vertices have several words.
+TEST(ThresholdsTest, EdgesOfLargeTreesEnterAndLeaveAtTheirThresholds) {
+  for (const int64_t vertices : {63, 64, 65, 130}) {
+    for (const auto layout : {SpanningTree::Layout::kUndirected, SpanningTree::Layout::kDirected}) {
+      const Solver solver = SpanningTree{.vertices = vertices, .layout = layout};
+      Rng rng(static_cast<uint64_t>(vertices));
+      std::vector<double> x(static_cast<size_t>(size_of(solver))), d(x.size());
+      for (double& value : x) value = static_cast<double>(static_cast<float>(normal(rng)));
+      for (double& value : d) value = static_cast<double>(static_cast<float>(normal(rng)));
+      const Row row = solve_row(solver, x, {});
+      const SwapsOfRow swaps = find_swaps(solver, x.data(), nullptr, row.z.data(), d.data());
+      ASSERT_TRUE(swaps.solved);
+      if (layout == SpanningTree::Layout::kUndirected) {  // float32 rounds nothing
+        const std::vector<float> x32(x.begin(), x.end()), d32(d.begin(), d.end());
+        const std::vector<float> z32(row.z.begin(), row.z.end());
+        const SwapsOfRow same = find_swaps(solver, x32.data(), nullptr, z32.data(), d32.data());
+        ASSERT_EQ(same.threshold, swaps.threshold) << vertices;
+        ASSERT_EQ(same.difference, swaps.difference) << vertices;
+      }
+      for (size_t at = 0; at < x.size(); ++at) {
+        if (row.z[at] == 0.0 && !one_in(rng, 50)) continue;
+        const std::string where = describe_row(0, solver, static_cast<int64_t>(at));
+        std::vector<double> above = x, below = x;
+        above[at] = swaps.threshold[at] + 1e-9;
+        below[at] = swaps.threshold[at] - 1e-9;
+        const Row inside = solve_row(solver, above, {}), out = solve_row(solver, below, {});
+        ASSERT_EQ(row.z[at] == 1.0 ? inside.z : out.z, row.z) << where;
+        ASSERT_EQ(inside.z[at] - out.z[at], 1.0) << where;
+        double expected = 0.0;
+        for (size_t i = 0; i < x.size(); ++i) expected += d[i] * (inside.z[i] - out.z[i]);
+        ASSERT_NEAR(swaps.difference[at], expected, 1e-12) << where;
+      }
+    }
+  }
+}
+
 /// The gradient as thresholds.h has it, one entry after the other.
 template <class T>
 Outcome<T> plain_thresholds(const Case<T>& call, const std::vector<T>& z) {

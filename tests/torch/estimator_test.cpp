@@ -205,6 +205,7 @@ TEST(Estimators, GridPathsAreOfCosts) {
   const at::Tensor costs = at::ones({1, 3, 3});
   EXPECT_THROW(perturbed_fenchel_young_loss(costs, costs, grid_path(), {.sense = Sense::kMax}),
                c10::ValueError);
+  EXPECT_THROW(spo_plus_loss(costs, costs, grid_path(), {.sense = Sense::kMax}), c10::ValueError);
 }
 
 TEST(Estimators, StructuresToWhichOneDoesNotApplyAreRefused) {

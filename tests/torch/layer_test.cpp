@@ -251,6 +251,25 @@ TEST(Layer, AlphaStartsWhereItsRuleStarts) {
   EXPECT_THROW(start({}, -0.5), c10::ValueError);
 }
 
+TEST(Layer, CostsTakeLongForwardSteps) {
+  const auto first = [](const at::Tensor& costs) { return at::zeros_like(costs); };
+  const auto start = [](const LayerOptions& options) {
+    return Layer(options).state().at("alpha").item<double>();
+  };
+  for (const SolverSpec& costs : {grid_path(), callable(first, Sense::kMin)}) {
+    const LayerOptions options = aimle::aimle(costs);
+    EXPECT_EQ(options.difference, Difference::kForward);
+    EXPECT_EQ(start(options), AdaptiveTarget::kLargestAlphaOfCosts);
+    EXPECT_EQ(default_target(costs, Difference::kCentral).alpha_max, AdaptiveTarget{}.alpha_max);
+  }
+  for (const SolverSpec& scores : {topk(3), callable(first)}) {
+    const LayerOptions options = aimle::aimle(scores);
+    EXPECT_EQ(options.difference, Difference::kCentral);
+    EXPECT_EQ(start(options), AdaptiveTarget{}.alpha_max);
+    EXPECT_EQ(default_target(scores, Difference::kForward).alpha_max, AdaptiveTarget{}.alpha_max);
+  }
+}
+
 TEST(Layer, RefusesWhatItCannotDo) {
   LayerOptions options = aimle::aimle(topk(3));
   options.output = "median";

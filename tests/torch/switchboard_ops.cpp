@@ -55,6 +55,17 @@ std::tuple<at::Tensor, at::Tensor> fenchel_young(const std::string& solver_text,
   return {loss.detach(), leaf.grad()};
 }
 
+std::tuple<at::Tensor, at::Tensor> spo_plus(const std::string& solver_text, const at::Tensor& theta,
+                                            const at::Tensor& true_theta,
+                                            const MaybeTensor& solution, const MaybeTensor& mask) {
+  const at::AutoGradMode with_gradients(true);
+  const at::Tensor leaf = theta.detach().clone().requires_grad_(true);
+  const at::Tensor loss =
+      spo_plus_loss(leaf, true_theta, solver(solver_text), {.solution = solution}, {.mask = mask});
+  loss.sum().backward();
+  return {loss.detach(), leaf.grad()};
+}
+
 /// Of every estimator: name, structures and settings (comma-separated), needs_losses, soft.
 std::vector<std::vector<std::string>> infos() {
   std::vector<std::vector<std::string>> result;
@@ -73,6 +84,7 @@ std::vector<std::vector<std::string>> infos() {
 TORCH_LIBRARY(aimle_switchboard, library) {
   library.def("estimate", estimate);
   library.def("fenchel_young", fenchel_young);
+  library.def("spo_plus", spo_plus);
   library.def("infos", infos);
 }
 

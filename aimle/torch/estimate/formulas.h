@@ -45,6 +45,21 @@ at::Tensor fenchel_young(const at::Tensor& theta, const at::Tensor& target, cons
                          const at::Tensor& z, const MaybeTensor& mask, double tau,
                          int64_t instance_dims, bool clips);
 
+// ---- spo_plus.cpp: costs is whether the solver needs costs >= 0 ----
+
+/// 2 theta - true_theta, whose solution the loss needs; given to a solver of costs clipped at zero.
+at::Tensor spo_plus_scores(const at::Tensor& theta, const at::Tensor& true_theta, bool costs);
+
+/// The SPO+ loss of every example, [*batch]; z solves scores, solution the true coefficients.
+at::Tensor spo_plus(const at::Tensor& scores, const at::Tensor& z, const at::Tensor& solution,
+                    const MaybeTensor& mask, bool maximise, int64_t instance_dims, bool costs);
+
+/// `spo_plus_loss` (estimator.h) by the text of the solver and the name of the sense.
+at::Tensor spo_plus_loss_by_name(const at::Tensor& theta, const at::Tensor& true_theta,
+                                 const MaybeTensor& solution, const MaybeTensor& mask,
+                                 const MaybeTensor& row_data, const std::string& solver,
+                                 const std::string& sense);
+
 // ---- perturbed_map.cpp ----
 
 /// `project` (layer.h) by the name of the projection: "std", "mean", "norm" or "none".

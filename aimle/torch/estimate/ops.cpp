@@ -88,6 +88,16 @@ TORCH_LIBRARY_FRAGMENT(aimle, library) {
          "(Tensor theta, Tensor target, Tensor eps, Tensor z, Tensor? mask, float tau,"
          " int instance_dims, bool clips) -> Tensor",
          fenchel_young);
+  define(library, "spo_plus_loss",
+         "(Tensor theta, Tensor true_theta, Tensor? solution, Tensor? mask, Tensor? row_data,"
+         " str solver, str sense) -> Tensor",
+         spo_plus_loss_by_name);
+  define(library, "spo_plus_scores", "(Tensor theta, Tensor true_theta, bool costs) -> Tensor",
+         spo_plus_scores);
+  define(library, "spo_plus",
+         "(Tensor scores, Tensor z, Tensor solution, Tensor? mask, bool maximise,"
+         " int instance_dims, bool costs) -> Tensor",
+         spo_plus);
   // See directions.h.
   define(
       library, "undirected", "(Tensor(a) x, str solver) -> Tensor(a)",

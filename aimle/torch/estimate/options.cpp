@@ -114,7 +114,7 @@ const std::vector<Setting>& settings_table() {
       setting<&O::lambda>("lambda", kNumber, "the fixed step, in units of the gradient of z", "1"),
       setting<&O::symmetric_perturbation>("symmetric_perturbation", kFlag,
                                           "the central difference instead of the forward one",
-                                          "(true for aimle, but false on paths; false for imle)"),
+                                          "(true for aimle, but false on costs; false for imle)"),
       setting<&O::initial_alpha>("initial_alpha", kNumber, "where alpha starts",
                                  "(the upper end of alpha_range, or the lower one if that is inf)"),
       setting<&O::step>("step", kNumber, "increment of alpha in the additive rule",
@@ -133,8 +133,10 @@ const std::vector<Setting>& settings_table() {
                           spell_number(target.factor)),
       setting<&O::alpha_range>("alpha_range", "LOW:HIGH, HIGH may be inf", "bounds of alpha",
                                spell_number(target.alpha_min) + ":" +
-                                   spell_number(target.alpha_max) +
-                                   " (aimle_noise: 1:1, with reference: 0:inf)"),
+                                   spell_number(target.alpha_max) + " (forward on costs: " +
+                                   spell_number(target.alpha_min) + ":" +
+                                   spell_number(AdaptiveTarget::kLargestAlphaOfCosts) +
+                                   ", aimle_noise: 1:1, with reference: 0:inf)"),
       setting<&O::momentum>("momentum", "a number in [0, 1)", "momentum of alpha",
                             spell_number(target.momentum)),
       setting<&O::initial_gbar>("initial_gbar", kNumber, "where the moving average starts",

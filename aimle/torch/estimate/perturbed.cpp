@@ -14,11 +14,9 @@
 //         for the Jacobian of y and has lower variance. Any solver; no second solve. Normal: nu' =
 //         eps; Gumbel: 1 - e^-eps; Logistic: tanh(eps / 2).
 #include <ATen/ops/rsub.h>
-#include <ATen/ops/where.h>
 #include <c10/util/Exception.h>
 
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "aimle/map/grid_path.h"
@@ -26,28 +24,16 @@
 #include "aimle/torch/estimate/directions.h"
 #include "aimle/torch/estimate/formulas.h"
 #include "aimle/torch/estimate/sampled.h"
+#include "aimle/torch/estimate/solved.h"
 #include "aimle/torch/estimator.h"
 #include "aimle/torch/layer/setting_names.h"
-#include "aimle/torch/solve/solver_checks.h"
 
 namespace aimle {
 namespace {
 
-std::vector<int64_t> trailing(int64_t dims) {
-  std::vector<int64_t> result;
-  for (int64_t d = -dims; d < 0; ++d) result.push_back(d);
-  return result;
-}
-
 /// S, for z [S, ...].
 double sample_count(const at::Tensor& z) {
   return static_cast<double>(z.sym_size(0).guard_int(__FILE__, __LINE__));
-}
-
-/// theta where it is finite and not masked, zero elsewhere.
-at::Tensor free_entries(const at::Tensor& theta, const std::optional<at::Tensor>& mask) {
-  const at::Tensor finite = theta.abs().lt(std::numeric_limits<double>::infinity());
-  return at::where(mask ? finite.logical_and(*mask) : finite, theta, 0.0);
 }
 
 }  // namespace
@@ -93,13 +79,6 @@ at::Tensor fenchel_young(const at::Tensor& theta, const at::Tensor& target, cons
 
 namespace {
 
-/// Solutions of x [..., *instance]; x are costs if sense is kMin.
-at::Tensor solve_in(Sense sense, const SolverSpec& solver, const at::Tensor& x,
-                    const LayerCall& call) {
-  return solve(solver, solver.sense() == sense ? x : x.neg(),
-               {.mask = call.mask, .row_data = call.row_data});
-}
-
 /// The temperature of the noise, negative for costs.
 double tau(const PerturbationOptions& options, const SolverSpec& solver) {
   const bool costs = options.sense.value_or(solver.sense()) == Sense::kMin;
@@ -126,27 +105,10 @@ Perturbed perturb(const at::Tensor& theta, const SolverSpec& solver,
   return {.eps = eps, .z = solve_in(options.sense.value_or(solver.sense()), solver, x, call)};
 }
 
-/// The call for an undirected theta.
-LayerCall undirected(LayerCall call, const SolverSpec& solver) {
-  if (call.mask) call.mask = undirected(*call.mask, solver);
-  return call;
-}
-
 /// Whether the solver clips costs below zero to zero.
 bool clips(const SolverSpec& solver) {
   const auto* grid = solver.get_if<GridPath>();
   return grid != nullptr && grid->negative == GridPath::Negative::kClip;
-}
-
-void check_sense_of(std::string_view name, const SolverSpec& solver, Sense sense) {
-  if (solver.kind() != nullptr) ops::check_sense(name, *solver.kind(), sense);
-}
-
-void check_dims(const std::string& name, const at::Tensor& theta, const SolverSpec& solver) {
-  check_theta(name, theta);
-  TORCH_CHECK_VALUE(theta.dim() >= solver.instance_dims(), "[aimle::", name,
-                    "] expected theta [*batch, *instance] with ", solver.instance_dims(),
-                    " dimensions of an instance but got shape ", theta.sizes());
 }
 
 class Dpo final : public Estimator {
@@ -220,11 +182,7 @@ at::Tensor perturbed_fenchel_young_loss(const at::Tensor& given, const at::Tenso
   check_sense_of(name, solver, sense);
   const at::Tensor theta = undirected(given, solver);
   const LayerCall call = undirected(given_call, solver);
-  at::Tensor target = given_target;
-  if (theta.sym_size(-1) != given.sym_size(-1)) {
-    // A structure has the same value in both directions, which is also their mean.
-    target = undirected(given_target.to(given.scalar_type()), solver).div(2);
-  }
+  const at::Tensor target = undirected_target(given_target, theta, solver);
   const auto [eps, z] = perturb(theta, solver, options, call, std::nullopt);
   return fenchel_young(theta, target, eps, z, call.mask, tau(options, solver),
                        solver.instance_dims(), clips(solver));

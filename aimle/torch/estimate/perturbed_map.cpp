@@ -58,10 +58,10 @@ LayerOptions with_common(LayerOptions layer, const EstimatorOptions& options) {
   return layer;
 }
 
-/// The library's target with the given settings; a step without a rule selects the additive one.
-AdaptiveTarget adaptive_target(const EstimatorOptions& options) {
+/// `target` with the given settings; a step without a rule selects the additive one.
+AdaptiveTarget adaptive_target(AdaptiveTarget target, const EstimatorOptions& options) {
   const bool reference = options.reference.value_or(false);
-  AdaptiveTarget target = reference ? AdaptiveTarget::paper() : AdaptiveTarget{};
+  if (reference) target = AdaptiveTarget::paper();
   target.reference = reference;
   if (reference) target.scope = AdaptiveTarget::Scope::kBatch;
   target.step = options.step.value_or(target.step);
@@ -104,13 +104,13 @@ std::unique_ptr<Estimator> layer_estimator(const EstimatorInfo& info, LayerOptio
 
 LayerOptions aimle_options(SolverSpec solver, const EstimatorOptions& options) {
   LayerOptions layer = with_common(aimle(std::move(solver)), options);
-  layer.target = adaptive_target(options);
-  layer.initial_alpha = options.initial_alpha;
-  layer.initial_gbar = options.initial_gbar.value_or(layer.initial_gbar);
   if (options.symmetric_perturbation) {
     layer.difference =
         *options.symmetric_perturbation ? Difference::kCentral : Difference::kForward;
   }
+  layer.target = adaptive_target(default_target(layer.solver, layer.difference), options);
+  layer.initial_alpha = options.initial_alpha;
+  layer.initial_gbar = options.initial_gbar.value_or(layer.initial_gbar);
   return layer;
 }
 
@@ -121,9 +121,9 @@ std::unique_ptr<Estimator> build_aimle(const EstimatorInfo& info, SolverSpec sol
 
 std::unique_ptr<Estimator> build_aimle_forward(const EstimatorInfo& info, SolverSpec solver,
                                                const EstimatorOptions& options) {
-  LayerOptions layer = aimle_options(std::move(solver), options);
-  layer.difference = Difference::kForward;
-  return layer_estimator(info, std::move(layer));
+  EstimatorOptions changed = options;
+  changed.symmetric_perturbation = false;
+  return layer_estimator(info, aimle_options(std::move(solver), changed));
 }
 
 std::unique_ptr<Estimator> build_aimle_noise(const EstimatorInfo& info, SolverSpec solver,

@@ -10,6 +10,7 @@ from aimle.estimate.perturbed import DPO, perturbed_fenchel_young_loss
 from aimle.estimate.reinmax import ReinMax
 from aimle.estimate.relaxed import L2X, GumbelSoftmax, SoftSub, anneal
 from aimle.estimate.score import SFE, CovarianceAIMLE
+from aimle.estimate.spo_plus import spo_plus_loss
 from aimle.estimate.switchboard import estimator, estimators
 from aimle.estimate.thresholds import Thresholds
 
@@ -29,4 +30,5 @@ __all__ = [
     "estimator",
     "estimators",
     "perturbed_fenchel_young_loss",
+    "spo_plus_loss",
 ]

@@ -26,11 +26,12 @@ import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
+from aimle._defaults import difference_for
 from aimle._sampling import DEFAULTS, AdaptiveSettings, AnySolver, Output, SampleSettings
 from aimle._settings import check_choice, check_theta, instance_dims_of
 from aimle.estimate.perturbed import signed
 from aimle.estimate.sampled import SampledEstimator
-from aimle.layers import difference_of, split_target
+from aimle.layers import split_target
 from aimle.perturbed_map import PerturbedMap
 from aimle.solvers import Solver
 
@@ -108,7 +109,7 @@ class CovarianceAIMLE(PerturbedMap):
         **settings: Unpack[AdaptiveSettings],
     ) -> None:
         target, others = split_target(type(self).__name__, settings)
-        difference = difference_of(solver, symmetric_perturbation)
+        difference = difference_for(solver, settings["sense"], symmetric_perturbation)
         super().__init__(solver, difference=difference, target=target, **others)
         _refuse_mean("CovarianceAIMLE", self.output)
         if not 0 <= share <= 1:

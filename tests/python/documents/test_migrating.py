@@ -19,6 +19,7 @@ BOUNDS = {
     "Identity": 0.15,
     "DPO": 0.2,
     "perturbed_fenchel_young_loss": 0.13,
+    "spo_plus_loss": 0.13,
 }
 STEPS, LEARNING_RATE, SEEDS = 40, 0.1, 3
 
@@ -36,17 +37,19 @@ def evaluate(call: str, **names: object):
 
 def mean_regret(call: str) -> float:
     """After training with a loss, or with a layer and the distance of its paths to the best."""
-    if "costs, target" in call:
+    if "(costs, " in call:
 
-        def loss(costs: Tensor, target: Tensor) -> Tensor:
-            return evaluate(call, costs=costs, target=target).mean()
+        def loss(costs: Tensor, target: Tensor, true_costs: Tensor) -> Tensor:
+            return evaluate(call, costs=costs, target=target, true_costs=true_costs).mean()
 
         return sum(train(loss, seed, STEPS, LEARNING_RATE) for seed in range(SEEDS)) / SEEDS
     total = 0.0
     for seed in range(SEEDS):
         layer = evaluate(call)
 
-        def distance(costs: Tensor, target: Tensor, layer: torch.nn.Module = layer) -> Tensor:
+        def distance(
+            costs: Tensor, target: Tensor, _: Tensor, layer: torch.nn.Module = layer
+        ) -> Tensor:
             return (layer(costs) - target).abs().sum(1).mean()
 
         total += train(distance, seed, STEPS, LEARNING_RATE)

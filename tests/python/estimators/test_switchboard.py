@@ -236,3 +236,22 @@ def test_the_perturbed_fenchel_young_loss_is_the_same(structure: str, device, ke
             )
             assert torch.equal(loss, loss_cpp)
             assert torch.equal(theta.grad, gradient_cpp)
+
+
+@pytest.mark.parametrize("structure", SOLVERS)
+def test_the_spo_plus_loss_is_the_same(structure: str, device):
+    solver, instance = SOLVERS[structure]
+    torch.manual_seed(3)
+    for dtype in (torch.float32, torch.float64):
+        theta = (3 * torch.rand(2, 3, *instance, dtype=dtype, device=device)).requires_grad_()
+        truth = torch.rand(2, 3, *instance, dtype=dtype, device=device)
+        for call in calls(structure if structure == "directed" else "", instance, device):
+            for solution in (None, solver(truth, **call)):
+                theta.grad = None
+                loss = aimle.spo_plus_loss(theta, truth, solver, solution=solution, **call)
+                loss.sum().backward()
+                loss_cpp, gradient_cpp = _ops.spo_plus(
+                    solver.text, theta, truth, solution, call.get("mask")
+                )
+                assert torch.equal(loss, loss_cpp)
+                assert torch.equal(theta.grad, gradient_cpp)

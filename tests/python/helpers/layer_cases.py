@@ -72,7 +72,7 @@ class Disguised:
         self.fixed_size = solver.fixed_size
         self.default_noise = solver.default_noise
         self.default_temperature = solver.default_temperature
-        self.symmetric_perturbation = solver.symmetric_perturbation
+        self.has_costs = solver.has_costs
         self.rowwise = not settings  # k has an entry per row
         self.seen: list[Tensor] = []
 

@@ -15,7 +15,7 @@ class Paths:
     """A callable whose solutions vary in size."""
 
     sense, instance_dims, fixed_size = "min", 2, False
-    symmetric_perturbation = False
+    has_costs = True
 
     def __call__(self, costs: Tensor) -> Tensor:
         return GRID(costs)

