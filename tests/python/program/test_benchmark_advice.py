@@ -96,8 +96,9 @@ class TestPage:
         assert (RESULTS / "advice.md").read_text() == advice.page(rows, given)
 
     def test_held_out_tasks_are_not_those_of_the_rule(self) -> None:
-        assert set(advice.ALL_TASKS) - set(advice.USED) == set(held_out_tasks.SECOND)
-        assert len(held_out_tasks.SECOND) == 30
+        held_out = {*held_out_tasks.SECOND, *held_out_tasks.THIRD}
+        assert set(advice.ALL_TASKS) - set(advice.USED) == held_out
+        assert len(held_out) >= len(advice.USED)
 
     def test_a_task_without_a_true_gradient_has_no_highest_cosine(self) -> None:
         rows = [*rows_of("default", 0.80, 0.80), *rows_of("noise", 0.90, 0.90)]

@@ -1,8 +1,8 @@
 """Small tasks that test the rule of `aimle.diagnose`, defined after it was written.
 
-Two sets, both chosen before any of them was trained. The first one led to a change of the rule, so
-only the second one is still held out. They have structures, losses, sizes and
-numbers of samples that the tasks of small_tasks.py do not have. The networks on digits are
+Three sets, each chosen before any of its tasks was trained. The first one led to a change of the
+rule, so only the second and the third are still held out. They have structures, losses, data, sizes
+and numbers of samples that the tasks of small_tasks.py do not have. The networks on digits are
 
     experts, bits, pixels   as in small_tasks.py
     code      an image encoded as a structure, and decoded from it
@@ -11,6 +11,8 @@ numbers of samples that the tasks of small_tasks.py do not have. The networks on
 and on other data
 
     features  k of 30 measurements for a classifier (scikit-learn's breast cancer data)
+    wine      k of 13 measurements for a classifier (scikit-learn's wine data)
+    diabetes  k of 10 measurements for a regression (scikit-learn's diabetes data)
     order     n items to be sorted by predicted values; the loss is the squared error of the values
 
 The others are decisions with linear or other losses, as in small_tasks.py.
@@ -32,8 +34,7 @@ from aimle.program.benchmark.models import Model, Recipe
 from aimle.program.benchmark.small_tasks import classifier, code, decision, network, task_of
 from aimle.program.benchmark.task import PythonTask, Task
 
-_DIGITS, _CANCER = "scikit-learn's digits", "scikit-learn's breast cancer"
-_MEASUREMENTS, _PATIENTS = 30, 400
+_DIGITS = "scikit-learn's digits"
 _FEATURES, _TRAINING, _TEST, _DATA_SEED = 6, 400, 300, 11
 
 
@@ -172,34 +173,67 @@ def _route(samples: int) -> PythonTask:
     return task_of("route-8", "Pixels on a path", recipe, 15, (), "test_accuracy", _DIGITS)
 
 
-@functools.cache
-def _patients() -> tuple[Tensor, Tensor]:
-    from sklearn.datasets import load_breast_cancer
+class _Measured(NamedTuple):
+    """A data set of scikit-learn: the first `training` examples, in a fixed order, are trained."""
 
-    inputs, labels = load_breast_cancer(return_X_y=True)
+    data: str
+    loader: str
+    training: int
+    measurements: int
+    classes: int  # 0: a number
+
+
+_MEASURED = {
+    "features": _Measured("scikit-learn's breast cancer", "load_breast_cancer", 400, 30, 2),
+    "wine": _Measured("scikit-learn's wine", "load_wine", 120, 13, 3),
+    "diabetes": _Measured("scikit-learn's diabetes", "load_diabetes", 300, 10, 0),
+}
+
+
+def _standardised(x: Tensor) -> Tensor:
+    return (x - x.mean(0)) / x.std(0)
+
+
+@functools.cache
+def _examples(loader: str) -> tuple[Tensor, Tensor]:
+    from sklearn import datasets
+
+    inputs, labels = getattr(datasets, loader)(return_X_y=True)
     order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(_DATA_SEED))
     x = torch.tensor(inputs, dtype=torch.float32)[order]
-    return (x - x.mean(0)) / x.std(0), torch.tensor(labels)[order]
+    return _standardised(x), torch.tensor(labels)[order]
 
 
-def _of_features(count: int) -> Model:
-    score = network(_MEASUREMENTS, 32, _MEASUREMENTS)
-    classify = network(_MEASUREMENTS, 32, 2)
-    return classifier(
-        aimle.TopK(count),
-        score,
-        classify,
-        lambda z, x: classify(z * x.unsqueeze(1)),
-        _patients(),
-        _PATIENTS,
-    )
+def _of_measurements(of: _Measured, count: int) -> Model:
+    solver, size = aimle.TopK(count), of.measurements
+    score, rest = network(size, 32, size), network(size, 32, of.classes or 1)
+    data = _examples(of.loader)
+
+    def output(z: Tensor, x: Tensor) -> Tensor:
+        return rest(z * x.unsqueeze(1))
+
+    if of.classes:
+        return classifier(solver, score, rest, output, data, of.training)
+    inputs, numbers = data[0], _standardised(data[1].float())
+
+    def losses(z: Tensor, rows: Tensor) -> Tensor:
+        return (output(z, inputs[rows]).squeeze(-1) - numbers[rows].unsqueeze(1)).square()
+
+    def measure() -> float:
+        rows = torch.arange(of.training, len(numbers))
+        return losses(solver(score(inputs[rows])).unsqueeze(1), rows).mean().item()
+
+    networks = nn.ModuleList([score, rest])
+    return Model(solver, networks, of.training, lambda rows: score(inputs[rows]), losses, measure)
 
 
-def _features(count: int, samples: int) -> PythonTask:
-    recipe = Recipe(functools.partial(_of_features, count), samples=samples)
-    title = f"{count} of {_MEASUREMENTS} measurements"
+def _measurements(name: str, count: int, samples: int) -> PythonTask:
+    of = _MEASURED[name]
+    recipe = Recipe(functools.partial(_of_measurements, of, count), samples=samples)
+    title = f"{count} of {of.measurements} measurements"
+    metric = "test_accuracy" if of.classes else "test_loss"
     more = ("thresholds", "exact", "sst")
-    return task_of(f"features-{count}", title, recipe, count, more, "test_accuracy", _CANCER)
+    return task_of(f"{name}-{count}", title, recipe, count, more, metric, of.data)
 
 
 def _of_order(items: int) -> Model:
@@ -242,7 +276,7 @@ def _first() -> Iterator[PythonTask]:
     yield _code("matching-5", 1)
     yield _code("heads-5", 4)
     yield _code("align-6", 1)
-    yield _features(4, 1)
+    yield _measurements("features", 4, 1)
     yield _order(5, 1)
     yield _decision("pick-12", "regret", 1)
     yield _decision("subset-5-20", "wrong", 4)
@@ -275,7 +309,7 @@ def _second() -> Iterator[PythonTask]:
     yield _code("matching-6", 4)
     yield _code("heads-6", 1)
     yield _code("dag-4", 4)
-    yield _features(6, 10)
+    yield _measurements("features", 6, 10)
     yield _order(7, 4)
     yield _decision("pick-8", "wrong", 4)
     yield _decision("pick-16", "totals", 1)
@@ -296,6 +330,74 @@ def _second() -> Iterator[PythonTask]:
     yield _route(4)
 
 
+def _third() -> Iterator[PythonTask]:
+    yield _digits("experts", 5, 10)
+    yield _digits("experts", 12, 4)
+    yield _digits("pixels", 8, 4)
+    yield _digits("pixels", 12, 1)
+    yield _digits("pixels", 25, 10)
+    yield _digits("bits", 16, 4)
+    yield _digits("bits", 20, 10)
+    yield _digits("bits", 28, 1)
+    yield _code("pick-6", 1)
+    yield _code("pick-16", 10)
+    yield _code("pick-32", 4)
+    yield _code("subset-3-12", 1)
+    yield _code("subset-5-10", 10)
+    yield _code("subset-8-32", 4)
+    yield _code("tree-5", 10)
+    yield _code("tree-7", 1)
+    yield _code("tags-3-5", 10)
+    yield _code("tags-5-3", 4)
+    yield _code("packing-15", 10)
+    yield _code("packing-20", 1)
+    yield _code("matching-4", 10)
+    yield _code("heads-4", 10)
+    yield _code("heads-7", 4)
+    yield _code("align-5", 4)
+    yield _code("align-8", 10)
+    yield _code("moves-4", 1)
+    yield _code("moves-5", 10)
+    yield _code("dag-5", 1)
+    yield _measurements("features", 3, 4)
+    yield _measurements("features", 8, 1)
+    yield _measurements("wine", 3, 1)
+    yield _measurements("wine", 5, 10)
+    yield _measurements("diabetes", 3, 4)
+    yield _measurements("diabetes", 4, 1)
+    yield _order(4, 10)
+    yield _order(6, 1)
+    yield _order(8, 1)
+    yield _decision("pick-10", "totals", 4)
+    yield _decision("pick-24", "regret", 10)
+    yield _decision("subset-4-12", "overlap", 1)
+    yield _decision("subset-5-25", "totals", 10)
+    yield _decision("subset-7-21", "wrong", 1)
+    yield _decision("tree-5", "overlap", 4)
+    yield _decision("tree-7", "totals", 10)
+    yield _decision("heads-5", "totals", 1)
+    yield _decision("heads-7", "wrong", 10)
+    yield _decision("tags-4-5", "totals", 4)
+    yield _decision("tags-5-4", "overlap", 1)
+    yield _decision("tags-6-3", "regret", 4)
+    yield _decision("align-5", "overlap", 4)
+    yield _decision("align-7", "regret", 10)
+    yield _decision("moves-4", "wrong", 1)
+    yield _decision("moves-6", "totals", 4)
+    yield _decision("dag-3", "regret", 10)
+    yield _decision("dag-4", "overlap", 1)
+    yield _decision("packing-12", "overlap", 10)
+    yield _decision("packing-15", "wrong", 4)
+    yield _decision("matching-4", "overlap", 1)
+    yield _decision("matching-6", "totals", 4)
+    yield _decision("graph-3", "wrong", 4)
+    yield _decision("graph-4", "totals", 10)
+    yield _decision("path-5", "overlap", 1)
+    yield _decision("path-7", "totals", 10)
+    yield _decision("path-9", "regret", 4)
+
+
 FIRST: dict[str, Task] = {task.name: task for task in _first()}
 SECOND: dict[str, Task] = {task.name: task for task in _second()}
-TASKS: dict[str, Task] = {**FIRST, **SECOND}
+THIRD: dict[str, Task] = {task.name: task for task in _third()}
+TASKS: dict[str, Task] = {**FIRST, **SECOND, **THIRD}
