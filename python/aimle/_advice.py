@@ -3,14 +3,18 @@
 A high cosine does not imply good training, so the rule follows what trained well
 (docs/results/advice.md has the tasks, and how often the rule is right):
 
-1. One of n: the highest cosine of `gumbel_rao`, `reinmax` and `thresholds`. Their samples are hard,
-   and they have no step to tune.
-2. Other structures under a loss that is linear in z, such as a regret or the number of wrong
-   entries: `imle` with a long step (aimle._linear), which needs no tuning.
-3. Other losses: the given layer if it adapts its step, otherwise `aimle`. No estimator was better
-   more often, and the cosine did not tell when.
-4. Without these, as with `estimators=["sfe", "ste"]`: the highest cosine, or an equally good one
+1. A loss that is linear in z, such as a regret or the number of wrong entries: `imle` with a long
+   step (aimle._long_step), which needs no tuning.
+2. One of n: the highest cosine of `gumbel_rao`, `reinmax` and `thresholds`.
+3. A saturated layer, whose noise hardly changes its choices: `imle` with a long step as well.
+4. At most three samples, and the structure has an exact distribution: `exact`. Its gradient has
+   little variance, which matters most if samples are few.
+5. Otherwise the given layer if it adapts its step, or `aimle`. With ten samples no estimator was
+   better more often, and the cosine did not tell when.
+6. Without these, as with `estimators=["sfe", "ste"]`: the highest cosine, or an equally good one
    that is much simpler.
+
+The samples of the first five are hard, zeros and ones.
 """
 
 from __future__ import annotations
@@ -20,15 +24,20 @@ from typing import Any
 
 _YOURS = "your layer"  # as in _contestants.py
 _FOR_ONE_OF_N = ("gumbel_rao", "reinmax", "thresholds")
+_FEW_SAMPLES = 3  # the tasks had 1, for which `exact` was better, or 10, for which it was not
 # These have the same gradient, or the same bias, for any number of samples. They can have a high
 # cosine and still train badly (docs/results/gradients.md has both), so they are a last resort.
 _NO_LIMIT = ("ste", "identity", "dbb")
 # z is between 0 and 1, which not every loss accepts.
 _SOFT = ("gumbel_softmax", "softsub", "sst", "l2x", "dpo")
 
-_OF_LONG_STEPS = (
+_OF_LINEAR_LOSSES = (
     "the loss is linear in z, so a step this long compares z with the best solution for the loss; "
     "if you know that solution, aimle.perturbed_fenchel_young_loss needs no estimator"
+)
+_OF_SATURATION = (
+    "the scores are so large that the noise hardly changes the choices, and short steps do not "
+    "change them either; a higher temperature or smaller scores may help too"
 )
 
 Row = dict[str, Any]
@@ -56,13 +65,16 @@ def _adapts(row: Row) -> bool:
 
 
 def _known(group: list[Row], structure: str, long_step: Row | None) -> list[Row]:
-    """The rows that the first three rules recommend, the best first."""
-    if structure == "Argmax":
-        found = [row for row in group if row["estimator"] in _FOR_ONE_OF_N]
-        if found:
-            return found
-    elif long_step is not None:
+    """The rows that the first five rules recommend, the best first."""
+    if long_step is not None:
         return [long_step]
+    names: tuple[str, ...] = ()
+    if structure == "Argmax":
+        names = _FOR_ONE_OF_N
+    elif group[0]["samples"] <= _FEW_SAMPLES:
+        names = ("exact",)
+    if found := [row for row in group if row["estimator"] in names]:
+        return found
     return sorted(filter(_adapts, group), key=lambda row: row["estimator"] != _YOURS)
 
 
@@ -80,10 +92,13 @@ def _as_good_and_simpler(candidates: list[Row]) -> Row:
     return chosen
 
 
-def recommend(group: list[Row], structure: str = "", long_step: Row | None = None) -> Row:
+def recommend(
+    group: list[Row], structure: str = "", long_step: Row | None = None, saturated: bool = False
+) -> Row:
     """The recommendation for rows of one S by decreasing cosine.
 
-    structure: as in a Diagnosis; long_step: `imle` with a long step if the loss is linear in z.
+    structure and saturated: as in a Diagnosis; long_step: the row of `imle` with a long step, if
+    that is recommended.
     """
     known = _known(group, structure, long_step)
     others = [row for row in group if not _has_no_limit(row)] or group
@@ -94,9 +109,11 @@ def recommend(group: list[Row], structure: str = "", long_step: Row | None = Non
         "estimator": chosen["estimator"],
         "lambda": chosen["lambda"] if chosen["fixed_lambda"] else None,
         "fixed_lambda": chosen["fixed_lambda"],
-        "reason": _OF_LONG_STEPS
-        if chosen is long_step
-        else "; ".join(_reasons(chosen, best, group)),
+        "reason": "; ".join(_reasons(chosen, best, group))
+        if chosen is not long_step
+        else _OF_SATURATION
+        if saturated
+        else _OF_LINEAR_LOSSES,
     }
 
 

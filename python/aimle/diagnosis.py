@@ -34,7 +34,7 @@ from aimle import _library
 from aimle._advice import name_of, recommend
 from aimle._answers import may_be_fractional
 from aimle._contestants import YOURS, Contestant, contestants
-from aimle._linear import long_step
+from aimle._long_step import LongStep, long_step
 from aimle._losses import LossRange, checked_loss
 from aimle._measure import compare, warm_up
 from aimle._settings import check_int, check_tensor, instance_dims_of
@@ -52,13 +52,14 @@ class Diagnosis:
     truth_relative_se: float
     repeats: int
     rows: list[dict[str, Any]] = field(default_factory=list)
-    long_step: float | None = None  # of imle, if the loss is linear in z (aimle._linear)
+    long_step: float | None = None  # of imle, if that is recommended (aimle._long_step)
+    saturated: bool = False  # the reason for it; otherwise the loss is linear in z
 
     @property
     def recommendations(self) -> list[dict[str, Any]]:
         """For each S what to train with: see ``aimle._advice`` for the rule."""
         return [
-            recommend(group, self.structure, self._with_long_step(samples))
+            recommend(group, self.structure, self._with_long_step(samples), self.saturated)
             for samples, group in self._ranked()
         ]
 
@@ -73,6 +74,7 @@ class Diagnosis:
             "truth_relative_se": self.truth_relative_se,
             "repeats": self.repeats,
             "long_step": self.long_step,
+            "saturated": self.saturated,
             "results": [{name: _finite(value) for name, value in row.items()} for row in self.rows],
             "recommendations": self.recommendations,
         }
@@ -233,15 +235,16 @@ def measure(
     solver, model, yours = problem.solver, problem.model, problem.yours
     loss = checked_loss(problem.loss_fn, problem.theta, problem.dims)
     wants_imle = estimators is None or "imle" in estimators
-    step = long_step(solver, problem.theta, loss) if wants_imle else None
+    step = long_step(solver, model, problem.theta, loss) if wants_imle else None
     everybody: list[Contestant] = []
     for samples in nb_samples:
         check_int("diagnose", "nb_samples", samples, 1)
         everybody += contestants(solver, yours, model, samples, lambdas, estimators)
         if step is not None:
-            everybody += contestants(solver, None, model, samples, [step], ["imle"])
-    truth, found = _truth_of(problem, repeats, truth_samples)
-    found.long_step = step
+            everybody += contestants(solver, None, model, samples, [step.length], ["imle"])
+    truth, found = _truth_of(problem, repeats, truth_samples, step)
+    if step is not None:
+        found.long_step, found.saturated = step
     watch(found, "the true gradient", len(everybody))
     settled: dict[str, dict[str, Tensor]] = {}
     for one in everybody:
@@ -262,7 +265,21 @@ def measure(
     return found
 
 
-def _truth_of(problem: Problem, repeats: int, samples: int) -> tuple[Tensor, Diagnosis]:
+class SaturatedError(ValueError):
+    """The noise changes no solution, so that the true gradient is zero; `step` is recommended."""
+
+    def __init__(self, step: LongStep) -> None:
+        self.step = step
+        super().__init__(
+            "[aimle.diagnose] the true gradient is zero: the scores are so large that the noise "
+            f"changes no solution. Train with imle and lambda={step.length:.3g}, raise the "
+            "temperature of the noise, or keep the scores small"
+        )
+
+
+def _truth_of(
+    problem: Problem, repeats: int, samples: int, step: LongStep | None
+) -> tuple[Tensor, Diagnosis]:
     """The true gradient and a diagnosis without rows; raises ValueError if it is zero."""
     solver, theta, loss_fn = problem.solver, problem.theta, problem.loss_fn
     losses = LossRange(checked_loss(getattr(loss_fn, "mean", loss_fn), theta, problem.dims))
@@ -270,6 +287,8 @@ def _truth_of(problem: Problem, repeats: int, samples: int) -> tuple[Tensor, Dia
     truth, about, error = find_truth(solver, problem.model, theta, losses, samples, price)
     rounding = 0.0 if price is None else 1e-12 * float(price.norm())
     if losses.is_a_point() or not truth.norm() > rounding:
+        if step is not None and step.saturated:
+            raise SaturatedError(step)
         raise ValueError(
             "[aimle.diagnose] the true gradient is zero: the loss does not depend on the choice"
             + losses.description()

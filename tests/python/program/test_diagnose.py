@@ -340,6 +340,18 @@ def test_advice_is_what_trains_well_on_the_structure():
     assert "imle:lambda=2 has cosine 0.950, but a lambda to tune" in advice["reason"]
 
 
+def test_exact_is_recommended_for_few_samples():
+    def few(samples: int, *names: str) -> list[dict]:
+        return [row(name, 0.5, samples=samples) for name in names]
+
+    for structure in ("TopK", "Bernoulli"):
+        assert advice_on(structure, *few(1, "sst", "aimle", "exact"))["estimator"] == "exact"
+        assert advice_on(structure, *few(3, "aimle", "exact"))["estimator"] == "exact"
+        assert advice_on(structure, *few(4, "exact", "aimle"))["estimator"] == "aimle"
+    assert advice_on("GridPath", *few(1, "aimle_noise", "aimle"))["estimator"] == "aimle"
+    assert advice_on("Argmax", *few(1, "exact", "reinmax"))["estimator"] == "reinmax"
+
+
 def test_a_long_step_is_recommended_for_linear_losses():
     torch.manual_seed(0)
     settings = {"nb_samples": 2, "repeats": 2, "warmup": 2, "estimators": ["imle", "aimle"]}
@@ -362,7 +374,29 @@ def test_a_long_step_is_recommended_for_linear_losses():
     assert found.long_step is None
     assert found.recommendations[0]["estimator"] == "aimle"
     found = library.diagnose(library.Argmax(), theta, spread, **settings)
-    assert found.recommendations[0]["estimator"] == "aimle"
+    assert found.recommendations[0]["lambda"] == found.long_step is not None
+
+
+def test_a_long_step_is_recommended_for_saturated_layers():
+    torch.manual_seed(0)
+    settings = {"nb_samples": 2, "repeats": 2, "warmup": 2, "estimators": ["imle", "aimle"]}
+    theta, wanted = torch.arange(8.0).repeat(4, 1), torch.rand(4, 1, 8)
+
+    def loss(z):
+        return (z - wanted).square().sum(-1).sqrt()
+
+    found = library.diagnose(library.TopK(3), 0.1 * theta, loss, **settings)
+    assert (found.long_step, found.saturated) == (None, False)
+    found = library.diagnose(library.TopK(3), 20 * theta, loss, **settings)
+    assert found.saturated
+    advice = found.recommendations[0]
+    assert (advice["estimator"], advice["lambda"]) == ("imle", found.long_step)
+    assert "scores are so large" in advice["reason"]
+    assert found.document()["saturated"]
+    found = library.diagnose(library.Argmax(), 20 * theta, loss, **settings)
+    assert not found.saturated
+    with pytest.raises(ValueError, match="noise changes no solution"):
+        library.diagnose(library.TopK(3), 1e5 * theta, loss, **settings)
 
 
 def test_a_layer_whose_solver_cannot_be_copied_is_diagnosed():

@@ -32,9 +32,8 @@ def run(folder: Path, *options: object, **more) -> dict:
     assert "estimator" in result.stdout
     assert len(found["recommendations"]) == len({row["samples"] for row in found["results"]})
     kind = {"argmax": "Argmax"}.get(found["structure"], "")
-    about = library.Diagnosis(
-        kind, [], "exact", 0.0, 20, found["results"], long_step=found["long_step"]
-    )
+    steps = {name: found[name] for name in ("long_step", "saturated")}
+    about = library.Diagnosis(kind, [], "exact", 0.0, 20, found["results"], **steps)
     assert found["recommendations"] == about.recommendations
     return found
 

@@ -21,7 +21,7 @@ from typing import NoReturn
 import torch
 
 import aimle
-from aimle.program.benchmark import advice, small_tasks
+from aimle.program.benchmark import advice
 from aimle.program.benchmark.methods import NAMES, Method, expand, parse_candidate
 from aimle.program.benchmark.results import Results, Row
 from aimle.program.benchmark.table import page
@@ -29,7 +29,7 @@ from aimle.program.benchmark.task import Context, Job, Task, TaskError
 from aimle.program.benchmark.tasks import TASKS
 from aimle.program.launch import EXPLAINED
 
-SUITES = {"training": TASKS, "small": small_tasks.TASKS}
+SUITES = {"training": TASKS, "small": advice.SMALL_TASKS}
 _QUICK_LAMBDAS = slice(2, 4)
 
 
@@ -91,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         "--tasks",
         type=_names(advice.ALL_TASKS),
         metavar="NAME,...",
-        help=f"of {', '.join(TASKS)}; small: {', '.join(small_tasks.TASKS)}",
+        help=f"of {', '.join(TASKS)}; small: {', '.join(advice.SMALL_TASKS)}",
     )
     add("--methods", type=_names(NAMES), metavar="NAME,...", help=f"of {', '.join(NAMES)}")
     add(

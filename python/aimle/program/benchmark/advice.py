@@ -18,23 +18,18 @@ from pathlib import Path
 import torch
 
 import aimle
-from aimle.diagnosis import Diagnosis
-from aimle.program.benchmark import small_tasks
+from aimle.diagnosis import Diagnosis, SaturatedError
+from aimle.program.benchmark import held_out_tasks, small_tasks
 from aimle.program.benchmark.methods import SINGLE
 from aimle.program.benchmark.results import Row
 from aimle.program.benchmark.table import Mean, Section, compare, sections
 from aimle.program.benchmark.task import Task
 from aimle.program.benchmark.tasks import TASKS
 
-#: The tasks whose diagnoses were used to write the rule (aimle._advice).
-USED = (*TASKS, *small_tasks.FIRST)
-#: Tasks whose results, but not diagnoses, had been seen when the rule was last changed.
-SEEN = tuple(
-    name
-    for name in small_tasks.TASKS
-    if name not in USED and name.startswith(("experts", "tree", "tags", "path", "packing-8"))
-)
-ALL_TASKS: dict[str, Task] = {**TASKS, **small_tasks.TASKS}
+#: The tasks whose results were used to write the rule (aimle._advice).
+USED = (*TASKS, *small_tasks.TASKS, *held_out_tasks.FIRST)
+SMALL_TASKS: dict[str, Task] = {**small_tasks.TASKS, **held_out_tasks.TASKS}
+ALL_TASKS: dict[str, Task] = {**TASKS, **SMALL_TASKS}
 LONG_STEP = "imle, long step"  # recommended for linear losses
 BEST = 2  # a recommendation is right if it is among this many
 
@@ -50,7 +45,8 @@ _WITHOUT_LIMIT = ("identity",)
 class Advice:
     """The outcome of one diagnosis: names of methods.
 
-    highest_cosine: what would be recommended by the cosine alone, except `identity`.
+    highest_cosine: what would be recommended by the cosine alone, except `identity`; empty if the
+        true gradient is zero.
     """
 
     task: str
@@ -75,15 +71,18 @@ def diagnose(task: Task, methods: Iterable[str], seed: int, commit: str) -> Advi
     probe = task.probe(seed)
     estimators = [_ESTIMATOR_OF.get(name, name) for name in methods]
     torch.manual_seed(seed)
-    found = aimle.diagnose(
-        probe.layer,
-        probe.theta,
-        probe.loss,
-        nb_samples=task.samples,
-        estimators=estimators,
-        truth_samples=_TRUTH_SAMPLES,
-        warmup=_WARMUP,
-    )
+    try:
+        found = aimle.diagnose(
+            probe.layer,
+            probe.theta,
+            probe.loss,
+            nb_samples=task.samples,
+            estimators=estimators,
+            truth_samples=_TRUTH_SAMPLES,
+            warmup=_WARMUP,
+        )
+    except SaturatedError:  # the message recommends a long step, and there are no cosines
+        return Advice(task.name, seed, LONG_STEP, "", commit)
     (advice,) = found.recommendations
     name = _method(advice["estimator"])
     name = LONG_STEP if advice["fixed_lambda"] else name
@@ -158,13 +157,21 @@ class Ranking:
             better += gap.gap > gap.error
         return 1 + better
 
+    def rank_of_mean(self, name: str) -> int:
+        """One more than the number of methods whose mean is better."""
+        own = "imle" if name == LONG_STEP else name
+        sign = -1 if self.task.higher_is_better else 1
+        value = sign * self.result(name).value
+        others = self.means.keys() - {own}
+        return 1 + sum(sign * self.means[other].value < value for other in others)
+
 
 _HEAD = """# Recommendations compared with training
 
 This page is generated from [advice.csv](advice.csv), [training.csv](training.csv) and
 [small.csv](small.csv); do not edit it. The commands, both resumable:
 
-    aimle benchmark training --suite small --seeds 0-9   # trains the small tasks
+    aimle benchmark training --suite small --seeds 0-9      # trains the small tasks
     aimle benchmark advice                                  # diagnoses every task
 
 Each task's model is trained for a short time with the default. `aimle.diagnose` then recommends one
@@ -173,37 +180,43 @@ better by more than one standard error of the difference; IMLE counts with its b
 recommendation is right if its rank is at most {best}, for most of the seeds of the diagnosis.
 *By cosine* is the rank of the method with the highest cosine, as most of the seeds find it.
 
-The rule is that of `python/aimle/_advice.py`: for one of n the highest cosine of `gumbel_rao`,
-`reinmax` and `thresholds`; for losses that are linear in z IMLE with a step a thousand times as
-long as θ; otherwise AIMLE. A long step counts with the result of the longest λ of the task's grid,
-not with the best. The groups of tasks:
+The rule is that of `python/aimle/_advice.py`: for losses that are linear in z IMLE with a step a
+thousand times as long as θ; for one of n the highest cosine of `gumbel_rao`, `reinmax` and
+`thresholds`; for saturated layers, whose noise changes less than a tenth of the chosen entries,
+IMLE with a long step again; for at most three samples `exact`, if the structure has an exact
+distribution; otherwise AIMLE. A long step counts with the result of the longest λ of the task's
+grid, not with the best. The groups of tasks:
 
-* *used*: the rule was written with their results and diagnoses.
-* *seen*: other sizes of small tasks, whose results had been seen when the part on linear losses was
-  added, though not their diagnoses.
-* *held out*: other sizes of small tasks that were trained and diagnosed after that.
+* *used*: the rule was written with their results.
+* *held out*: they were defined before any of them was trained, and trained and diagnosed after the
+  rule was last changed.
 
-The small tasks are in `python/aimle/program/benchmark/small_tasks.py`. The experiments of `aimle
-train` are diagnosed as small restatements in Python
-(`python/aimle/program/benchmark/restated.py`); one of reviews stands for both tasks of learning to
-explain. That of the discrete VAE is trained for 600 steps first: after 100, the first choice, its
-scores were close to zero, and one recommendation contradicted the results of the real model.
+If the noise of a saturated layer changes no solution, the true gradient is zero and `diagnose`
+raises an error that recommends a long step. This counts as a recommendation, and no method has the
+highest cosine.
 
-Two earlier rules were given up. The highest cosine of AIMLE, `aimle_noise`, `thresholds` and
+The small tasks are in `python/aimle/program/benchmark/small_tasks.py` and `held_out_tasks.py`, and
+have three to ten seeds; those that are held out have ten. The experiments of `aimle train` are
+diagnosed as small restatements in Python (`python/aimle/program/benchmark/restated.py`); one of
+reviews stands for both tasks of learning to explain. That of the discrete VAE is trained for 600
+steps first: after 100, the first choice, its scores were close to zero, and one recommendation
+contradicted the results of the real model.
+
+Three earlier rules were given up. The highest cosine of AIMLE, `aimle_noise`, `thresholds` and
 `reinmax`, except for costs, was right on 12 of 21 tasks that it had not seen. AIMLE for everything
 but one of n missed the best two on many problems with linear losses, on which IMLE is best for
-every step that is long enough. The rule still fails most often for few pixels or bits with one
-sample, where `sst` and `exact` are better.
+every step that is long enough. The rule without saturated layers was right on 22 of 30 tasks that
+it had not seen, those of the first set of `held_out_tasks.py`. Six of the eight others were codes
+of images, on two of which the diagnosis failed; on five, IMLE with a long step is by far the best.
+The first set is now *used*; the second and the third are held out.
 """
 
 
-GROUPS = ("used", "seen", "held out")
+GROUPS = ("used", "held out")
 
 
 def _group(name: str) -> str:
-    if name in USED:
-        return "used"
-    return "seen" if name in SEEN else "held out"
+    return "used" if name in USED else "held out"
 
 
 def _ranked(ranking: Ranking, votes: Iterable[str]) -> tuple[str, int]:
@@ -222,6 +235,7 @@ def page(rows: Iterable[Row], advice: Iterable[Advice]) -> str:
     leaders = ["", "## Best methods\n", "| task | best | second |", "| --- | --- | --- |"]
     right: Counter[str] = Counter()
     by_cosine: Counter[str] = Counter()
+    by_mean: Counter[str] = Counter()
     total: Counter[str] = Counter()
     for section in sections(rows, ALL_TASKS):
         own = [each for each in given if each.task == section.task.name]
@@ -229,16 +243,17 @@ def page(rows: Iterable[Row], advice: Iterable[Advice]) -> str:
             continue
         ranking = Ranking(section)
         name, rank = _ranked(ranking, [each.recommended for each in own])
-        other, other_rank = _ranked(ranking, [each.highest_cosine for each in own])
+        cosines = [each.highest_cosine for each in own if each.highest_cosine]
+        other, other_rank = _ranked(ranking, cosines) if cosines else ("", BEST + 1)
         group = _group(section.task.name)
         total[group] += 1
         right[group] += rank <= BEST
+        by_mean[group] += ranking.rank_of_mean(name) <= BEST
         by_cosine[group] += other_rank <= BEST
         chosen = f"{name} {ranking.result(name)}"
         shown = str(rank) if rank <= BEST else f"**{rank}**"
-        lines.append(
-            f"| {section.task.title} | {group} | {chosen} | {shown} | {other}: {other_rank} |"
-        )
+        by = f"{other}: {other_rank}" if cosines else "–"
+        lines.append(f"| {section.task.title} | {group} | {chosen} | {shown} | {by} |")
         best = [f"{each} {ranking.means[each]}" for each in ranking.order[:2]]
         leaders.append(f"| {section.task.title} | {' | '.join(best)} |")
     counts = [
@@ -255,6 +270,9 @@ def page(rows: Iterable[Row], advice: Iterable[Advice]) -> str:
         *counts,
         f"| all | {all_right} of {everything}{share} | {all_cosine} of {everything} |",
         "",
+        "Without the tolerance of one standard error, so that the mean alone decides, it is "
+        f"within\nthe best {BEST} on {by_mean['used']} of {total['used']} used tasks, and on "
+        f"{by_mean['held out']} of {total['held out']} that were held out.\n",
         "## Tasks\n",
     ]
     return "\n".join([_HEAD.format(best=BEST), *summary, *lines, *leaders]) + "\n"
