@@ -57,7 +57,7 @@ struct AdaptiveTarget {
 
   /// The default of alpha_max for the forward difference on costs. A long forward step tends to z -
   /// MAP(-d), which still depends on theta; a long central one does not.
-  static constexpr double kLargestAlphaOfCosts = 64.0;
+  static constexpr double kLargestAlphaOfCosts = 16.0;
 
   /// Algorithm 1: alpha starts at 0, moves by 1e-3 and has no upper bound; c = 1.
   static AdaptiveTarget paper() {

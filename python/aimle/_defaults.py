@@ -15,7 +15,7 @@ The paper's rule and its authors' use the noise as their code adds it: Gumbel at
 centred. See ``aimle/estimate/published.h``.
 
 If theta holds costs (paths of costs, and callables that minimise), AIMLE takes the forward
-difference, and alpha may rise to 64 instead of 4. A long forward step tends to z - MAP(-d), which
+difference, and alpha may rise to 16 instead of 4. A long forward step tends to z - MAP(-d), which
 still depends on theta; a long central one does not.
 """
 

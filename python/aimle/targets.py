@@ -18,7 +18,7 @@ Scale = Literal["auto", "theta", "noise"]
 Rule = Literal["additive", "multiplicative"]
 
 #: The default bounds of alpha. The upper one is larger for the forward difference on costs.
-SMALLEST_ALPHA, LARGEST_ALPHA, LARGEST_ALPHA_OF_COSTS = 1e-6, 4.0, 64.0
+SMALLEST_ALPHA, LARGEST_ALPHA, LARGEST_ALPHA_OF_COSTS = 1e-6, 4.0, 16.0
 
 _ALLOWED = {
     "scope": ("example", "sample", "batch"),
@@ -79,7 +79,7 @@ class AdaptiveTarget:
         rule: "multiplicative" (alpha * factor, / factor) or "additive" (the paper: alpha +- step).
         factor: the factor of the multiplicative rule.
         alpha_range: bounds of alpha; the upper one may be ``math.inf`` if target_norm is given.
-            None means 1e-6 and 4, or 64 for the forward difference on costs: paths of costs, and
+            None means 1e-6 and 4, or 16 for the forward difference on costs: paths of costs, and
             callables that minimise.
     """
 

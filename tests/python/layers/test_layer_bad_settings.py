@@ -153,7 +153,7 @@ SETTINGS: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...]
     "negative alpha": (
         lambda: aimle.AdaptiveTarget(-0.1),
         ValueError,
-        ("initial_alpha", "[1e-06, 64]", "-0.1"),
+        ("initial_alpha", "[1e-06, 16]", "-0.1"),
     ),
     "no upper bound to measure with": (
         lambda: aimle.AdaptiveTarget(alpha_range=(1.0, inf)),

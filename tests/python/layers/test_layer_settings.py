@@ -119,11 +119,11 @@ COSTS = {
 def test_costs_take_long_forward_steps(name: str):
     solver, settings = COSTS[name]
     layer = aimle.AIMLE(solver, **settings)
-    assert (layer.difference, layer.alpha.item()) == ("forward", 64.0)
+    assert (layer.difference, layer.alpha.item()) == ("forward", 16.0)
     assert layer.target == aimle.AdaptiveTarget()
-    assert "alpha_max=64.0" in layer._target_text
+    assert "alpha_max=16.0" in layer._target_text
     layer.target = aimle.AdaptiveTarget(decay=0.8)
-    assert "alpha_max=64.0" in layer._target_text
+    assert "alpha_max=16.0" in layer._target_text
     layer.target = aimle.AdaptiveTarget(alpha_range=(0.5, 2.0))
     assert "alpha_max=2.0" in layer._target_text
     central = aimle.AIMLE(solver, symmetric_perturbation=True, **settings)
