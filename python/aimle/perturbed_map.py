@@ -31,7 +31,7 @@ from aimle._sampling import AnySolver, NoiseSettings, SamplingModule, StepSettin
 from aimle._saved_state import usable_state
 from aimle._settings import check_positive, check_tensor, check_theta, instance_dims_of, is_number
 from aimle._sharing import SharedState, Sharing, check_group
-from aimle.functional import blank_key, draw_layer_key
+from aimle.functional import blank_key, draw_layer_key, process_rank
 from aimle.noise import Noise, SumOfGamma
 from aimle.solvers import CHECK_DEFAULT, Solver, checked_dims, resolve_sense
 from aimle.staged import CallableSolver, staged_map
@@ -247,7 +247,8 @@ class PerturbedMap(SamplingModule, SharedState):
         """
         compiling = is_compiling()
         check_theta(type(self).__name__, theta)
-        if not compiling and torch._C._are_functorch_transforms_active():
+        transforming = not compiling and torch._C._are_functorch_transforms_active()
+        if transforming:
             _refuse_transforms(type(self).__name__, self.solver)
         if mask is not None:
             check_tensor(type(self).__name__, "mask", mask)
@@ -257,7 +258,10 @@ class PerturbedMap(SamplingModule, SharedState):
         draws, solver, settings, sharing = self._kept
         deferred = sharing is not None and self._defers(sharing)
         if key is None:
-            key = self._draw_key(theta) if draws else blank_key(theta)
+            if not draws:
+                key = blank_key(theta)
+            elif solver is None or compiling or transforming or not self._draws_as_its_op():
+                key = self._draw_key(theta)
         else:
             check_tensor(type(self).__name__, "key", key)
             if key.is_cpu and compiling:
@@ -402,6 +406,10 @@ class PerturbedMap(SamplingModule, SharedState):
             f"check={CHECK_DEFAULT} stddev={stddev!r} noise_mean={self._noise_mean!r} "
             f"{self._target_text}"
         )
+
+    def _draws_as_its_op(self) -> bool:
+        """Whether the op, called without a key, draws the same one; that takes less time."""
+        return self.generator is None and process_rank() == 0
 
     def _draw_key(self, theta: Tensor) -> Tensor:
         if (
