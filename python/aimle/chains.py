@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from aimle._settings import check_int, check_tensor
+from aimle.settings.checks import check_int, check_tensor
 
 
 def chain_scores(emissions: Tensor, transitions: Tensor) -> Tensor:

@@ -36,7 +36,7 @@ import torch
 from torch import Tensor
 
 from aimle import _library  # noqa: F401  (registers the ops)
-from aimle._settings import check_int, check_tensor
+from aimle.settings.checks import check_int, check_tensor
 from aimle.solvers import Solver
 
 __all__ = [

@@ -10,8 +10,8 @@ from torch import Generator, Tensor
 from torch._ops import OpOverload
 from torch.compiler import is_compiling
 
-from aimle._settings import check_int, check_tensor
 from aimle.noise import Noise, as_noise
+from aimle.settings.checks import check_int, check_tensor
 from aimle.solvers import CHECK_ALL, CHECK_DEFAULT, CHECK_NOTHING, Solver
 
 _ops = torch.ops.aimle

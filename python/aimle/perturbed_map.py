@@ -24,17 +24,23 @@ from torch import Tensor
 from torch.compiler import is_compiling
 from typing_extensions import Unpack
 
-from aimle._defaults import largest_alpha_for, noise_for, subtracted_mean, temperature_for
-from aimle._names import did_you_mean
-from aimle._onnx import in_onnx_export, onnx_solution
-from aimle._sampling import AnySolver, NoiseSettings, SamplingModule, StepSettings
-from aimle._saved_state import usable_state
-from aimle._settings import check_positive, check_tensor, check_theta, instance_dims_of, is_number
-from aimle._sharing import SharedState, Sharing, check_group
+from aimle.callable_solver.staged import CallableSolver, staged_map
 from aimle.functional import blank_key, draw_layer_key, process_rank
 from aimle.noise import Noise, SumOfGamma
+from aimle.onnx.solution import in_onnx_export, onnx_solution
+from aimle.settings.checks import (
+    check_positive,
+    check_tensor,
+    check_theta,
+    instance_dims_of,
+    is_number,
+)
+from aimle.settings.defaults import largest_alpha_for, noise_for, subtracted_mean, temperature_for
+from aimle.settings.names import did_you_mean
+from aimle.settings.shared import AnySolver, NoiseSettings, SamplingModule, StepSettings
 from aimle.solvers import CHECK_DEFAULT, Solver, checked_dims, resolve_sense
-from aimle.staged import CallableSolver, staged_map
+from aimle.state.saved import usable_state
+from aimle.state.sharing import SharedState, Sharing, check_group
 from aimle.targets import AdaptiveTarget, Target, ThresholdTarget, target_text
 
 _perturbed_map = torch.ops.aimle.perturbed_map.default

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from aimle._names import with_known_names
-from aimle._settings import check_choice, check_int
+from aimle.settings.checks import check_choice, check_int
+from aimle.settings.names import with_known_names
 from aimle.solvers import Solver, declared
 
 

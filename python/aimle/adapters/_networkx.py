@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from aimle._settings import check_choice
 from aimle.adapters._shared import adapted, finite
 from aimle.black_box import PerInstance
+from aimle.settings.checks import check_choice
 
 
 class _OverEdges:

@@ -22,11 +22,11 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Generator, Tensor
 
-from aimle._answers import as_answer, may_be_fractional
-from aimle._names import SettingsModule, known_names
-from aimle._onnx import in_onnx_export, onnx_solution
-from aimle._sampling import AnySolver, Sense
-from aimle._settings import (
+from aimle.callable_solver.answers import as_answer, may_be_fractional
+from aimle.functional import draw_key, sample_noise
+from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
+from aimle.onnx.solution import in_onnx_export, onnx_solution
+from aimle.settings.checks import (
     check_batch,
     check_choice,
     check_int,
@@ -36,8 +36,8 @@ from aimle._settings import (
     check_theta,
     instance_dims_of,
 )
-from aimle.functional import draw_key, sample_noise
-from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
+from aimle.settings.names import SettingsModule, known_names
+from aimle.settings.shared import AnySolver, Sense
 from aimle.solvers import Solver, check_solver, checked_dims, resolve_sense
 
 _ops = torch.ops.aimle

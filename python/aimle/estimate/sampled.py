@@ -11,10 +11,10 @@ from torch import Tensor
 from torch._ops import OpOverload
 from typing_extensions import Unpack
 
-from aimle._onnx import in_onnx_export, onnx_solution
-from aimle._sampling import SampleSettings, SamplingModule
-from aimle._settings import check_mask, check_tensor, check_theta
 from aimle.functional import draw_key
+from aimle.onnx.solution import in_onnx_export, onnx_solution
+from aimle.settings.checks import check_mask, check_tensor, check_theta
+from aimle.settings.shared import SampleSettings, SamplingModule
 from aimle.solvers import Solver
 
 

@@ -26,13 +26,13 @@ import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
-from aimle._defaults import difference_for
-from aimle._sampling import DEFAULTS, AdaptiveSettings, AnySolver, Output, SampleSettings
-from aimle._settings import check_choice, check_theta, instance_dims_of
 from aimle.estimate.perturbed import signed
 from aimle.estimate.sampled import SampledEstimator
 from aimle.layers import split_target
 from aimle.perturbed_map import PerturbedMap
+from aimle.settings.checks import check_choice, check_theta, instance_dims_of
+from aimle.settings.defaults import difference_for
+from aimle.settings.shared import DEFAULTS, AdaptiveSettings, AnySolver, Output, SampleSettings
 from aimle.solvers import Solver
 
 _ops = torch.ops.aimle

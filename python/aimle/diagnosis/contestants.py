@@ -10,9 +10,9 @@ from typing import Any
 from torch import nn
 
 import aimle
-from aimle._sharing import keep_own_state
-from aimle._truth import Model
+from aimle.diagnosis.truth import Model
 from aimle.estimate.texts import python_settings, split_text
+from aimle.state.sharing import keep_own_state
 
 YOURS = "your layer"
 # The estimators whose noise can be set, except those that use no noise by default.
