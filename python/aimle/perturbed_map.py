@@ -17,7 +17,7 @@ In training mode z is sampled with noise. In eval mode it is the noise-free solu
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -266,8 +266,15 @@ class PerturbedMap(SamplingModule, SharedState):
         if key is None:
             if not draws:
                 key = blank_key(theta)
-            elif solver is None or compiling or transforming or not self._draws_as_its_op():
+            elif (
+                solver is None
+                or compiling
+                or transforming
+                or self.generator is not None
+                or process_rank() != 0
+            ):
                 key = self._draw_key(theta)
+            # Otherwise the op draws the same key, which takes less time.
         else:
             check_tensor(type(self).__name__, "key", key)
             if key.is_cpu and compiling:
@@ -293,7 +300,8 @@ class PerturbedMap(SamplingModule, SharedState):
                 f"[aimle.{type(self).__name__}] {type(self.solver).__name__} takes no extra "
                 f"arguments; only a callable solver does, but got {_listed(args, kwargs)}{hint}"
             )
-        row_data, native = None, cast(Solver, self.solver)
+        row_data = None
+        native: Any = self.solver
         if k is not None or data is not None or native.takes_data:
             solver, row_data = native.row_arguments(type(self).__name__, theta, k, data)
         return _perturbed_map(
@@ -412,10 +420,6 @@ class PerturbedMap(SamplingModule, SharedState):
             f"check={CHECK_DEFAULT} stddev={stddev!r} noise_mean={self._noise_mean!r} "
             f"{self._target_text}"
         )
-
-    def _draws_as_its_op(self) -> bool:
-        """Whether the op, called without a key, draws the same one; that takes less time."""
-        return self.generator is None and process_rank() == 0
 
     def _draw_key(self, theta: Tensor) -> Tensor:
         if (
