@@ -25,7 +25,7 @@ from torch.compiler import is_compiling
 from typing_extensions import Unpack
 
 from aimle.callable_solver.staged import CallableSolver, staged_map
-from aimle.functional import blank_key, draw_layer_key
+from aimle.functional import blank_key, check_generator, draw_layer_key
 from aimle.noise import Noise, SumOfGamma
 from aimle.onnx.solution import in_onnx_export, onnx_solution
 from aimle.settings.checks import (
@@ -263,7 +263,9 @@ class PerturbedMap(SamplingModule, SharedState):
         draws, solver, settings, sharing = self._kept
         deferred = sharing is not None and self._defers(sharing)
         if key is None:
-            key = self._draw_key(theta) if draws else blank_key(theta)
+            if draws:
+                check_generator(type(self).__name__, self.generator)
+            key = draw_layer_key(theta, self.generator) if draws else blank_key(theta)
         else:
             check_tensor(type(self).__name__, "key", key)
             if key.is_cpu and compiling:
@@ -408,18 +410,6 @@ class PerturbedMap(SamplingModule, SharedState):
             f"check={CHECK_DEFAULT} stddev={stddev!r} noise_mean={self._noise_mean!r} "
             f"{self._target_text}"
         )
-
-    def _draw_key(self, theta: Tensor) -> Tensor:
-        if (
-            self.generator is not None
-            and not is_compiling()
-            and torch._C._current_graph_task_id() != -1  # inside a backward pass
-        ):
-            raise RuntimeError(
-                f"[aimle.{type(self).__name__}] a generator cannot be replayed by activation "
-                "checkpointing: draw a key outside (aimle.draw_key) and pass it as key"
-            )
-        return draw_layer_key(theta, self.generator)
 
     def _load_from_state_dict(
         self, state_dict, prefix, metadata, strict, missing_keys, unexpected_keys, error_msgs

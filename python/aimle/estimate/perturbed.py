@@ -23,7 +23,7 @@ import torch
 from torch import Generator, Tensor
 
 from aimle.callable_solver.answers import as_answer, may_be_fractional
-from aimle.functional import draw_key, sample_noise
+from aimle.functional import check_generator, draw_key, sample_noise
 from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
 from aimle.onnx.solution import in_onnx_export, onnx_solution
 from aimle.settings.checks import (
@@ -113,6 +113,7 @@ class DPO(SettingsModule):
         if not (self.training or self.noise_in_eval):
             return _solve(self.solver, self.sense, theta.detach(), mask, k, data, dims, about)
         if key is None:
+            check_generator("DPO", self.generator)
             key = draw_key(theta, generator=self.generator)
         check_tensor("DPO", "key", key)
         key = key.to(theta.device)
