@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING
 
 from aimle import _library, exact
 from aimle._library import cmake_prefix_path
-from aimle._sharing import reduce_state
 from aimle.chains import chain_labels, chain_mask, chain_scores
 from aimle.diagnosis import Diagnosis, diagnose
 from aimle.estimate import (
@@ -55,6 +54,7 @@ from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
 from aimle.perturbed_map import PerturbedMap
 from aimle.sinkhorn import sinkhorn
 from aimle.solvers import Solver, load_library, solver, solver_names
+from aimle.state.sharing import reduce_state
 from aimle.status import Status
 from aimle.structures import (
     Arborescence,

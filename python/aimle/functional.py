@@ -10,8 +10,8 @@ from torch import Generator, Tensor
 from torch._ops import OpOverload
 from torch.compiler import is_compiling
 
-from aimle._settings import check_int, check_tensor
 from aimle.noise import Noise, as_noise
+from aimle.settings.checks import check_int, check_tensor
 from aimle.solvers import CHECK_ALL, CHECK_DEFAULT, CHECK_NOTHING, Solver
 
 _ops = torch.ops.aimle
@@ -141,6 +141,15 @@ def draw_key(
 def _takes_host_key(theta: Tensor) -> bool:
     """Whether drawing the key on the CPU saves a kernel launch on theta's device."""
     return theta.is_cuda and not is_compiling()
+
+
+def check_generator(owner: str, generator: Generator | None) -> None:
+    """Raises RuntimeError if a layer with a generator is called again in a backward pass."""
+    if generator is not None and not is_compiling() and torch._C._current_graph_task_id() != -1:
+        raise RuntimeError(
+            f"[aimle.{owner}] a generator cannot be replayed by activation checkpointing: draw a "
+            "key outside (aimle.draw_key) and pass it as key"
+        )
 
 
 def draw_layer_key(theta: Tensor, generator: Generator | None) -> Tensor:

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal, TypeVar
 import torch
 from torch import Tensor
 
-from aimle._names import with_known_names
-from aimle._settings import check_choice
+from aimle.settings.checks import check_choice
+from aimle.settings.names import with_known_names
 from aimle.solvers import Solver, declared
 
 _Path = TypeVar("_Path", bound="_PathOverGraph")

@@ -17,8 +17,16 @@ import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
-from aimle._defaults import difference_for
-from aimle._sampling import (
+from aimle.perturbed_map import PerturbedMap
+from aimle.settings.checks import (
+    check_batch,
+    check_choice,
+    check_mask,
+    check_theta,
+    instance_dims_of,
+)
+from aimle.settings.defaults import difference_for
+from aimle.settings.shared import (
     DEFAULTS,
     AdaptiveSettings,
     AnySolver,
@@ -28,8 +36,6 @@ from aimle._sampling import (
     StepSettings,
     TargetSettings,
 )
-from aimle._settings import check_batch, check_choice, check_mask, check_theta, instance_dims_of
-from aimle.perturbed_map import PerturbedMap
 from aimle.targets import AdaptiveTarget, FixedTarget, Target
 
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from aimle import _library  # noqa: F401  (registers the ops)
-from aimle._names import with_known_names
-from aimle._settings import check_int
+from aimle.settings.checks import check_int
+from aimle.settings.names import with_known_names
 
 _ops = torch.ops.aimle
 

@@ -24,17 +24,23 @@ from torch import Tensor
 from torch.compiler import is_compiling
 from typing_extensions import Unpack
 
-from aimle._defaults import largest_alpha_for, noise_for, subtracted_mean, temperature_for
-from aimle._names import did_you_mean
-from aimle._onnx import in_onnx_export, onnx_solution
-from aimle._sampling import AnySolver, NoiseSettings, SamplingModule, StepSettings
-from aimle._saved_state import usable_state
-from aimle._settings import check_positive, check_tensor, check_theta, instance_dims_of, is_number
-from aimle._sharing import SharedState, Sharing, check_group
-from aimle.functional import blank_key, draw_layer_key
+from aimle.callable_solver.staged import CallableSolver, staged_map
+from aimle.functional import blank_key, check_generator, draw_layer_key, process_rank
 from aimle.noise import Noise, SumOfGamma
+from aimle.onnx.solution import in_onnx_export, onnx_solution
+from aimle.settings.checks import (
+    check_positive,
+    check_tensor,
+    check_theta,
+    instance_dims_of,
+    is_number,
+)
+from aimle.settings.defaults import largest_alpha_for, noise_for, subtracted_mean, temperature_for
+from aimle.settings.names import did_you_mean
+from aimle.settings.shared import AnySolver, NoiseSettings, SamplingModule, StepSettings
 from aimle.solvers import CHECK_DEFAULT, Solver, checked_dims, resolve_sense
-from aimle.staged import CallableSolver, staged_map
+from aimle.state.saved import usable_state
+from aimle.state.sharing import SharedState, Sharing, check_group
 from aimle.targets import AdaptiveTarget, Target, ThresholdTarget, target_text
 
 _perturbed_map = torch.ops.aimle.perturbed_map.default
@@ -247,7 +253,8 @@ class PerturbedMap(SamplingModule, SharedState):
         """
         compiling = is_compiling()
         check_theta(type(self).__name__, theta)
-        if not compiling and torch._C._are_functorch_transforms_active():
+        transforming = not compiling and torch._C._are_functorch_transforms_active()
+        if transforming:
             _refuse_transforms(type(self).__name__, self.solver)
         if mask is not None:
             check_tensor(type(self).__name__, "mask", mask)
@@ -257,7 +264,11 @@ class PerturbedMap(SamplingModule, SharedState):
         draws, solver, settings, sharing = self._kept
         deferred = sharing is not None and self._defers(sharing)
         if key is None:
-            key = self._draw_key(theta) if draws else blank_key(theta)
+            if not draws:
+                key = blank_key(theta)
+            elif solver is None or compiling or transforming or not self._draws_as_its_op():
+                check_generator(type(self).__name__, self.generator)
+                key = draw_layer_key(theta, self.generator)
         else:
             check_tensor(type(self).__name__, "key", key)
             if key.is_cpu and compiling:
@@ -403,17 +414,9 @@ class PerturbedMap(SamplingModule, SharedState):
             f"{self._target_text}"
         )
 
-    def _draw_key(self, theta: Tensor) -> Tensor:
-        if (
-            self.generator is not None
-            and not is_compiling()
-            and torch._C._current_graph_task_id() != -1  # inside a backward pass
-        ):
-            raise RuntimeError(
-                f"[aimle.{type(self).__name__}] a generator cannot be replayed by activation "
-                "checkpointing: draw a key outside (aimle.draw_key) and pass it as key"
-            )
-        return draw_layer_key(theta, self.generator)
+    def _draws_as_its_op(self) -> bool:
+        """Whether the op, called without a key, draws the same one; that takes less time."""
+        return self.generator is None and process_rank() == 0
 
     def _load_from_state_dict(
         self, state_dict, prefix, metadata, strict, missing_keys, unexpected_keys, error_msgs

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from aimle._settings import check_int, check_positive, check_tensor
+from aimle.settings.checks import check_int, check_positive, check_tensor
 
 
 def sinkhorn(

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, fields, replace
 from numbers import Real
 from typing import Any, Literal
 
-from aimle._names import with_known_names
-from aimle._settings import is_number
+from aimle.settings.checks import is_number
+from aimle.settings.names import with_known_names
 
 Scope = Literal["example", "sample", "batch"]
 Scale = Literal["auto", "theta", "noise"]

@@ -16,7 +16,7 @@ import torch
 from repository import ROOT
 
 import aimle
-from aimle import black_box
+from aimle.black_box import solver as black_box_solver
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -24,7 +24,7 @@ def folder_of_failed_instances(tmp_path_factory: pytest.TempPathFactory) -> Iter
     """What failing solvers save goes where pytest cleans up."""
     with pytest.MonkeyPatch.context() as patch:
         folder = functools.cache(lambda: str(tmp_path_factory.mktemp("instances")))
-        patch.setattr(black_box, "_temporary_folder", folder)
+        patch.setattr(black_box_solver, "_temporary_folder", folder)
         yield
 
 

@@ -1,5 +1,6 @@
 // The layer of C++ programs for solvers that are functions: the staged ops (layer_ops.h), one after
-// the other, with calls of the function in between. The same steps as python/aimle/staged.py.
+// the other, with calls of the function in between. The same steps as
+// python/aimle/callable_solver/staged.py.
 #pragma once
 
 #include <ATen/core/Tensor.h>

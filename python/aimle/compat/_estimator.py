@@ -1,9 +1,9 @@
 """Base of ``aimle``, ``imle`` and ``ste``: the staged layer with the authors' conventions.
 
-The stages are those of every layer (aimle/staged.py, over ``torch.ops.aimle``), extended as the
-authors' interface requires: noise from a user's ``sample``, a factor on theta, an optional division
-by lambda, means of solutions over M marginal samples, means over S instead of sums, and
-user-defined targets.
+The stages are those of every layer (aimle/callable_solver/staged.py, over ``torch.ops.aimle``),
+extended as the authors' interface requires: noise from a user's ``sample``, a factor on theta, an
+optional division by lambda, means of solutions over M marginal samples, means over S instead of
+sums, and user-defined targets.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import Size, Tensor
 
-from aimle._answers import as_answer
-from aimle._settings import check_batch, check_int, check_theta
+from aimle.callable_solver.answers import as_answer
+from aimle.callable_solver.staged import CallableSolver, StagedCall, StagedMap, with_setting
 from aimle.compat.noise import BaseNoiseDistribution, as_native, is_ours
 from aimle.compat.target import (
     AdaptiveTargetDistribution,
@@ -29,7 +29,7 @@ from aimle.compat.target import (
 )
 from aimle.functional import blank_key, draw_key, sample_noise
 from aimle.perturbed_map import PerturbedMap
-from aimle.staged import CallableSolver, StagedCall, StagedMap, with_setting
+from aimle.settings.checks import check_batch, check_int, check_theta
 from aimle.targets import FixedTarget, target_text
 
 P = ParamSpec("P")  # the extra arguments of a function

@@ -18,9 +18,9 @@ from typing import Any
 import torch
 from typing_extensions import Unpack
 
-from aimle._sampling import SampleSettings
-from aimle._settings import check_int
 from aimle.estimate.relaxed import Relaxation
+from aimle.settings.checks import check_int
+from aimle.settings.shared import SampleSettings
 from aimle.solvers import Solver
 from aimle.structures import Argmax
 

@@ -28,9 +28,9 @@ import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
-from aimle._sampling import SampleSettings
-from aimle._settings import check_positive
 from aimle.estimate.sampled import SampledEstimator
+from aimle.settings.checks import check_positive
+from aimle.settings.shared import SampleSettings
 from aimle.solvers import Solver
 from aimle.structures import Argmax, TopK
 

@@ -11,10 +11,10 @@ from torch import Tensor
 from torch._ops import OpOverload
 from typing_extensions import Unpack
 
-from aimle._onnx import in_onnx_export, onnx_solution
-from aimle._sampling import SampleSettings, SamplingModule
-from aimle._settings import check_mask, check_tensor, check_theta
-from aimle.functional import draw_key
+from aimle.functional import check_generator, draw_key
+from aimle.onnx.solution import in_onnx_export, onnx_solution
+from aimle.settings.checks import check_mask, check_tensor, check_theta
+from aimle.settings.shared import SampleSettings, SamplingModule
 from aimle.solvers import Solver
 
 
@@ -77,6 +77,7 @@ class SampledEstimator(SamplingModule):
         if not self.noisy:
             key = None
         elif key is None:
+            check_generator(owner, self.generator)
             key = draw_key(theta, generator=self.generator)
         else:
             check_tensor(owner, "key", key)

@@ -15,10 +15,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from aimle._names import known_names
-from aimle._sampling import AnySolver, Sense
-from aimle._settings import check_batch, check_mask, check_tensor, check_theta, instance_dims_of
 from aimle.estimate.perturbed import _About, _solve
+from aimle.settings.checks import (
+    check_batch,
+    check_mask,
+    check_tensor,
+    check_theta,
+    instance_dims_of,
+)
+from aimle.settings.names import known_names
+from aimle.settings.shared import AnySolver, Sense
 from aimle.solvers import Solver, check_solver, checked_dims, resolve_sense
 
 _ops = torch.ops.aimle

@@ -11,7 +11,6 @@ import difflib
 from collections.abc import Callable
 from typing import Any, Literal, overload
 
-from aimle._sampling import AnySolver
 from aimle.estimate.gumbel_rao import GumbelRao
 from aimle.estimate.marginal import SST, ExactMarginals
 from aimle.estimate.perturbed import DPO
@@ -22,6 +21,7 @@ from aimle.estimate.score import SFE, CovarianceAIMLE
 from aimle.estimate.thresholds import Thresholds
 from aimle.layers import AIMLE, DBB, IMLE, STE, Identity
 from aimle.perturbed_map import PerturbedMap
+from aimle.settings.shared import AnySolver
 
 #: The return type of ``estimator``: a module whose call returns a tensor.
 Estimator = PerturbedMap | SampledEstimator | DPO

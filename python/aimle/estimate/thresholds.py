@@ -20,10 +20,10 @@ from typing import Literal
 from torch import Tensor
 from typing_extensions import Unpack
 
-from aimle._defaults import noise_for
-from aimle._sampling import NoiseSettings
 from aimle.noise import Gumbel, Logistic, Normal
 from aimle.perturbed_map import _ALL_STATS, _THRESHOLD_STATS, PerturbedMap, one_temperature
+from aimle.settings.defaults import noise_for
+from aimle.settings.shared import NoiseSettings
 from aimle.solvers import Solver, check_solver
 from aimle.targets import ThresholdTarget
 

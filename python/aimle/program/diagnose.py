@@ -19,9 +19,10 @@ from typing import Any
 import torch
 
 import aimle
-from aimle._losses import RecordedGradients, SquaredDistance
-from aimle._truth import Model, model_of
-from aimle.diagnosis import Diagnosis, Problem, measure
+from aimle.diagnosis import Diagnosis
+from aimle.diagnosis.losses import RecordedGradients, SquaredDistance
+from aimle.diagnosis.measure import Problem, measure
+from aimle.diagnosis.truth import Model, model_of
 from aimle.program.launch import EXPLAINED
 from aimle.program.progress import Progress
 from aimle.program.report.files import explain, write_atomically

@@ -11,7 +11,7 @@ from instance_solvers import DiesOnce, best_two, dies_below_zero, never_ends_bel
 from layer_cases import run
 
 import aimle
-from aimle._ray_worker import RayWorker
+from aimle.black_box.ray_worker import RayWorker
 
 ray = need("ray")
 

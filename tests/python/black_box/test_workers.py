@@ -22,8 +22,8 @@ from instance_solvers import (
 from layer_cases import run
 
 import aimle
-from aimle._process_worker import ProcessWorker
-from aimle._worker_pool import StartError, WorkerDied, WorkerPool
+from aimle.black_box.process_worker import ProcessWorker
+from aimle.black_box.worker_pool import StartError, WorkerDied, WorkerPool
 
 TOPK = aimle.TopK(2)
 DEADLINE = 300.0

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import aimle
-from aimle._sampling import CallableSettings
+from aimle.settings.shared import CallableSettings
 
 LIBRARY = aimle._library.find().parent / "tests" / "libaimle_switchboard_ops.so"
 if not LIBRARY.is_file():

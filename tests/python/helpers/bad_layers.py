@@ -9,7 +9,7 @@ from layer_cases import assert_same_state, leaf, randn, state_of
 from torch import Tensor
 
 import aimle
-from aimle.staged import CallableSolver
+from aimle.callable_solver.staged import CallableSolver
 
 ops = torch.ops.aimle
 nan, inf = float("nan"), float("inf")

@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 from two_processes import Cases
 
 import aimle
-from aimle import _reduction
+from aimle.state import reduction
 
 STEPS, BATCH, N = 60, 8, 10
 # alpha turns more than once within the steps.
@@ -233,11 +233,11 @@ def counted_messages() -> Iterator[list[int]]:
         sent.append(message.numel() * message.element_size())
         plain(message, **settings)
 
-    _reduction.dist.all_reduce = counted
+    reduction.dist.all_reduce = counted
     try:
         yield sent
     finally:
-        _reduction.dist.all_reduce = plain
+        reduction.dist.all_reduce = plain
 
 
 def three_layers(by_hand: bool) -> list:

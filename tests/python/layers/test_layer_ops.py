@@ -12,7 +12,7 @@ from torch.library import opcheck
 from torch.utils.checkpoint import checkpoint
 
 import aimle
-from aimle.staged import CallableSolver
+from aimle.callable_solver.staged import CallableSolver
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 

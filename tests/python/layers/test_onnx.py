@@ -11,7 +11,7 @@ from extras import need
 from torch import Tensor, nn
 
 import aimle
-from aimle import _onnx
+from aimle.onnx.solution import onnx_solution
 
 N = 6
 
@@ -71,7 +71,7 @@ def test_what_is_exported_solves_alike(make, output: str):
     mask[..., :2] = True
     expected = [layer(theta), layer(theta, mask=mask)]
     for given, z in zip((None, mask), expected, strict=True):
-        assert torch.equal(_onnx.onnx_solution(layer, theta, given, None), z)
+        assert torch.equal(onnx_solution(layer, theta, given, None), z)
 
 
 NATIVE = ("top-k", "argmax", "smallest", "exact")
@@ -112,7 +112,7 @@ def test_rows_without_a_solution_are_nan(dynamo: bool, tmp_path: Path):
     export(layer, theta, file, dynamo)
     expected = layer(theta)
     assert expected.isnan().any(-1).flatten().tolist() == [False, True, True, False]
-    assert torch.equal(_onnx.onnx_solution(layer, theta, None, None).isnan(), expected.isnan())
+    assert torch.equal(onnx_solution(layer, theta, None, None).isnan(), expected.isnan())
     torch.testing.assert_close(run(file, theta), expected, rtol=0, atol=0, equal_nan=True)
 
 

@@ -7,7 +7,7 @@ from path_costs import GRID, KEY, NOISES, SCALED, Paths
 from torch import Tensor
 
 import aimle
-from aimle.staged import with_setting
+from aimle.callable_solver.staged import with_setting
 
 PAPER = aimle.AdaptiveTarget(scale="theta", rule="additive")
 LAYERS = {

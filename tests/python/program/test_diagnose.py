@@ -51,7 +51,7 @@ def test_the_truth_of_a_long_run_agrees_with_the_exact_one():
     def solver(scores: torch.Tensor) -> torch.Tensor:
         return library.solve(library.Argmax(), scores)
 
-    from aimle._truth import Model, find_truth
+    from aimle.diagnosis.truth import Model, find_truth
 
     exact, about, error = find_truth(library.Argmax(), Model(), theta, linear, 1000)
     assert (about, error) == ("exact", 0.0)
@@ -74,8 +74,8 @@ def test_the_truth_of_a_long_run_agrees_with_the_exact_one():
     ids=str,
 )
 def test_the_closed_form_of_a_linear_loss_is_that_of_the_list(solver, shape: tuple[int, ...]):
-    from aimle._losses import RecordedGradients, SquaredDistance
-    from aimle._truth import Model, find_truth
+    from aimle.diagnosis.losses import RecordedGradients, SquaredDistance
+    from aimle.diagnosis.truth import Model, find_truth
 
     torch.manual_seed(5)
     theta = torch.randn(1, *shape)
@@ -89,7 +89,7 @@ def test_the_closed_form_of_a_linear_loss_is_that_of_the_list(solver, shape: tup
 
 
 def test_recorded_gradients_have_the_same_weight():
-    from aimle._losses import RecordedGradients
+    from aimle.diagnosis.losses import RecordedGradients
 
     loss = RecordedGradients(torch.eye(3))
     z = torch.ones(1, 2, 3) * torch.tensor([1.0, 2.0, 3.0])
@@ -97,35 +97,52 @@ def test_recorded_gradients_have_the_same_weight():
     assert loss.mean(z).tolist() == [[2.0, 2.0]]
 
 
+@pytest.mark.parametrize(
+    "layer",
+    [
+        library.DPO(library.TopK(2)),
+        library.CovarianceAIMLE(library.TopK(2)),
+        library.SFE(library.TopK(2), baseline="leave_one_out", nb_samples=2),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_a_layer_that_compares_samples_is_left_out_at_one(layer: torch.nn.Module):
+    theta = torch.randn(2, 5, generator=torch.Generator().manual_seed(0))
+    settings = {"estimators": ["ste"], "repeats": 2, "warmup": 0, "truth_samples": 200}
+    found = library.diagnose(layer, theta, lambda z: (z * theta[0]).sum(-1).square(), **settings)
+    measured = [(row["estimator"], row["samples"]) for row in found.rows]
+    assert measured == [("ste", 1), ("your layer", 10), ("ste", 10)]
+
+
 def test_a_long_run_in_parts_is_the_same_within_its_error(monkeypatch: pytest.MonkeyPatch):
     """Of grids that are too large for the memory otherwise."""
-    from aimle import _truth
+    from aimle.diagnosis import truth
 
     cells = torch.arange(30.0).view(5, 6)
     costs, dear = 1 + (cells * 7 % 5 / 10).unsqueeze(0), cells % 2
-    model = _truth.Model(library.Normal(), 0.3)
+    model = truth.Model(library.Normal(), 0.3)
     drawn = []
 
     def loss(z: torch.Tensor) -> torch.Tensor:
         drawn.append(z.shape[1])
         return (z - dear).square().flatten(2).sum(-1)
 
-    def truth() -> tuple[torch.Tensor, float]:
+    def found() -> tuple[torch.Tensor, float]:
         torch.manual_seed(3)
-        found, _, error = _truth.find_truth(library.GridPath(), model, costs, loss, 40_000)
-        return found, error
+        gradient, _, error = truth.find_truth(library.GridPath(), model, costs, loss, 40_000)
+        return gradient, error
 
-    whole, error = truth()
+    whole, error = found()
     assert set(drawn) == {2000}
-    monkeypatch.setattr(_truth, "_MOST_NUMBERS", 30 * 50)
+    monkeypatch.setattr(truth, "_MOST_NUMBERS", 30 * 50)
     drawn.clear()
-    parts, _ = truth()
+    parts, _ = found()
     assert drawn == [50] * 800
     assert 0 < (parts - whole).norm() / whole.norm() < 4 * 2**0.5 * error < 0.6
 
 
 def test_a_dearer_cell_is_taken_less():
-    from aimle._truth import find_truth, model_of
+    from aimle.diagnosis.truth import find_truth, model_of
 
     torch.manual_seed(0)
     solver = library.GridPath()
@@ -260,7 +277,7 @@ def test_the_share_of_clipped_costs_is_shown_for_grids():
 
 @pytest.mark.parametrize("shape", [(6,), (3, 6), (2, 2, 6), (3, 3, 3)], ids=str)
 def test_the_cosine_is_that_of_whole_examples(shape: tuple[int, ...]):
-    from aimle._measure import compare
+    from aimle.diagnosis.comparison import compare
 
     class Given(torch.nn.Module):
         def forward(self, theta: torch.Tensor) -> torch.Tensor:

@@ -18,7 +18,9 @@ from pathlib import Path
 import torch
 
 import aimle
-from aimle.diagnosis import Diagnosis, SaturatedError
+from aimle.diagnosis import Diagnosis
+from aimle.diagnosis.contestants import YOURS
+from aimle.diagnosis.measure import SaturatedError
 from aimle.program.benchmark import held_out_tasks, small_tasks
 from aimle.program.benchmark.methods import SINGLE
 from aimle.program.benchmark.results import Row
@@ -26,7 +28,7 @@ from aimle.program.benchmark.table import Mean, Section, compare, sections
 from aimle.program.benchmark.task import Task
 from aimle.program.benchmark.tasks import TASKS
 
-#: The tasks whose results were used to write the rule (aimle._advice).
+#: The tasks whose results were used to write the rule (aimle.diagnosis.recommendation).
 USED = (*TASKS, *small_tasks.TASKS, *held_out_tasks.FIRST)
 SMALL_TASKS: dict[str, Task] = {**small_tasks.TASKS, **held_out_tasks.TASKS}
 ALL_TASKS: dict[str, Task] = {**TASKS, **SMALL_TASKS}
@@ -35,7 +37,6 @@ BEST = 2  # a recommendation is right if it is among this many
 
 # Black-box solvers are slow: a shorter run finds the true gradient.
 _TRUTH_SAMPLES, _WARMUP = 4000, 100
-_YOURS = "your layer"
 _ESTIMATOR_OF = {name: method.estimator for name, method in SINGLE.items()}
 _OTHERS = ("default", "paper")  # the first is the given layer, the second is not diagnosed
 _WITHOUT_LIMIT = ("identity",)
@@ -95,7 +96,7 @@ def _highest_cosine(found: Diagnosis) -> str:
 
 
 def _method(estimator: str) -> str:
-    if estimator == _YOURS:
+    if estimator == YOURS:
         return "default"
     return next((name for name, known in _ESTIMATOR_OF.items() if known == estimator), estimator)
 
@@ -180,12 +181,12 @@ better by more than one standard error of the difference; IMLE counts with its b
 recommendation is right if its rank is at most {best}, for most of the seeds of the diagnosis.
 *By cosine* is the rank of the method with the highest cosine, as most of the seeds find it.
 
-The rule is that of `python/aimle/_advice.py`: for losses that are linear in z IMLE with a step a
-thousand times as long as θ; for one of n the highest cosine of `gumbel_rao`, `reinmax` and
-`thresholds`; for saturated layers, whose noise changes less than a tenth of the chosen entries,
-IMLE with a long step again; for at most three samples `exact`, if the structure has an exact
-distribution; otherwise AIMLE. A long step counts with the result of the longest λ of the task's
-grid, not with the best. The groups of tasks:
+The rule is that of `python/aimle/diagnosis/recommendation.py`: for losses that are linear in z IMLE
+with a step a thousand times as long as θ; for one of n the highest cosine of `gumbel_rao`,
+`reinmax` and `thresholds`; for saturated layers, whose noise changes less than a tenth of the
+chosen entries, IMLE with a long step again; for at most three samples `exact`, if the structure has
+an exact distribution; otherwise AIMLE. A long step counts with the result of the longest λ of the
+task's grid, not with the best. The groups of tasks:
 
 * *used*: the rule was written with their results.
 * *held out*: they were defined before any of them was trained, and trained and diagnosed after the

@@ -1,7 +1,4 @@
-"""Solvers from a function that solves one instance: ``aimle.per_instance``.
-
-docs/guide/black_box_solvers.md explains how to use it.
-"""
+"""The solver that ``aimle.per_instance`` makes."""
 
 from __future__ import annotations
 
@@ -18,13 +15,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aimle import _process_worker, _ray_worker
-from aimle._answers import as_answer
-from aimle._names import known_names
-from aimle._settings import check_choice, check_int, check_positive, check_tensor, is_number
-from aimle._solution_pool import SolutionPool
-from aimle._thread_pool import ThreadPool
-from aimle._worker_pool import Outcome, StartError, Task, WorkerPool
+from aimle.black_box import process_worker, ray_worker
+from aimle.black_box.solution_cache import SolutionCache
+from aimle.black_box.thread_pool import ThreadPool
+from aimle.black_box.worker_pool import Outcome, StartError, Task, WorkerPool
+from aimle.callable_solver.answers import as_answer
+from aimle.settings.checks import check_choice, check_int, check_positive, check_tensor, is_number
+from aimle.settings.names import known_names
 
 _OWNER = "per_instance"
 
@@ -88,7 +85,7 @@ class PerInstance:
         pool: Pool,
         timeout: float | None,
         on_error: Literal["raise", "last", "nan"],
-        cache: SolutionPool | None,
+        cache: SolutionCache | None,
         instance: Literal["numpy", "tensor"],
         fractional: bool,
         save_to: str | os.PathLike[str] | None,
@@ -147,7 +144,7 @@ class PerInstance:
         half = scores.dtype in (torch.bfloat16, torch.float16)
         rows = (scores.float() if half else scores).detach().cpu().numpy()
         solutions = np.full(rows.shape, np.nan, dtype=rows.dtype)
-        left = ~np.isnan(rows.reshape(len(rows), -1)).any(1)
+        left = ~np.isnan(rows).any(axis=tuple(range(1, rows.ndim)))
         chosen = None if self._cache is None else self._cache.rows(*self._sizes(rows)) & left
         if chosen is not None:
             left &= ~chosen
@@ -282,14 +279,14 @@ class PerInstance:
         if self.pool == "ray":
             fn = self.fn
 
-            def make() -> _ray_worker.RayWorker:
-                return _ray_worker.RayWorker(fn, as_tensor)
+            def make() -> ray_worker.RayWorker:
+                return ray_worker.RayWorker(fn, as_tensor)
 
-            return WorkerPool(make, _ray_worker.wait_for, self.workers, self.timeout)
-        setup = _process_worker.setup_for(_OWNER, self.fn, as_tensor)
+            return WorkerPool(make, ray_worker.wait_for, self.workers, self.timeout)
+        setup = process_worker.setup_for(_OWNER, self.fn, as_tensor)
         return WorkerPool(
-            lambda: _process_worker.ProcessWorker(setup),
-            _process_worker.wait_for,
+            lambda: process_worker.ProcessWorker(setup),
+            process_worker.wait_for,
             self.workers,
             self.timeout,
         )
@@ -406,7 +403,7 @@ def per_instance(
     )
 
 
-def _cache(share: float, size: int, sense: str | None) -> SolutionPool | None:
+def _cache(share: float, size: int, sense: str | None) -> SolutionCache | None:
     if not (is_number(share) and 0 <= share <= 1):
         raise ValueError(f"[aimle.{_OWNER}] expected 0 <= cache <= 1 but got {share!r}")
     size = check_int(_OWNER, "cache_size", size, 1)
@@ -417,4 +414,4 @@ def _cache(share: float, size: int, sense: str | None) -> SolutionPool | None:
             f"[aimle.{_OWNER}] expected sense to be 'max' or 'min' with cache={share!r} but got "
             "None, without which the best known solution is undefined"
         )
-    return SolutionPool(float(share), size, sense)
+    return SolutionCache(float(share), size, sense)

@@ -13,7 +13,7 @@ calls in training mode with gradients enabled, outside of a backward pass, commu
 It is safe to use DDP's own group: at that point every process has issued the gradients of the
 previous step, and none has begun the next one.
 
-`_reduction.py` communicates. It is imported when a layer first has a group, because it needs
+`reduction.py` communicates. It is imported when a layer first has a group, because it needs
 torch._dynamo, which takes as long to import as the rest of torch.
 """
 
@@ -103,7 +103,7 @@ class SharedState(nn.Module):
         if sharing.group is None:
             return None
         if sharing.before_call is None:
-            from aimle._reduction import before_call
+            from aimle.state.reduction import before_call
 
             sharing.before_call = before_call
         if sharing.stats is None:
@@ -186,7 +186,7 @@ def _watch_ddp(module: nn.Module, name: str, submodule: nn.Module | None) -> Non
     if name == "module" and isinstance(module, DistributedDataParallel) and submodule is not None:
         layers = sharing_layers(submodule)
         if layers:
-            from aimle._reduction import before_ddp_forward, layers_of
+            from aimle.state.reduction import before_ddp_forward, layers_of
 
             layers_of[module] = layers
             module.register_forward_pre_hook(before_ddp_forward)
@@ -210,6 +210,6 @@ def reduce_state(module: nn.Module) -> None:
     Every process has to call it. Training does this automatically at the next step; call it before
     saving a checkpoint to include the last step. Does nothing for layers of a single process.
     """
-    from aimle._reduction import reduce
+    from aimle.state.reduction import reduce
 
     reduce(sharing_layers(module))

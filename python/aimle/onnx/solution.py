@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from aimle._settings import instance_dims_of
+from aimle.settings.checks import instance_dims_of
 from aimle.solvers import Solver
 from aimle.structures import Argmax, TopK
 
@@ -21,7 +21,7 @@ def in_onnx_export() -> bool:
     """Whether torch.onnx.export is running the model. Cheap outside of any tracing."""
     if not (torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None):
         return False
-    from aimle._onnx_check import exporting  # imports torch._dynamo, which is slow
+    from aimle.onnx.exporting import exporting  # imports torch._dynamo, which is slow
 
     return exporting()
 

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, cast
 
-from aimle import _worker
-from aimle._worker import solve_one
-from aimle._worker_pool import Task, Worker, WorkerDied
+from aimle.black_box import worker
+from aimle.black_box.worker import solve_one
+from aimle.black_box.worker_pool import Task, Worker, WorkerDied
 
 
 def _ray() -> Any:
@@ -58,7 +58,7 @@ class RayWorker:
         if not self._ray.is_initialized():
             self._ray.init()
         # By value: the cluster's workers need neither this package nor torch.
-        for module in (_worker, sys.modules[__name__]):
+        for module in (worker, sys.modules[__name__]):
             self._ray.cloudpickle.register_pickle_by_value(module)
         actor = self._ray.remote(num_cpus=1, max_restarts=0)(_Solving)
         self._actor = actor.remote(fn, as_tensor)

@@ -12,11 +12,11 @@ from typing import Literal, TypedDict
 import torch
 from torch import Generator, Tensor
 
-from aimle._names import SettingsModule
-from aimle._settings import check_choice, check_int
-from aimle._sharing import GroupSetting
 from aimle.noise import Noise
+from aimle.settings.checks import check_choice, check_int
+from aimle.settings.names import SettingsModule
 from aimle.solvers import Solver, check_solver
+from aimle.state.sharing import GroupSetting
 from aimle.targets import Rule, Scale, Scope, Target
 
 Output = Literal["samples", "flat", "mean"]

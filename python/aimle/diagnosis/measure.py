@@ -1,143 +1,22 @@
-"""Compares the estimators on a user's own scores, structure and loss.
-
-    found = aimle.diagnose(layer, theta, loss_fn)   # theta [*batch, *instance], a real batch
-    print(found)                                    # a table, and a recommendation
-    found.save("out/diagnosis")                     # diagnosis.json and report.html
-
-Every applicable estimator computes its gradient `repeats` times. The gradients are compared with
-the true one: cosine (per example, averaged), norm ratio, bias, variance, zeros, time and, for grid
-paths, the share of costs that noise and step pushed below zero. With tau the temperature of the
-layer, or the solver's default if only a solver is given, the true gradient is
-
-    exact                     of p(z) ~ exp<theta/tau, z>, by listing all structures, or in closed
-                              form for the losses of `aimle diagnose`
-    score function, long run  of the same, if it has a closed form but too many structures
-    perturbation model, long run   of E loss(MAP(theta + tau noise)), for any other solver or noise
-
-A long run reports its standard error. The first two are used with Gumbel and Sum-of-Gamma noise.
-The other estimators get the layer's noise and temperature; those without a noise of their own get
-theta / tau, which is equivalent up to the length of the gradient.
-"""
+"""Measures every estimator that applies to a problem, and finds the true gradient first."""
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
 
-from aimle import _library
-from aimle._advice import name_of, recommend
-from aimle._answers import may_be_fractional
-from aimle._contestants import YOURS, Contestant, contestants
-from aimle._long_step import LongStep, long_step
-from aimle._losses import LossRange, checked_loss
-from aimle._measure import compare, warm_up
-from aimle._settings import check_int, check_tensor, instance_dims_of
-from aimle._truth import FEWEST_SAMPLES, Loss, Model, find_truth, model_of
+from aimle.callable_solver.answers import may_be_fractional
+from aimle.diagnosis.comparison import compare, warm_up
+from aimle.diagnosis.contestants import YOURS, Contestant, contestants
+from aimle.diagnosis.long_step import LongStep, long_step
+from aimle.diagnosis.losses import LossRange, checked_loss
+from aimle.diagnosis.result import Diagnosis
+from aimle.diagnosis.truth import FEWEST_SAMPLES, Loss, Model, find_truth, model_of
+from aimle.settings.checks import check_int, check_tensor, instance_dims_of
 from aimle.solvers import Solver, check_solver
-
-
-@dataclass
-class Diagnosis:
-    """The result of ``diagnose``; ``rows`` are dicts with the keys of diagnosis.json."""
-
-    structure: str
-    shape: list[int]
-    truth: str
-    truth_relative_se: float
-    repeats: int
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    long_step: float | None = None  # of imle, if that is recommended (aimle._long_step)
-    saturated: bool = False  # the reason for it; otherwise the loss is linear in z
-
-    @property
-    def recommendations(self) -> list[dict[str, Any]]:
-        """For each S what to train with: see ``aimle._advice`` for the rule."""
-        return [
-            recommend(group, self.structure, self._with_long_step(samples), self.saturated)
-            for samples, group in self._ranked()
-        ]
-
-    def document(self) -> dict[str, Any]:
-        """The contents of diagnosis.json."""
-        return {
-            "version": _library.version,
-            "structure": self.structure,
-            "shape": self.shape,
-            "loss": "given",
-            "truth": self.truth,
-            "truth_relative_se": self.truth_relative_se,
-            "repeats": self.repeats,
-            "long_step": self.long_step,
-            "saturated": self.saturated,
-            "results": [{name: _finite(value) for name, value in row.items()} for row in self.rows],
-            "recommendations": self.recommendations,
-        }
-
-    def save(self, folder: str | Path) -> Path:
-        """Writes diagnosis.json and, with matplotlib, report.html; returns the path."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "diagnosis.json").write_text(json.dumps(self.document(), indent=1) + "\n")
-        try:
-            from aimle.program.report.diagnose import draw
-        except ImportError:
-            return folder / "diagnosis.json"
-        return draw(folder)
-
-    def __str__(self) -> str:
-        lines = [f"truth: {self.truth}"]
-        if self.truth_relative_se:
-            lines[0] += f", known to {100 * self.truth_relative_se:.1f} %"
-        clips = any(row["clipped"] is not None for row in self.rows)
-        for samples, group in self._ranked():
-            lines.append(
-                f"\nS = {samples}\n{'estimator':34} {'cosine':>8} {'norm':>7} {'bias':>8} "
-                f"{'variance':>9} {'zeros':>6} {'us/call':>9}{' clipped' if clips else ''}"
-            )
-            lines += [
-                f"{name_of(row):34} {row['cosine']:8.3f} {row['norm_ratio']:7.2f} "
-                f"{row['bias']:8.3f} {row['variance']:9.3g} {row['zeros']:6.2f} "
-                f"{row['microseconds']:9.0f}{_clipped(row) if clips else ''}"
-                for row in group
-            ]
-        lines.append("")
-        lines += [
-            f"S = {advice['samples']}: {name_of(advice)} ({advice['reason']})"
-            for advice in self.recommendations
-        ]
-        return "\n".join(lines)
-
-    def _with_long_step(self, samples: int) -> dict[str, Any] | None:
-        own = ("imle", self.long_step, samples)
-        found = (r for r in self.rows if (r["estimator"], r["lambda"], r["samples"]) == own)
-        return next(found, None)
-
-    def _ranked(self) -> list[tuple[int, list[dict[str, Any]]]]:
-        """Rows grouped by S, each estimator at its best lambda, by decreasing cosine."""
-        best: dict[tuple[int, str], dict[str, Any]] = {}
-        for row in self.rows:
-            key = (row["samples"], row["estimator"])
-            if key not in best or row["cosine"] > best[key]["cosine"]:
-                best[key] = row
-        ranked = sorted(best.values(), key=lambda row: -row["cosine"])
-        counts = sorted({row["samples"] for row in ranked})
-        return [(count, [r for r in ranked if r["samples"] == count]) for count in counts]
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no NaN."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _clipped(row: dict[str, Any]) -> str:
-    """The share of costs that were below zero in backward; empty if not counted."""
-    return "" if row["clipped"] is None else f" {row['clipped']:7.3f}"
 
 
 def diagnose(
@@ -152,12 +31,13 @@ def diagnose(
     warmup: int = 300,
     truth_samples: int = 20_000,
 ) -> Diagnosis:
-    """Measures the estimators on a batch; see the module.
+    """Measures the estimators on a batch; see ``aimle.diagnosis``.
 
     Args:
         layer_or_solver: an estimator or a solver. An estimator is measured as "your layer" from its
             current state, and is not modified. All others use its solver in the layer's sense, with
-            its noise and temperature.
+            its noise and temperature. All are left out at numbers of samples that are too small for
+            them.
         theta: [*batch, *instance].
         loss_fn: z [*batch, S, *instance] -> losses [*batch, S], one per sample.
         nb_samples: the numbers of samples S to measure, or one number.

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from aimle._truth import Loss, estimate_gradient
+from aimle.diagnosis.truth import Loss, estimate_gradient
 
 
 def warm_up(

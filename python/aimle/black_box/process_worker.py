@@ -20,8 +20,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, cast
 
-from aimle import _worker
-from aimle._worker_pool import Task, Worker, WorkerDied
+from aimle.black_box import worker
+from aimle.black_box.worker_pool import Task, Worker, WorkerDied
 
 _PROGRAM = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__aimle_worker__')"
 # There is already one worker per core.
@@ -37,8 +37,8 @@ class ProcessWorker:
 
     def __init__(self, setup: dict[str, Any]) -> None:
         ours, theirs = socket.socketpair()
-        environment = {**dict.fromkeys(_THREADS, "1"), **os.environ, _worker.IN_WORKER: "1"}
-        file = str(Path(_worker.__file__).resolve())
+        environment = {**dict.fromkeys(_THREADS, "1"), **os.environ, worker.IN_WORKER: "1"}
+        file = str(Path(worker.__file__).resolve())
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _PROGRAM, file, str(theirs.fileno())],
@@ -95,10 +95,10 @@ class ProcessWorker:
 
 def _close_inherited() -> None:
     """In a forked child: closes the child's copies of the sockets, which belong to the parent."""
-    for worker in list(_open):
+    for each in list(_open):
         with contextlib.suppress(OSError):
-            worker.connection.close()
-        worker._process.returncode = 0  # not a child of this process
+            each.connection.close()
+        each._process.returncode = 0  # not a child of this process
     _open.clear()
 
 
@@ -116,7 +116,7 @@ def wait_for(workers: list[Worker], seconds: float) -> list[Worker]:
 
 def setup_for(owner: str, fn: Callable[..., Any], as_tensor: bool) -> dict[str, Any]:
     """What a worker needs to load fn; raises TypeError if fn cannot be sent."""
-    if os.environ.get(_worker.IN_WORKER):
+    if os.environ.get(worker.IN_WORKER):
         raise RuntimeError(
             f"[aimle.{owner}] a worker executed the script from which it imports the function: put "
             "the script's code under `if __name__ == '__main__':`, or the function into a module"

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from aimle._worker import solve_one
-from aimle._worker_pool import Outcome, Task
+from aimle.black_box.worker import solve_one
+from aimle.black_box.worker_pool import Outcome, Task
 
 
 class ThreadPool:

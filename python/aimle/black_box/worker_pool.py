@@ -1,6 +1,6 @@
 """A pool of workers with one instance each at a time and a time limit; dead ones are replaced.
 
-A worker is a process (`_process_worker`) or a Ray actor (`_ray_worker`). The pool hands out
+A worker is a process (`process_worker`) or a Ray actor (`ray_worker`). The pool hands out
 instances in order and keeps as many in progress as it has workers. Results are returned in the
 order of the instances, and the reported failure is that of the lowest index, so results do not
 depend on the number of workers.
@@ -55,7 +55,7 @@ class Worker(Protocol):
 
     def answer(self) -> tuple:
         """After the start, ("ready",) or ("refused", why). After `submit`, ("began",) and then
-        `_worker.solve_one`'s result. Raises WorkerDied if the worker has ended; all answers that it
+        `worker.solve_one`'s result. Raises WorkerDied if the worker has ended; all answers that it
         gave before are returned first."""
 
     def kill(self) -> None:

@@ -1,4 +1,4 @@
-"""The reductions of `_sharing.py`: one message per process group and training step."""
+"""The reductions of `sharing.py`: one message per process group and training step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.distributed import ProcessGroup
 from torch.nn.parallel import DistributedDataParallel
 
-from aimle._sharing import WAITING, SharedState, in_backward, sharing_layers
+from aimle.state.sharing import WAITING, SharedState, in_backward, sharing_layers
 
 # The layers of a DDP module that share their state, and those called since the last reduction.
 layers_of: weakref.WeakKeyDictionary[nn.Module, list[SharedState]] = weakref.WeakKeyDictionary()

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from aimle._answers import as_answer, may_be_fractional
-from aimle._extra_arguments import ExtraArguments
-from aimle._settings import check_batch
+from aimle.callable_solver.answers import as_answer, may_be_fractional
+from aimle.callable_solver.extra_arguments import ExtraArguments
+from aimle.settings.checks import check_batch
 
 if TYPE_CHECKING:
     from aimle.perturbed_map import PerturbedMap

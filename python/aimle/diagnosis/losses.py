@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from aimle._truth import Loss
+from aimle.diagnosis.truth import Loss
 
 
 class SquaredDistance:

@@ -4,7 +4,7 @@ A high cosine does not imply good training, so the rule follows what trained wel
 (docs/results/advice.md has the tasks, and how often the rule is right):
 
 1. A loss that is linear in z, such as a regret or the number of wrong entries: `imle` with a long
-   step (aimle._long_step), which needs no tuning.
+   step (aimle.diagnosis.long_step), which needs no tuning.
 2. One of n: the highest cosine of `gumbel_rao`, `reinmax` and `thresholds`.
 3. A saturated layer, whose noise hardly changes its choices: `imle` with a long step as well.
 4. At most three samples, and the structure has an exact distribution: `exact`. Its gradient has
@@ -22,7 +22,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-_YOURS = "your layer"  # as in _contestants.py
+from aimle.diagnosis.contestants import YOURS
+
 _FOR_ONE_OF_N = ("gumbel_rao", "reinmax", "thresholds")
 _FEW_SAMPLES = 3  # the tasks had 1, for which `exact` was better, or 10, for which it was not
 # These have the same gradient, or the same bias, for any number of samples. They can have a high
@@ -60,7 +61,7 @@ def _is_soft(row: Row) -> bool:
 
 def _adapts(row: Row) -> bool:
     return row["estimator"] == "aimle" or (
-        row["estimator"] == _YOURS and row.get("alpha") is not None
+        row["estimator"] == YOURS and row.get("alpha") is not None
     )
 
 
@@ -75,7 +76,7 @@ def _known(group: list[Row], structure: str, long_step: Row | None) -> list[Row]
         names = ("exact",)
     if found := [row for row in group if row["estimator"] in names]:
         return found
-    return sorted(filter(_adapts, group), key=lambda row: row["estimator"] != _YOURS)
+    return sorted(filter(_adapts, group), key=lambda row: row["estimator"] != YOURS)
 
 
 def _as_good_and_simpler(candidates: list[Row]) -> Row:

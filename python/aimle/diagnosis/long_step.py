@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 import aimle
-from aimle._settings import instance_dims_of
-from aimle._truth import Loss, Model
+from aimle.diagnosis.truth import Loss, Model
 from aimle.estimate.perturbed import perturbed_solutions, signed
+from aimle.settings.checks import instance_dims_of
 from aimle.structures import Argmax
 
 _SAMPLES = 8

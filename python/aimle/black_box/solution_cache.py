@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class SolutionPool:
+class SolutionCache:
     """The last `size` solutions seen, for each instance shape.
 
     Which rows it answers is derived from the number of the call, not from PyTorch's generator, so
-    it is the same in every run, and the noise is the same with and without the pool.
+    it is the same in every run, and the noise is the same with and without the cache.
     """
 
     def __init__(self, share: float, size: int, sense: str) -> None:
@@ -21,7 +21,7 @@ class SolutionPool:
         self._calls = 0
 
     def rows(self, count: int, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-        """Which rows of a call the pool should answer; none while it is empty."""
+        """Which rows of a call the cache should answer; none while it is empty."""
         self._calls += 1
         if not self._known.get(shape):
             return np.zeros(count, dtype=np.bool_)

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 import aimle
 from aimle import exact
-from aimle._defaults import noise_for, temperature_for, varies
-from aimle._settings import instance_dims_of
 from aimle.estimate.perturbed import perturbed_solutions, signed
 from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
+from aimle.settings.checks import instance_dims_of
+from aimle.settings.defaults import noise_for, temperature_for, varies
 from aimle.solvers import Solver
 
 FEWEST_SAMPLES = 200  # of a long run
@@ -90,7 +90,7 @@ def find_truth(
 ):
     """Returns (gradient in float64, how it was found, its relative standard error).
 
-    price: of a loss that is linear on zeros and ones (aimle._losses), otherwise None.
+    price: of a loss that is linear on zeros and ones (aimle.diagnosis.losses), otherwise None.
     """
     tau = model.temperature
     is_exponential = model.is_exponential(solver)

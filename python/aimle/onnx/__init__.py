@@ -1,0 +1,1 @@
+"""Layers in ``torch.onnx.export``."""

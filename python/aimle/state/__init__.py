@@ -1,0 +1,1 @@
+"""The adaptive state of layers: shared between processes, and loaded from checkpoints."""
