@@ -17,7 +17,7 @@ In training mode z is sampled with noise. In eval mode it is the noise-free solu
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor
@@ -294,8 +294,7 @@ class PerturbedMap(SamplingModule, SharedState):
                 f"[aimle.{type(self).__name__}] {type(self.solver).__name__} takes no extra "
                 f"arguments; only a callable solver does, but got {_listed(args, kwargs)}{hint}"
             )
-        row_data = None
-        native: Any = self.solver
+        row_data, native = None, cast(Solver, self.solver)
         if k is not None or data is not None or native.takes_data:
             solver, row_data = native.row_arguments(type(self).__name__, theta, k, data)
         return _perturbed_map(
