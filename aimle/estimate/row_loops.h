@@ -170,9 +170,11 @@ template <class Part>
     part(begin, n < begin + kPart ? n : begin + kPart);
 }
 
-template <class T>
-int64_t difference_row(const T* __restrict left, const T* __restrict right, T factor, int64_t n,
-                       T* __restrict out) {
+/// put(j, left_j - right_j) for all j; returns how many are not zero, -1 if one is NaN.
+template <class T, class Put>
+[[gnu::always_inline]] inline int64_t for_each_change(const T* __restrict left,
+                                                      const T* __restrict right, int64_t n,
+                                                      Put put) {
   int64_t nonzeros = 0, nans = 0;
   for_each_part(n, [&](int64_t begin, int64_t end) {
     Count<T> found = 0, unknown = 0;
@@ -180,48 +182,33 @@ int64_t difference_row(const T* __restrict left, const T* __restrict right, T fa
       const T change = left[j] - right[j];
       found += change != T(0);
       unknown += change != change;
-      out[j] = change * factor;
+      put(j, change);
     }
     nonzeros += found;
     nans += unknown;
   });
   return nans > 0 ? -1 : nonzeros;
+}
+
+template <class T>
+int64_t difference_row(const T* __restrict left, const T* __restrict right, T factor, int64_t n,
+                       T* __restrict out) {
+  return for_each_change(left, right, n, [=](int64_t j, T change) { out[j] = change * factor; });
 }
 
 template <class T>
 int64_t add_difference(const T* __restrict left, const T* __restrict right, int64_t n,
                        double* __restrict sum) {
-  int64_t nonzeros = 0, nans = 0;
-  for_each_part(n, [&](int64_t begin, int64_t end) {
-    Count<T> found = 0, unknown = 0;
-    for (int64_t j = begin; j < end; ++j) {
-      const T change = left[j] - right[j];
-      found += change != T(0);
-      unknown += change != change;
-      sum[j] += static_cast<double>(change);
-    }
-    nonzeros += found;
-    nans += unknown;
-  });
-  return nans > 0 ? -1 : nonzeros;
+  return for_each_change(left, right, n,
+                         [=](int64_t j, T change) { sum[j] += static_cast<double>(change); });
 }
 
 template <class T>
 int64_t add_scaled_difference(const T* __restrict left, const T* __restrict right, double factor,
                               int64_t n, double* __restrict sum) {
-  int64_t nonzeros = 0, nans = 0;
-  for_each_part(n, [&](int64_t begin, int64_t end) {
-    Count<T> found = 0, unknown = 0;
-    for (int64_t j = begin; j < end; ++j) {
-      const T change = left[j] - right[j];
-      found += change != T(0);
-      unknown += change != change;
-      sum[j] = DivideRule::scaled(sum[j], static_cast<double>(change), factor);
-    }
-    nonzeros += found;
-    nans += unknown;
+  return for_each_change(left, right, n, [=](int64_t j, T change) {
+    sum[j] = DivideRule::scaled(sum[j], static_cast<double>(change), factor);
   });
-  return nans > 0 ? -1 : nonzeros;
 }
 
 template <class T>
