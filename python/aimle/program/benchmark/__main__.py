@@ -239,6 +239,8 @@ def main(arguments: list[str] | None = None) -> int:
         _say(f"aimle benchmark: {error}")
         return EXPLAINED
     print(file)
+    if failed:
+        _say("aimle benchmark: incomplete; run the same command to continue it")
     return EXPLAINED if failed else 0
 
 
