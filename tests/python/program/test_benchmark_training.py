@@ -220,6 +220,7 @@ class TestCommand:
         ("arguments", "says"),
         [
             (["--tasks", "digit"], "expected names of dvae-k1-s1"),
+            (["--tasks", "digit"], "(see --help) but got 'digit'; did you mean 'digits'?"),
             (["--methods", "best"], "expected names of default"),
             (["--seeds", "a"], "expected numbers and ranges"),
             (["--candidate", "a2"], "expected NAME=ESTIMATOR"),
