@@ -101,9 +101,7 @@ __extension__ using WideEdgeNumber = __int128;
 template <class T>
 using EdgeNumber = std::conditional_t<std::is_same_v<T, float>, int64_t, WideEdgeNumber>;
 template <class T>
-inline constexpr EdgeNumber<T> kNoPath = ~(EdgeNumber<T>{1} << (8 * sizeof(EdgeNumber<T>) - 1));
-template <class T>
-inline constexpr EdgeNumber<T> kNoEdge = ~kNoPath<T>;
+inline constexpr EdgeNumber<T> kNoEdge = EdgeNumber<T>{1} << (8 * sizeof(EdgeNumber<T>) - 1);
 template <class Number>
 [[gnu::always_inline]] inline uint32_t edge_of(Number number) {
   return ~static_cast<uint32_t>(number);
@@ -117,22 +115,29 @@ template <class T>
 }
 
 /// A tree from vertex 0 on, parents before their children. Rows by vertex are `stride` long, a
-/// multiple of 8, and sets of vertices have `words` words.
+/// multiple of 8, those of ranks `rank_stride`, a multiple of 32, and sets of vertices have `words`
+/// words.
 struct TreeWalk {
   int64_t vertices;
   int64_t stride;
+  int64_t rank_stride;
   int64_t words;
   const int64_t* vertex;  // [vertices] in the order of the walk
   const int64_t* parent;  // [vertices] of the vertex at a place of the walk, from place 1 on
   const uint64_t* below;  // [vertices, words] the vertices below a vertex, itself included
 };
 
-/// Between every two vertices, [vertices, stride] each: the lightest edge on the path of the tree,
-/// kNoPath from a vertex to itself, and what that edge gains.
+/// The place of an edge of a tree among its edges, the lightest first.
+using EdgeRank = uint16_t;
+inline constexpr EdgeRank kNoRank = 0xffff;
+/// Tables by rank have space for at least this many.
+inline constexpr int64_t kLeastRanks = 32;
+
+/// The edges of a tree by rank: their weights, and what they gain.
 template <class T>
-struct TreePaths {
-  EdgeNumber<T>* light;
-  double* gain;
+struct RankedEdges {
+  const T* weight;
+  const double* gain;
 };
 
 /// A step of a chain, [labels, labels] each; rows of numbers by label are `stride` long, a multiple
@@ -228,20 +233,20 @@ struct ThresholdKernels {
   /// out[v, w] = out[w, v] = the number of their edge; kNoEdge for v = w.
   void (*spread_edges)(const TreeWalk& tree, const EdgeNumber<T>* number, EdgeNumber<T>* out);
 
-  /// The first half of the paths, from every vertex to those below it, and best[i] = the heaviest
-  /// edge from below vertex i of the walk to the rest. above[i] is the edge from that vertex to its
-  /// parent and above_gain[i] what it gains, heavy[v, w] the edge between two vertices; overwrites
-  /// the latter.
-  void (*sweep_up)(const TreeWalk& tree, const EdgeNumber<T>* above, const double* above_gain,
-                   const TreePaths<T>& paths, EdgeNumber<T>* heavy, EdgeNumber<T>* best);
+  /// best[i] = the heaviest edge from below vertex i of the walk to the rest, where heavy[v, w] is
+  /// the edge between two vertices; overwrites the latter.
+  void (*sweep_up)(const TreeWalk& tree, EdgeNumber<T>* heavy, EdgeNumber<T>* best);
 
-  /// The other half of the paths.
-  void (*sweep_down)(const TreeWalk& tree, const EdgeNumber<T>* above, const double* above_gain,
-                     const TreePaths<T>& paths);
+  /// rank[i] = how many of the `count` numbers are less than the i-th.
+  void (*rank_edges)(const EdgeNumber<T>* number, int64_t count, EdgeRank* rank);
 
-  /// The weight of the lightest edge between the ends of every edge, and d_e - its gain.
-  void (*write_paths)(const TreeWalk& tree, const TreePaths<T>& paths, const T* d,
-                      double* threshold, double* difference);
+  /// lightest[v, w] = the rank of the lightest edge between two vertices, where rank[i] is that of
+  /// the edge from vertex i of the walk to its parent. Its diagonal is kNoRank.
+  void (*find_paths)(const TreeWalk& tree, const EdgeRank* rank, EdgeRank* lightest);
+
+  /// The weight of the lightest edge between the ends of every edge, and d_e - its gain, a T.
+  void (*write_paths)(const TreeWalk& tree, const EdgeRank* lightest, const RankedEdges<T>& edges,
+                      const T* d, double* threshold, double* difference);
 
   /// after_j = max over i of before_i + x_ij, from_j = the lowest i of the largest; `wide` has
   /// space for [labels, stride].

@@ -73,17 +73,6 @@ struct Lanes {
   [[gnu::always_inline]] static void store_integers(Flags x, int64_t* out) {
     __builtin_memcpy(out, &x, sizeof x);
   }
-  /// weight_of<float> of numbers of edges.
-  [[gnu::always_inline]] static Reals weights(const int64_t* numbers) {
-    int32_t bits[kLanes];
-    for (int i = 0; i < kLanes; ++i) {
-      const auto ordered = static_cast<int32_t>(numbers[i] >> 32);
-      bits[i] = ordered ^ ((ordered >> 31) & 0x7fffffff);
-    }
-    float floats[kLanes];
-    __builtin_memcpy(floats, bits, sizeof floats);
-    return load(floats, Whole{});
-  }
 
   [[gnu::always_inline]] static void add(Reals x, double* sum) {
     store(load(sum, Whole{}) + x, sum);

@@ -19,6 +19,7 @@ TreeThresholds<T>::TreeThresholds(const SpanningTree& solver)
       chosen_(solver.solution_size().ones),
       directed_(solver.layout == SpanningTree::Layout::kDirected),
       stride_((solver.vertices + 7) / 8 * 8),
+      rank_stride_((solver.vertices + 31) / 32 * 32),
       words_((solver.vertices + 63) / 64) {
   const auto vertices = static_cast<size_t>(vertices_), edges = static_cast<size_t>(edges_);
   ends_.resize(static_cast<size_t>(solver.size()));
@@ -45,17 +46,19 @@ TreeThresholds<T>::TreeThresholds(const SpanningTree& solver)
   parent_.resize(vertices);
   below_.resize(neighbours_.size());
   above_.resize(vertices);
-  above_gain_.resize(vertices);
   best_.resize(vertices);
-  const auto pairs = vertices * static_cast<size_t>(stride_);
-  light_.resize(pairs, kNoPath<T>);
-  gain_.resize(pairs);
-  heavy_.resize(pairs, kNoEdge<T>);
+  rank_.resize(vertices);
+  heavy_.resize(vertices * static_cast<size_t>(stride_), kNoEdge<T>);
+  lightest_.resize(vertices * static_cast<size_t>(rank_stride_), kNoRank);
+  const auto ranks = std::max(vertices, static_cast<size_t>(kLeastRanks));
+  ranked_weight_.resize(ranks);
+  ranked_gain_.resize(ranks);
+  ranked_edge_.resize(ranks);
 }
 
 /// The neighbours of every vertex. Returns the number of entries that are in.
 template <class T>
-int64_t TreeThresholds<T>::read_tree(const uint8_t* bits) {
+int64_t TreeThresholds<T>::read_tree(const SwapRow<T>& row) {
   std::fill(neighbours_.begin(), neighbours_.end(), uint64_t{0});
   // Locals, which stores of other members cannot change.
   uint64_t* const neighbours = neighbours_.data();
@@ -65,10 +68,12 @@ int64_t TreeThresholds<T>::read_tree(const uint8_t* bits) {
   for (int64_t first = 0; first < entries; first += 64) {
     uint64_t rest = 0;
     const int64_t bytes = std::min<int64_t>(8, (entries - first + 7) / 8);
-    std::memcpy(&rest, bits + first / 8, static_cast<size_t>(bytes));
+    std::memcpy(&rest, row.bits + first / 8, static_cast<size_t>(bytes));
     chosen += std::popcount(rest);
     for (; rest != 0; rest &= rest - 1) {
-      const auto [low, high] = ends[first + std::countr_zero(rest)];
+      const int64_t entry = first + std::countr_zero(rest);
+      __builtin_prefetch(row.d + entry);  // for rank_edges
+      const auto [low, high] = ends[entry];
       neighbours[low * words + high / 64] |= uint64_t{1} << high % 64;
       neighbours[high * words + low / 64] |= uint64_t{1} << low % 64;
     }
@@ -109,7 +114,7 @@ void TreeThresholds<T>::walk() {
 
 /// Moves the edges of the tree from the numbers to the walk.
 template <class T>
-void TreeThresholds<T>::take_edges(const T* d) {
+void TreeThresholds<T>::take_edges() {
   Number *const number = number_.data(), *const above = above_.data();
   const int64_t *const first = first_.data(), *const vertex = vertex_.data();
   const int64_t* const parent = parent_.data();
@@ -118,13 +123,24 @@ void TreeThresholds<T>::take_edges(const T* d) {
     above[i] = number[e];
     number[e] = kNoEdge<T>;
   }
-  for (int64_t i = 1; i < vertices_; ++i) above_gain_[i] = gain_of(d, edge_of(above[i]));
+}
+
+template <class T>
+void TreeThresholds<T>::rank_edges(const T* d) {
+  threshold_kernels<T>().rank_edges(above_.data() + 1, vertices_ - 1, rank_.data() + 1);
+  for (int64_t i = 1; i < vertices_; ++i) {
+    const EdgeRank rank = rank_[i];
+    ranked_weight_[rank] = weight_of<T>(above_[i]);
+    ranked_gain_[rank] = gain_of(d, edge_of(above_[i]));
+    ranked_edge_[rank] = edge_of(above_[i]);
+  }
 }
 
 template <class T>
 TreeWalk TreeThresholds<T>::tree() const {
   return {.vertices = vertices_,
           .stride = stride_,
+          .rank_stride = rank_stride_,
           .words = words_,
           .vertex = vertex_.data(),
           .parent = parent_.data(),
@@ -133,7 +149,7 @@ TreeWalk TreeThresholds<T>::tree() const {
 
 template <class T>
 bool TreeThresholds<T>::find(const SwapRow<T>& row, double* threshold, double* difference) {
-  if (read_tree(row.bits) != chosen_) return false;
+  if (read_tree(row) != chosen_) return false;
   find_partners(row);
   if (directed_) {
     write_directed(row, threshold, difference);
@@ -157,14 +173,14 @@ void TreeThresholds<T>::find_partners(const SwapRow<T>& row) {
   } else {
     walk<0>();
   }
-  take_edges(row.d);
+  take_edges();
+  rank_edges(row.d);
   for (int64_t e = 0; row.mask != nullptr && e < edges_; ++e) {
     if (is_masked(row.mask, e)) number_[e] = kNoEdge<T>;
   }
-  const TreePaths<T> paths{.light = light_.data(), .gain = gain_.data()};
   kernels.spread_edges(tree(), number_.data(), heavy_.data());
-  kernels.sweep_up(tree(), above_.data(), above_gain_.data(), paths, heavy_.data(), best_.data());
-  kernels.sweep_down(tree(), above_.data(), above_gain_.data(), paths);
+  kernels.sweep_up(tree(), heavy_.data(), best_.data());
+  kernels.find_paths(tree(), rank_.data(), lightest_.data());
 }
 
 template <class T>
@@ -175,14 +191,15 @@ int64_t TreeThresholds<T>::partner(int64_t j) const {
     if (edge_of(above_[i]) != static_cast<uint32_t>(e)) continue;
     return best_[i] == kNoEdge<T> ? -1 : int64_t{entry_[edge_of(best_[i])]};
   }
-  return number_[e] == kNoEdge<T> ? -1 : int64_t{entry_[edge_of(light_[low * stride_ + high])]};
+  if (number_[e] == kNoEdge<T>) return -1;
+  return entry_[ranked_edge_[lightest_[low * rank_stride_ + high]]];
 }
 
 template <class T>
 void TreeThresholds<T>::write_undirected(const SwapRow<T>& row, double* threshold,
                                          double* difference) {
-  const TreePaths<T> paths{.light = light_.data(), .gain = gain_.data()};
-  threshold_kernels<T>().write_paths(tree(), paths, row.d, threshold, difference);
+  threshold_kernels<T>().write_paths(tree(), lightest_.data(), ranked(), row.d, threshold,
+                                     difference);
   for (int64_t e = 0; row.mask != nullptr && e < edges_; ++e) {
     if (is_masked(row.mask, e)) threshold[e] = kNone;
   }
@@ -193,7 +210,7 @@ void TreeThresholds<T>::write_undirected(const SwapRow<T>& row, double* threshol
       continue;
     }
     threshold[e] = static_cast<double>(weight_of<T>(best_[i]));
-    difference[e] = above_gain_[i] - gain_of(row.d, edge_of(best_[i]));
+    difference[e] = ranked_gain_[rank_[i]] - gain_of(row.d, edge_of(best_[i]));
   }
 }
 
@@ -212,7 +229,8 @@ void TreeThresholds<T>::write_directed(const SwapRow<T>& row, double* threshold,
       if (number_[e] == kNoEdge<T>) {
         threshold[entry_[e]] = threshold[reverse_[e]] = kNone;
       } else {
-        write(e, weight_of<T>(light_[v * stride_ + w]), gain_[v * stride_ + w]);
+        const EdgeRank rank = lightest_[v * rank_stride_ + w];
+        write(e, ranked_weight_[rank], ranked_gain_[rank]);
       }
     }
   }

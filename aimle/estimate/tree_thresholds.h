@@ -12,6 +12,9 @@
 //   downwards  the path from a vertex to one that is not below it is the edge to its parent and
 //              the path from there.
 //
+// The lightest edges are represented by their ranks in the tree, which are short, so that a row of
+// them is a vector or two.
+//
 // Of equal weights the lower index is the better edge, as for the solver.
 #pragma once
 
@@ -46,14 +49,18 @@ class TreeThresholds final : public SwapFinder<T> {
     int32_t low, high;
   };
 
-  int64_t read_tree(const uint8_t* bits);
+  int64_t read_tree(const SwapRow<T>& row);
   template <int kWords>
   void walk();
-  void take_edges(const T* d);
+  void take_edges();
+  void rank_edges(const T* d);
   void find_partners(const SwapRow<T>& row);
   void write_undirected(const SwapRow<T>& row, double* threshold, double* difference);
   void write_directed(const SwapRow<T>& row, double* threshold, double* difference);
   TreeWalk tree() const;
+  RankedEdges<T> ranked() const {
+    return {.weight = ranked_weight_.data(), .gain = ranked_gain_.data()};
+  }
   int64_t edge_between(int64_t v, int64_t w) const {
     return first_[std::min(v, w)] + std::max(v, w);
   }
@@ -67,8 +74,8 @@ class TreeThresholds final : public SwapFinder<T> {
 
   int64_t vertices_, edges_, chosen_;
   bool directed_;
-  int64_t stride_;  // of rows by vertex
-  int64_t words_;   // of a set of vertices
+  int64_t stride_, rank_stride_;  // of rows by vertex
+  int64_t words_;                 // of a set of vertices
 
   std::vector<Ends> ends_;                 // of an entry
   std::vector<int64_t> first_;             // edge {v, w}, v < w, is first_[v] + w
@@ -81,9 +88,14 @@ class TreeThresholds final : public SwapFinder<T> {
   std::vector<int64_t> vertex_, parent_;
   std::vector<uint64_t> below_;
   std::vector<Number> above_, best_;  // the edge to the parent, and the best that could replace it
-  std::vector<double> above_gain_;
-  AlignedVector<Number> light_, heavy_;  // see threshold_kernels.h
-  AlignedVector<double> gain_;
+  std::vector<EdgeRank> rank_;        // of the edge to the parent
+  AlignedVector<Number> heavy_;       // see threshold_kernels.h
+  AlignedVector<EdgeRank> lightest_;
+
+  // Of an edge of the tree, by rank.
+  std::vector<T> ranked_weight_;
+  std::vector<double> ranked_gain_;
+  std::vector<uint32_t> ranked_edge_;
 };
 
 }  // namespace aimle

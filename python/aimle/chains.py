@@ -50,8 +50,8 @@ def chain_scores(emissions: Tensor, transitions: Tensor) -> Tensor:
 def chain_labels(z: Tensor) -> Tensor:
     """The labels of chains: z [*batch, T - 1, C, C] -> int64 [*batch, T].
 
-    -1 past the end of a chain shortened by a mask, and for the only label of a chain of length 1,
-    which has no edges to read it from.
+    -1 past the end of a chain shortened by a mask, for the only label of a chain of length 1, which
+    has no edges to read it from, and for chains without a solution, whose z is NaN.
     """
     check_tensor("chain_labels", "z", z)
     if z.dim() < 3 or z.shape[-1] != z.shape[-2] or z.shape[-1] < 1:
@@ -63,7 +63,7 @@ def chain_labels(z: Tensor) -> Tensor:
     if z.shape[-3] == 0:
         return z.new_full((*z.shape[:-3], 1), -1, dtype=torch.int64)
     chosen = torch.cat([out_of, into], -2)
-    return chosen.argmax(-1).masked_fill(~chosen.any(-1), -1)
+    return chosen.argmax(-1).masked_fill(~(chosen > 0).any(-1), -1)
 
 
 def chain_mask(lengths: Tensor, length: int) -> Tensor:

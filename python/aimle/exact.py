@@ -24,13 +24,14 @@ mask must keep its last corner.
 Masked entries, scores of -inf and costs of +inf have probability 0; infinities of the other sign
 count as NaN. Invalid rows raise a ValueError as in the solvers (NaN scores give a row of NaN).
 
-Everything runs on the device of the scores, without waiting for a GPU.
+Everything runs on the device of the scores. Closed forms do not wait for a GPU.
 
 ``log_partition`` can be differentiated twice and ``marginals`` once: the gradient of
 ``log_partition`` is ``marginals``, and the Jacobian of ``marginals`` is ``covariance``.
 """
 
 from collections.abc import Callable
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -66,7 +67,7 @@ def log_partition(
 ) -> Tensor:
     """log sum over z of exp<scores, z>: [*batch]. Differentiable twice."""
     if _must_list(solver):
-        exponents = _exponents(solver, scores, structures(solver, scores, data=data), mask)
+        _, exponents = _listed(solver, scores, mask, k, data)
         return exponents.logsumexp(-1).to(scores.dtype)
     return _ops.log_partition.default(
         scores, *_settings("log_partition", solver, scores, mask, k, data)
@@ -83,7 +84,8 @@ def marginals(
 ) -> Tensor:
     """E z, the probability of every entry, like scores. Differentiable once."""
     if _must_list(solver):
-        return expected(solver, scores, lambda z: z, mask=mask, data=data)
+        z, exponents = _listed(solver, scores, mask, k, data)
+        return torch.tensordot(exponents.softmax(-1), z.double(), dims=1).to(scores.dtype)
     return _ops.marginals.default(scores, *_settings("marginals", solver, scores, mask, k, data))
 
 
@@ -102,8 +104,8 @@ def covariance(
     """
     check_tensor("exact.covariance", "v", v)
     if _must_list(solver):
-        z = structures(solver, scores, data=data).to(torch.float64).flatten(1)
-        p = probabilities(solver, scores, mask=mask, data=data)
+        listed, exponents = _listed(solver, scores, mask, k, data)
+        z, p = listed.double().flatten(1), exponents.softmax(-1)
         along = v.double().flatten(v.dim() - solver.instance_dims) @ z.T
         centred = along - (p * along).sum(-1, keepdim=True)
         return ((p * centred) @ z).view(v.shape).to(scores.dtype)
@@ -152,8 +154,7 @@ def sample(
     if nb_samples is not None:
         nb_samples = check_int("exact.sample", "nb_samples", nb_samples, 1)
     if _must_list(solver):
-        every = structures(solver, scores, data=data)
-        exponents = _exponents(solver, scores, every, mask)
+        every, exponents = _listed(solver, scores, mask, k, data)
         chosen = _ops.exact_sample.default(exponents, key, nb_samples or 1, "argmax")
         z = every.to(scores.dtype)[chosen.argmax(-1)]
         refused = chosen.isnan().any(-1)
@@ -197,7 +198,7 @@ def probabilities(
     data: Tensor | None = None,
 ) -> Tensor:
     """p(z) of all ``structures``, in their order: float64 [*batch, N]. Differentiable."""
-    return _exponents(solver, scores, structures(solver, scores, k=k, data=data), mask).softmax(-1)
+    return _listed(solver, scores, mask, k, data)[1].softmax(-1)
 
 
 def expected(
@@ -213,10 +214,11 @@ def expected(
 
     f is called once, with z [N, *instance] in the dtype of scores, and returns a value for every
     structure: [N, *value] if it is the same function for all instances, which gives
-    [*batch, *value]; or [*batch, N] if it differs by instance, which gives [*batch].
+    [*batch, *value]; or [*batch, N] if it differs by instance, which gives [*batch]. A shape that
+    is both counts as [*batch, N].
     """
-    z = structures(solver, scores, k=k, data=data)
-    p = _exponents(solver, scores, z, mask).softmax(-1)
+    z, exponents = _listed(solver, scores, mask, k, data)
+    p = exponents.softmax(-1)
     values = f(z.to(scores.dtype))
     batch = p.shape[:-1]
     if values.shape == p.shape:
@@ -269,9 +271,16 @@ def expected_square(
     return weighted.flatten(scores.dim() - solver.instance_dims).sum(-1)
 
 
-def _exponents(solver: Solver, scores: Tensor, z: Tensor, mask: Tensor | None) -> Tensor:
-    """<scores, z> of every structure, float64 [*batch, N]; -inf for infeasible ones."""
-    z = z.double().flatten(1)
+def _listed(
+    solver: Solver,
+    scores: Tensor,
+    mask: Tensor | None,
+    k: Tensor | int | None,
+    data: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    """All structures, and <scores, z> of each, float64 [*batch, N]; -inf for infeasible ones."""
+    every = structures(solver, scores, k=cast("int | None", k), data=data)
+    z = every.double().flatten(1)
     dims = solver.instance_dims
     x = (scores if solver.sense == "max" else -scores).double()
     banned = x == -torch.inf
@@ -284,7 +293,7 @@ def _exponents(solver: Solver, scores: Tensor, z: Tensor, mask: Tensor | None) -
             "[aimle.exact] expected every row to have a structure but mask and infinite scores "
             "leave none"
         )
-    return (x @ z.T).masked_fill(meets_banned, -torch.inf)
+    return every, (x @ z.T).masked_fill(meets_banned, -torch.inf)
 
 
 def _must_list(solver: object) -> bool:

@@ -143,6 +143,15 @@ def _takes_host_key(theta: Tensor) -> bool:
     return theta.is_cuda and not is_compiling()
 
 
+def check_generator(owner: str, generator: Generator | None) -> None:
+    """Raises RuntimeError if a layer with a generator is called again in a backward pass."""
+    if generator is not None and not is_compiling() and torch._C._current_graph_task_id() != -1:
+        raise RuntimeError(
+            f"[aimle.{owner}] a generator cannot be replayed by activation checkpointing: draw a "
+            "key outside (aimle.draw_key) and pass it as key"
+        )
+
+
 def draw_layer_key(theta: Tensor, generator: Generator | None) -> Tensor:
     """The same numbers as draw_key, drawn on the CPU if that saves a kernel launch."""
     op = _draw_host_key if _takes_host_key(theta) else _draw_key

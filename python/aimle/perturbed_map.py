@@ -25,7 +25,7 @@ from torch.compiler import is_compiling
 from typing_extensions import Unpack
 
 from aimle.callable_solver.staged import CallableSolver, staged_map
-from aimle.functional import blank_key, draw_layer_key
+from aimle.functional import blank_key, check_generator, draw_layer_key, process_rank
 from aimle.noise import Noise, SumOfGamma
 from aimle.onnx.solution import in_onnx_export, onnx_solution
 from aimle.settings.checks import (
@@ -253,7 +253,8 @@ class PerturbedMap(SamplingModule, SharedState):
         """
         compiling = is_compiling()
         check_theta(type(self).__name__, theta)
-        if not compiling and torch._C._are_functorch_transforms_active():
+        transforming = not compiling and torch._C._are_functorch_transforms_active()
+        if transforming:
             _refuse_transforms(type(self).__name__, self.solver)
         if mask is not None:
             check_tensor(type(self).__name__, "mask", mask)
@@ -263,7 +264,11 @@ class PerturbedMap(SamplingModule, SharedState):
         draws, solver, settings, sharing = self._kept
         deferred = sharing is not None and self._defers(sharing)
         if key is None:
-            key = self._draw_key(theta) if draws else blank_key(theta)
+            if not draws:
+                key = blank_key(theta)
+            elif solver is None or compiling or transforming or not self._draws_as_its_op():
+                check_generator(type(self).__name__, self.generator)
+                key = draw_layer_key(theta, self.generator)
         else:
             check_tensor(type(self).__name__, "key", key)
             if key.is_cpu and compiling:
@@ -409,17 +414,9 @@ class PerturbedMap(SamplingModule, SharedState):
             f"{self._target_text}"
         )
 
-    def _draw_key(self, theta: Tensor) -> Tensor:
-        if (
-            self.generator is not None
-            and not is_compiling()
-            and torch._C._current_graph_task_id() != -1  # inside a backward pass
-        ):
-            raise RuntimeError(
-                f"[aimle.{type(self).__name__}] a generator cannot be replayed by activation "
-                "checkpointing: draw a key outside (aimle.draw_key) and pass it as key"
-            )
-        return draw_layer_key(theta, self.generator)
+    def _draws_as_its_op(self) -> bool:
+        """Whether the op, called without a key, draws the same one; that takes less time."""
+        return self.generator is None and process_rank() == 0
 
     def _load_from_state_dict(
         self, state_dict, prefix, metadata, strict, missing_keys, unexpected_keys, error_msgs

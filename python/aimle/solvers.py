@@ -23,6 +23,7 @@ from aimle.settings.checks import check_choice, check_int, check_tensor
 from aimle.settings.names import with_known_names
 
 _ops = torch.ops.aimle
+_solve = _ops.solve.default
 
 # The `check` argument of the solver ops: which bad values raise an error. See aimle.solve.
 CHECK_NOTHING, CHECK_DEFAULT, CHECK_ALL = 0, 1, 2
@@ -170,8 +171,10 @@ class Solver:
         check_tensor(owner, "scores", scores)
         if mask is not None:
             check_tensor(owner, "mask", mask)
-        text, row_data = self.row_arguments(owner, scores, k, data)
-        return _ops.solve.default(scores, text, mask, row_data, check)
+        text, row_data = self.text, None
+        if k is not None or data is not None or self.takes_data:
+            text, row_data = self.row_arguments(owner, scores, k, data)
+        return _solve(scores, text, mask, row_data, check)
 
     def __call__(
         self,

@@ -189,7 +189,8 @@ class Knapsack(Solver):
         if most is None:
             divisor = math.gcd(*weights.flatten().tolist()) if weights.numel() else 1
             heaviest = int(weights.sum(-1).amax()) if weights.numel() else 0
-            most = min(int(capacity.amax()), heaviest) // max(divisor, 1)
+            largest = int(capacity.amax()) if capacity.numel() else 0
+            most = min(largest, heaviest) // max(divisor, 1)
         for name, value in (
             ("weights", weights),
             ("capacity", capacity),
@@ -235,12 +236,12 @@ def _integers(name: str, value: Any, scale: int) -> Tensor:
     if given.is_floating_point():
         scaled = given.double() * scale
         result = scaled.round().long()
-        fits = bool(((scaled - result).abs() <= 1e-6 * scaled.abs().clamp(min=1)).all())
-        if not fits:
+        fits = (scaled - result).abs() <= 1e-6 * scaled.abs().clamp(min=1)
+        fits &= scaled.isfinite()
+        if not bool(fits.all()):
             raise ValueError(
                 f"[aimle.Knapsack] expected {name} to be integers after scale={scale} but got "
-                f"{float(scaled[(scaled - result).abs() > 1e-6].flatten()[0]):g}: set "
-                f"scale={10 * scale}, or round them"
+                f"{float(scaled[~fits].flatten()[0]):g}: set scale={10 * scale}, or round them"
             )
     elif given.dtype == torch.bool or given.is_complex():
         raise TypeError(f"[aimle.Knapsack] expected {name} to be numbers but got {given.dtype}")

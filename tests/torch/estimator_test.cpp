@@ -208,6 +208,23 @@ TEST(Estimators, GridPathsAreOfCosts) {
   EXPECT_THROW(spo_plus_loss(costs, costs, grid_path(), {.sense = Sense::kMax}), c10::ValueError);
 }
 
+TEST(Estimators, CostsOfGraphsThatAreClippedGetNoGradientFromTheSolution) {
+  // The edges (0, 1), (1, 2) and (0, 2), from 0 to 2: the first two are the cheapest path.
+  const at::Tensor data = at::tensor({0, 2, 0, 0, 1, 3, 0, 1, 0, 0, 1, 2}, at::kLong);
+  const at::Tensor target = at::tensor({0.0, 0.0, 1.0}).reshape({1, 3});
+  const LayerCall call{.row_data = data, .key = a_key()};
+  const auto gradient = [&](const at::Tensor& structure) {
+    const at::Tensor costs = at::tensor({-9.0, -9.0, 5.0}).reshape({1, 3}).requires_grad_();
+    perturbed_fenchel_young_loss(costs, structure, solver("graph_path:vertices=3"),
+                                 {.temperature = 0.1}, call)
+        .sum()
+        .backward();
+    return costs.grad();
+  };
+  EXPECT_TRUE(gradient(target).equal(target));
+  EXPECT_TRUE(gradient(target.to(at::kBool)).equal(target));
+}
+
 TEST(Estimators, StructuresToWhichOneDoesNotApplyAreRefused) {
   const auto refused = [](const char* name, const SolverSpec& solver) {
     return message_of<c10::TypeError>([&] { estimator(name, solver); });

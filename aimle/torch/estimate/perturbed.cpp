@@ -19,6 +19,7 @@
 #include <cmath>
 #include <utility>
 
+#include "aimle/map/graph_path.h"
 #include "aimle/map/grid_path.h"
 #include "aimle/torch/estimate/builders.h"
 #include "aimle/torch/estimate/directions.h"
@@ -59,9 +60,11 @@ at::Tensor perturbed_mean(const at::Tensor& theta, const at::Tensor& eps, const 
   return straight_through(mean, centred.mul(inner).mean(0));
 }
 
-at::Tensor fenchel_young(const at::Tensor& theta, const at::Tensor& target, const at::Tensor& eps,
+at::Tensor fenchel_young(const at::Tensor& theta, const at::Tensor& given, const at::Tensor& eps,
                          const at::Tensor& z, const MaybeTensor& mask, double tau,
                          int64_t instance_dims, bool clips) {
+  // Bools have no subtraction.
+  const at::Tensor target = given.scalar_type() == at::kBool ? given.to(z.scalar_type()) : given;
   const std::vector<int64_t> dims = trailing(instance_dims);
   const at::Tensor scores = free_entries(tau < 0 ? theta.neg() : theta, mask);
   if (clips) {
@@ -108,7 +111,9 @@ Perturbed perturb(const at::Tensor& theta, const SolverSpec& solver,
 /// Whether the solver clips costs below zero to zero.
 bool clips(const SolverSpec& solver) {
   const auto* grid = solver.get_if<GridPath>();
-  return grid != nullptr && grid->negative == GridPath::Negative::kClip;
+  if (grid != nullptr) return grid->negative == GridPath::Negative::kClip;
+  const auto* graph = solver.get_if<GraphPath>();
+  return graph != nullptr && graph->negative == GraphPath::Negative::kClip;
 }
 
 class Dpo final : public Estimator {

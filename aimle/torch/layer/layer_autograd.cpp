@@ -88,6 +88,17 @@ struct PerturbedMapFunction : torch::autograd::Function<PerturbedMapFunction> {
   }
 };
 
+/// The inputs with a key drawn as that of `draw_host_key`, which saves Python the call of an op.
+std::vector<c10::IValue> with_drawn_key(Values input) {
+  static const auto draw =
+      find("aimle::draw_host_key")
+          .typed<at::Tensor(const at::Tensor&, std::optional<at::Generator>, int64_t)>();
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  std::vector<c10::IValue> result = input.vec();
+  result[kLayerKey] = draw.call(input[0].toTensor(), std::nullopt, 0);
+  return result;
+}
+
 /// The number of vertices if theta has two entries per edge of a graph, which share their noise:
 /// the model is then that of the undirected theta_ij + theta_ji. Otherwise 0.
 int64_t vertices_to_fold(Values input, Values settings) {
@@ -125,9 +136,11 @@ at::Tensor solve_folded(Values input, int64_t vertices, Solve solve) {
 }
 
 at::Tensor perturbed_map_autograd(ArgumentReader& reader) {
-  const Values input = reader.take(kLayerInputsCount);
+  Values input = reader.take(kLayerInputsCount);
   const Values state = reader.take(kLayerStateCount);
   const Values settings = reader.raw_settings();
+  std::vector<c10::IValue> drawn;
+  if (input[kLayerKey].isNone()) input = drawn = with_drawn_key(input);
   const auto solve = [&](Values given) {
     return PerturbedMapFunction::apply(given[0].toTensor(), given, state, settings);
   };
@@ -136,7 +149,9 @@ at::Tensor perturbed_map_autograd(ArgumentReader& reader) {
 }
 
 at::Tensor perturbed_map(ArgumentReader& reader) {
-  const Values input = reader.take(kLayerInputsCount), settings = reader.raw_settings();
+  Values input = reader.take(kLayerInputsCount), settings = reader.raw_settings();
+  std::vector<c10::IValue> drawn;
+  if (input[kLayerKey].isNone()) input = drawn = with_drawn_key(input);
   const auto solve = [&](Values given) { return call_forward(given, settings).first; };
   const int64_t vertices = vertices_to_fold(input, settings);
   return vertices == 0 ? solve(input) : solve_folded(input, vertices, solve);
@@ -147,7 +162,7 @@ TORCH_LIBRARY_FRAGMENT(aimle, library) {
   const auto define = [&](const std::string& schema) {
     library.def(schema.c_str(), {at::Tag::pt2_compliant_tag});
   };
-  define("perturbed_map(" + inputs + kReadState + ", " + settings + " -> Tensor");
+  define("perturbed_map(" + kCallInputs + ", " + kReadState + ", " + settings + " -> Tensor");
   define("perturbed_map_forward(" + inputs + settings + " -> (Tensor z, Tensor bits)");
   define("perturbed_map_backward(Tensor dy, Tensor bits, " + inputs + kWrittenState + ", " +
          settings + " -> Tensor");

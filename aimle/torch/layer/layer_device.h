@@ -13,8 +13,6 @@
 // One file per device defines it and registers the ops (layer_cpu.cpp, layer_cuda.cpp).
 #pragma once
 
-#include <ATen/EmptyTensor.h>
-#include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 
 #include <tuple>
@@ -23,6 +21,7 @@
 #include "aimle/torch/layer/layer_ops.h"
 #include "aimle/torch/layer/solution_sizes.h"
 #include "aimle/torch/tensor/dtype.h"
+#include "aimle/torch/tensor/empty.h"
 #include "aimle/torch/tensor/value_error.h"
 
 namespace aimle::ops {
@@ -70,14 +69,8 @@ class DeviceCall {
 
   at::ScalarType type() const { return tensors_.scores.scalar_type(); }
   at::Tensor empty(at::IntArrayRef sizes) const { return empty(sizes, type()); }
-  /// On theta's device, like at::empty but without the dispatcher.
   at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type) const {
-    const c10::Device device = input_.theta.device();
-    const c10::DeviceGuard guard(device);
-    const c10::DispatchKeySet keys(device.is_cuda() ? c10::DispatchKey::CUDA
-                                                    : c10::DispatchKey::CPU);
-    return at::detail::empty_generic(sizes, c10::GetAllocator(device.type()), keys, type,
-                                     std::nullopt);
+    return empty_on(input_.theta.device(), sizes, type);
   }
   /// A gradient of z as kernels read it.
   at::Tensor gradient(const at::Tensor& dy) const { return dy.to(type()).contiguous(); }

@@ -2,7 +2,8 @@
 // schema (layer_autograd.cpp) and is registered boxed, so that a setting is named in only one
 // place.
 //
-//   perturbed_map           inputs, state (read), settings               -> z, differentiable
+//   perturbed_map           inputs, state (read), settings               -> z, differentiable;
+//                           without a key it draws one
 //   perturbed_map_forward   inputs, settings                             -> z, bits
 //   perturbed_map_backward  dy, bits, inputs, state (written), settings  -> dtheta
 //

@@ -15,6 +15,11 @@ inline constexpr size_t kLayerSettingsCount = 3;
 inline const std::string kLayerInputs =
     "Tensor theta, Tensor key, Tensor? mask, Tensor? row_data, Tensor? table";
 inline constexpr size_t kLayerInputsCount = 5;
+inline constexpr size_t kLayerKey = 1;  // its place
+
+/// Those of `perturbed_map`, which draws a key if there is none.
+inline const std::string kCallInputs =
+    "Tensor theta, Tensor? key, Tensor? mask, Tensor? row_data, Tensor? table";
 
 inline const std::string kReadState =
     "Tensor? alpha, Tensor? gbar, Tensor? updates, Tensor? memory, Tensor? stats";

@@ -5,6 +5,7 @@
 //   mask, row_data, check   see solver_checks.h and solver_status.h
 //
 // z is piecewise constant in the scores, so it carries no gradient, like torch.argmax.
+#include <ATen/ops/empty.h>
 #include <torch/library.h>
 
 #include <tuple>
@@ -14,6 +15,7 @@
 #include "aimle/torch/solve/solver_checks.h"
 #include "aimle/torch/solve/solver_status.h"
 #include "aimle/torch/tensor/device_context.h"
+#include "aimle/torch/tensor/empty.h"
 #include "aimle/torch/tensor/executor.h"
 #include "aimle/torch/tensor/value_error.h"
 #include "aimle/torch/tensor/without_gradient.h"
@@ -65,8 +67,9 @@ Solution solve(const at::Tensor& scores, std::string_view text, const MaybeTenso
   const Check level = check_level(input.op, check);
   const Solver solver = fit(*unsized, scores, row_data);
   const SolverTensors tensors = prepare(input);
-  const auto [z, status] = empty_solution(input, tensors.scores.scalar_type());
-  with_value_errors([&, &z = z, &status = status] {
+  const at::Tensor z = empty_on(scores.device(), scores.sizes(), tensors.scores.scalar_type());
+  const at::Tensor status = empty_on(scores.device(), input.batch(), at::kByte);
+  with_value_errors([&] {
     z.scalar_type() == at::kDouble ? Device::template run<double>(solver, tensors, z, status)
                                    : Device::template run<float>(solver, tensors, z, status);
   });
@@ -82,7 +85,8 @@ Solution solve_meta(const at::Tensor& scores, std::string_view text, const Maybe
   check_input(input);
   check_level(input.op, check);
   if (has_known_instance(*unsized, scores)) fit(*unsized, scores, row_data);
-  return empty_solution(input, scores.scalar_type());
+  return {at::empty_symint(scores.sym_sizes(), scores.options()),
+          at::empty_symint(input.sym_batch(), scores.options().dtype(at::kByte))};
 }
 
 TORCH_LIBRARY_FRAGMENT(aimle, library) {

@@ -1,6 +1,5 @@
 #include "aimle/torch/solve/solver_checks.h"
 
-#include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
 #include <c10/util/SmallVector.h>
 
@@ -126,11 +125,6 @@ SolverTensors prepare(const SolverInput& input) {
     tensors.data = given.expand(sizes).contiguous();
   }
   return tensors;
-}
-
-std::tuple<at::Tensor, at::Tensor> empty_solution(const SolverInput& input, at::ScalarType type) {
-  return {at::empty_symint(input.scores.sym_sizes(), input.scores.options().dtype(type)),
-          at::empty_symint(input.sym_batch(), input.scores.options().dtype(at::kByte))};
 }
 
 }  // namespace aimle::ops

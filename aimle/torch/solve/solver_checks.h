@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <tuple>
 
 #include "aimle/registry/registry.h"
 
@@ -75,8 +74,5 @@ struct SolverTensors {
   }
 };
 SolverTensors prepare(const SolverInput& input);
-
-/// Uninitialised (z, status): z of the shape of scores, status uint8 [*batch].
-std::tuple<at::Tensor, at::Tensor> empty_solution(const SolverInput& input, at::ScalarType type);
 
 }  // namespace aimle::ops

@@ -3,6 +3,8 @@
 All accept its settings (workers, timeout, on_error, cache and so on). The default noise
 suits solutions that vary in size, and layers find out whether they do, unless ``fixed_size`` is
 given: True means that all have the same number of ones.
+Models of CP-SAT, NetworkX and PyEPO solve one instance at a time in each process, so that
+``pool="threads"`` does not speed them up.
 Masked scores, which are infinitely bad, are passed on as finite scores that outweigh all others.
 """
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from aimle.adapters._shared import adapted, finite, needed
+from aimle.adapters._shared import OneAtATime, adapted, finite, needed
 from aimle.black_box import PerInstance
 
 
@@ -73,4 +73,4 @@ def from_cp_sat(
     parameters = {"num_workers": 1, "random_seed": 0, **(parameters or {})}
     indices = [each.index for each in variables]
     fn = _Model(model.clone(), indices, sense == "max", parameters)
-    return adapted(fn, sense=sense, instance_dims=1, **settings)
+    return adapted(OneAtATime(fn), sense=sense, instance_dims=1, **settings)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from aimle.adapters._shared import adapted, finite
+from aimle.adapters._shared import OneAtATime, adapted, finite
 from aimle.black_box import PerInstance
 from aimle.settings.checks import check_choice
 
@@ -75,4 +75,4 @@ def from_networkx(
             " 'path', which does not distinguish them"
         )
     fn = _OverEdges(graph.copy(), algorithm, weight, returns)
-    return adapted(fn, sense=sense, instance_dims=1, **settings)
+    return adapted(OneAtATime(fn), sense=sense, instance_dims=1, **settings)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aimle.adapters._shared import adapted, finite
+from aimle.adapters._shared import OneAtATime, adapted, finite
 from aimle.black_box import PerInstance
 
 
@@ -54,4 +54,4 @@ def from_pyepo(optmodel: Any, **settings: Any) -> PerInstance:
             f"which has no {', '.join(missing)}"
         )
     settings.setdefault("sense", "min" if int(optmodel.modelSense) == 1 else "max")
-    return adapted(_Model(optmodel), instance_dims=1, **settings)
+    return adapted(OneAtATime(_Model(optmodel)), instance_dims=1, **settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aimle.black_box import PerInstance, per_instance
+
+
+class OneAtATime:
+    """A function that sets the objective of a shared model: threads take turns."""
+
+    def __init__(self, fn: Callable[[NDArray], NDArray]) -> None:
+        self._fn, self._lock = fn, threading.Lock()
+
+    def __call__(self, scores: NDArray) -> NDArray:
+        with self._lock:
+            return self._fn(scores)
+
+    def __reduce__(self) -> tuple:
+        return OneAtATime, (self._fn,)
 
 
 def adapted(fn: Callable[..., Any], **settings: Any) -> PerInstance:

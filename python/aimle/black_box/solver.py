@@ -144,7 +144,7 @@ class PerInstance:
         half = scores.dtype in (torch.bfloat16, torch.float16)
         rows = (scores.float() if half else scores).detach().cpu().numpy()
         solutions = np.full(rows.shape, np.nan, dtype=rows.dtype)
-        left = ~np.isnan(rows.reshape(len(rows), -1)).any(1)
+        left = ~np.isnan(rows).any(axis=tuple(range(1, rows.ndim)))
         chosen = None if self._cache is None else self._cache.rows(*self._sizes(rows)) & left
         if chosen is not None:
             left &= ~chosen

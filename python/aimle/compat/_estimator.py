@@ -1,9 +1,9 @@
 """Base of ``aimle``, ``imle`` and ``ste``: the staged layer with the authors' conventions.
 
-The stages are those of every layer (aimle/staged.py, over ``torch.ops.aimle``), extended as the
-authors' interface requires: noise from a user's ``sample``, a factor on theta, an optional division
-by lambda, means of solutions over M marginal samples, means over S instead of sums, and
-user-defined targets.
+The stages are those of every layer (aimle/callable_solver/staged.py, over ``torch.ops.aimle``),
+extended as the authors' interface requires: noise from a user's ``sample``, a factor on theta, an
+optional division by lambda, means of solutions over M marginal samples, means over S instead of
+sums, and user-defined targets.
 """
 
 from __future__ import annotations

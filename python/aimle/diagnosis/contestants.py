@@ -57,7 +57,7 @@ def contestants(
     Raises TypeError for a text whose estimator does not apply. Estimators that need more samples
     are left out.
     """
-    if yours is not None:
+    if yours is not None and samples >= _fewest_samples(yours):
         yield Contestant(YOURS, None, samples, _copy(yours, samples))
     for text in _all_texts(model) if texts is None else texts:
         name, given = split_text(text)
@@ -110,6 +110,13 @@ def _build(name: str, solver: Any, settings: dict[str, Any]) -> nn.Module:
         if type(solver) is not aimle.Argmax:
             raise
         return aimle.estimator(name, aimle.TopK(1), **settings)
+
+
+def _fewest_samples(layer: nn.Module) -> int:
+    """Two for estimators that compare samples with each other."""
+    settings = (getattr(layer, "baseline", None), getattr(layer, "variance_reduction", None))
+    compares = isinstance(layer, aimle.CovarianceAIMLE) or "leave_one_out" in settings
+    return 2 if compares else 1
 
 
 def _copy(layer: nn.Module, samples: int) -> nn.Module:

@@ -36,7 +36,8 @@ def diagnose(
     Args:
         layer_or_solver: an estimator or a solver. An estimator is measured as "your layer" from its
             current state, and is not modified. All others use its solver in the layer's sense, with
-            its noise and temperature.
+            its noise and temperature. All are left out at numbers of samples that are too small for
+            them.
         theta: [*batch, *instance].
         loss_fn: z [*batch, S, *instance] -> losses [*batch, S], one per sample.
         nb_samples: the numbers of samples S to measure, or one number.

@@ -23,7 +23,7 @@ import torch
 from torch import Generator, Tensor
 
 from aimle.callable_solver.answers import as_answer, may_be_fractional
-from aimle.functional import draw_key, sample_noise
+from aimle.functional import check_generator, draw_key, sample_noise
 from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
 from aimle.onnx.solution import in_onnx_export, onnx_solution
 from aimle.settings.checks import (
@@ -79,18 +79,22 @@ class DPO(SettingsModule):
         check_choice("DPO", "output", output, ("mean",))
         self.sense = resolve_sense("DPO", solver, sense)
         check_choice("DPO", "variance_reduction", variance_reduction, ("leave_one_out", "none"))
-        leave_one_out = variance_reduction == "leave_one_out"
-        nb_samples = check_int("DPO", "nb_samples", nb_samples, 2 if leave_one_out else 1)
         self.solver = solver
         self.instance_dims = checked_dims("DPO", solver, instance_dims, fractional)
         self.fractional = fractional
         self.noise = _with_density("DPO", noise)
-        self.nb_samples = nb_samples
-        check_positive("DPO", "temperature", temperature)
-        self.temperature = float(temperature)
         self.variance_reduction = variance_reduction
+        self.nb_samples, self.temperature = nb_samples, temperature
+        self.nb_samples, self.temperature = self._checked()
         self.noise_in_eval = noise_in_eval
         self.generator = generator
+
+    def _checked(self) -> tuple[int, float]:
+        """nb_samples and temperature, which can be assigned."""
+        reduced = self.variance_reduction == "leave_one_out"
+        nb_samples = check_int("DPO", "nb_samples", self.nb_samples, 2 if reduced else 1)
+        check_positive("DPO", "temperature", self.temperature)
+        return nb_samples, float(self.temperature)
 
     def forward(
         self,
@@ -113,17 +117,19 @@ class DPO(SettingsModule):
         if not (self.training or self.noise_in_eval):
             return _solve(self.solver, self.sense, theta.detach(), mask, k, data, dims, about)
         if key is None:
+            check_generator("DPO", self.generator)
             key = draw_key(theta, generator=self.generator)
         check_tensor("DPO", "key", key)
         key = key.to(theta.device)
-        tau = signed(self.temperature, self.sense)
+        nb_samples, temperature = self._checked()
+        tau = signed(temperature, self.sense)
         folded, mask = _undirected(self.solver, theta, mask)
         eps, z = perturbed_solutions(
             self.solver,
             self.sense,
             self.noise,
             tau,
-            self.nb_samples,
+            nb_samples,
             folded,
             mask,
             k,
@@ -170,9 +176,9 @@ def perturbed_fenchel_young_loss(
     zero on average if the model's mean solution equals the target. The value is the loss up to a
     constant that depends only on the target.
 
-    GridPath clips perturbed costs below zero to zero. The value does the same, for the solution and
-    the target, and a draw in which a cell is clipped adds nothing to that cell's gradient. Keep
-    costs above zero, for example with softplus.
+    GridPath and GraphPath clip perturbed costs below zero to zero. The value does the same, for the
+    solution and the target, and a draw in which a cost is clipped adds nothing to its gradient.
+    Keep costs above zero, for example with softplus.
 
     instance_dims and fractional describe a callable, as for ``AIMLE``.
     """

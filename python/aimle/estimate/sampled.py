@@ -11,7 +11,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 from typing_extensions import Unpack
 
-from aimle.functional import draw_key
+from aimle.functional import check_generator, draw_key
 from aimle.onnx.solution import in_onnx_export, onnx_solution
 from aimle.settings.checks import check_mask, check_tensor, check_theta
 from aimle.settings.shared import SampleSettings, SamplingModule
@@ -77,6 +77,7 @@ class SampledEstimator(SamplingModule):
         if not self.noisy:
             key = None
         elif key is None:
+            check_generator(owner, self.generator)
             key = draw_key(theta, generator=self.generator)
         else:
             check_tensor(owner, "key", key)

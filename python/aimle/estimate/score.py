@@ -114,17 +114,22 @@ class CovarianceAIMLE(PerturbedMap):
         _refuse_mean("CovarianceAIMLE", self.output)
         if not 0 <= share <= 1:
             raise ValueError(f"[aimle.CovarianceAIMLE] expected 0 <= share <= 1 but got {share}")
+        self.share = float(share)
+        self._check_samples()
+
+    def _check_samples(self) -> None:
+        """Raises ValueError unless samples differ; both settings can be assigned."""
         if self.nb_samples < 2:
             raise ValueError(
                 f"[aimle.CovarianceAIMLE] expected nb_samples >= 2 but got {self.nb_samples}"
             )
         if self.noise is None or self.theta_noise_temperature == 0:
             raise ValueError("[aimle.CovarianceAIMLE] needs noise: all samples would be the same")
-        self.share = float(share)
 
     def forward(self, theta: Tensor, *args, **kwargs) -> Tensor:
         """See ``AIMLE``."""
         check_theta(type(self).__name__, theta)
+        self._check_samples()
         return super().forward(_ops.scale_gradient.default(theta, 1 - self.share), *args, **kwargs)
 
     def surrogate(self, theta: Tensor, z: Tensor, losses: Tensor) -> Tensor:

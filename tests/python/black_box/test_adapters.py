@@ -1,11 +1,13 @@
 """Solvers of other libraries: an example of each, compared with a native solver."""
 
+import contextlib
 import copy
 import functools
 import os
 import pickle
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +88,23 @@ def test_networkx():
     assert z.tolist() == [[0, 1, 1]]
     with pytest.raises(ValueError, match="parallel edges"):
         aimle.from_networkx(parallel, algorithm, returns="path")
+
+
+def test_threads_take_turns_with_a_graph():
+    networkx = pytest.importorskip("networkx")
+    together, met = threading.Barrier(2), []
+
+    def cheapest_edge(graph) -> list[tuple[int, int]]:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            together.wait(timeout=0.5)
+            met.append("two calls at once")
+        return [min(graph.edges, key=lambda edge: graph.edges[edge]["weight"])]
+
+    graph = networkx.path_graph(4)
+    with aimle.from_networkx(graph, cheapest_edge, workers=2, pool="threads") as solver:
+        z = solver(torch.eye(3) - 1)
+        assert z.sum(1).tolist() == [1, 1, 1]
+    assert met == []
 
 
 def test_cp_sat():

@@ -53,6 +53,14 @@ def test_answers_are_converted(answer, threads: bool):
     assert torch.equal(aimle.per_instance(answer, **pool)(x), TOPK(x))
 
 
+def test_an_empty_batch():
+    solver = aimle.per_instance(best_two, sense="max", cache=0.5)
+    assert solver(torch.zeros(0, 6)).shape == (0, 6)
+    theta = torch.zeros(0, 6, requires_grad=True)
+    aimle.AIMLE(solver)(theta).sum().backward()
+    assert theta.grad.shape == (0, 6)
+
+
 def test_instances_may_be_tensors():
     def solve(scores: torch.Tensor) -> torch.Tensor:
         assert scores.shape == (6,)

@@ -408,6 +408,18 @@ def test_perturbed_optimisers_refuse_grid_paths_of_scores():
             call()
 
 
+@pytest.mark.parametrize("cls", [aimle.DPO, aimle.CovarianceAIMLE])
+def test_settings_assigned_later_are_checked(cls: type):
+    theta = torch.randn(2, 6)
+    layer = cls(aimle.TopK(2), nb_samples=4)
+    layer.nb_samples = 1
+    with pytest.raises(ValueError, match="nb_samples >= 2 but got"):
+        layer(theta)
+    layer.nb_samples, layer.temperature = 4, 0.0
+    with pytest.raises(ValueError, match=r"temperature > 0 but got 0\.0|needs noise"):
+        layer(theta)
+
+
 # ---- torch.compile -------------------------------------------------------------------------------
 
 

@@ -109,6 +109,21 @@ def test_grid_paths_around_walls():
         exact.marginals(solver, costs, mask=mask)
 
 
+def test_marginals_of_a_batch_as_long_as_the_list():
+    """The shape [2, 2, 2] is both [*batch, N] and [N, *instance]."""
+    solver, x = aimle.Assignment(), seeded(2, 2, 2, 2)
+    expected = [exact.marginals(solver, row) for row in x.flatten(0, 1)]
+    torch.testing.assert_close(exact.marginals(solver, x), torch.stack(expected).view(2, 2, 2, 2))
+
+
+@pytest.mark.parametrize("function", ["log_partition", "marginals", "covariance", "sample"])
+def test_listed_solvers_take_no_k(function: str):
+    costs = torch.ones(2, 2)
+    more = {"covariance": (costs,), "sample": (torch.tensor([1, 2]),)}.get(function, ())
+    with pytest.raises(TypeError, match="for TopK only"):
+        getattr(exact, function)(aimle.GridPath(), costs, *more, k=3)
+
+
 def test_lists_that_are_too_long_are_refused():
     for solver, x, words in (
         (aimle.TopK(30), torch.ones(60), "at most 1000000"),

@@ -286,6 +286,15 @@ def test_checkpointing_a_generator_says_to_pass_a_key(reentrant: bool, device: t
     assert_same_state(layer, before)
 
 
+@pytest.mark.parametrize("cls", [aimle.SST, aimle.ExactMarginals, aimle.DPO])
+def test_so_do_estimators_without_a_state(cls: type, device: torch.device):
+    layer = cls(aimle.TopK(3), generator=torch.Generator(device)).to(device)
+    theta = leaf(randn(4, 8, device=device))
+    out = checkpoint(lambda x: layer(x).square(), theta, use_reentrant=False)
+    with pytest.raises(RuntimeError, match=rf"{cls.__name__}\] a generator.*pass it as key"):
+        out.sum().backward()
+
+
 def test_gradient_scalers_see_an_overflow(device: torch.device):
     """inf in dy becomes NaN in theta's gradient, the step is skipped and the state rests."""
     layer, theta = make().to(device), leaf(randn(4, 8, device=device).float())

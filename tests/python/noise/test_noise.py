@@ -200,6 +200,28 @@ def test_a_host_key_has_the_numbers_of_draw_key(device: torch.device):
         draw_host_key(like, rank=-1)
 
 
+@pytest.mark.parametrize("theta_type", [torch.float32, torch.float16])
+def test_a_layer_draws_its_key_without_an_op_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, device: torch.device, theta_type: torch.dtype
+):
+    """The key is that of draw_key, for the gradient too."""
+    layer = aimle.IMLE(aimle.TopK(3), nb_samples=4).to(device)
+    weights = torch.linspace(-1, 1, 10, device=device, dtype=theta_type)
+
+    def step(key: Tensor | None) -> tuple[Tensor, Tensor]:
+        theta = torch.zeros(5, 10, device=device, dtype=theta_type, requires_grad=True)
+        z = layer(theta, key=key)
+        (z * weights).sum().backward()
+        return z.detach(), theta.grad
+
+    torch.manual_seed(2)
+    expected = [step(aimle.draw_key(weights)) for _ in range(2)]
+    monkeypatch.setattr(aimle.functional, "_draw_key", None)
+    monkeypatch.setattr(aimle.functional, "_draw_host_key", None)
+    torch.manual_seed(2)
+    torch.testing.assert_close([step(None) for _ in range(2)], expected, rtol=0, atol=0)
+
+
 def test_draw_key_uses_all_its_bits(device: torch.device):
     keys = torch.stack([aimle.draw_key(torch.zeros(1, device=device)) for _ in range(200)]).cpu()
     bits = (keys.unsqueeze(-1) >> torch.arange(64)) & 1

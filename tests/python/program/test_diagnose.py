@@ -97,6 +97,23 @@ def test_recorded_gradients_have_the_same_weight():
     assert loss.mean(z).tolist() == [[2.0, 2.0]]
 
 
+@pytest.mark.parametrize(
+    "layer",
+    [
+        library.DPO(library.TopK(2)),
+        library.CovarianceAIMLE(library.TopK(2)),
+        library.SFE(library.TopK(2), baseline="leave_one_out", nb_samples=2),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_a_layer_that_compares_samples_is_left_out_at_one(layer: torch.nn.Module):
+    theta = torch.randn(2, 5, generator=torch.Generator().manual_seed(0))
+    settings = {"estimators": ["ste"], "repeats": 2, "warmup": 0, "truth_samples": 200}
+    found = library.diagnose(layer, theta, lambda z: (z * theta[0]).sum(-1).square(), **settings)
+    measured = [(row["estimator"], row["samples"]) for row in found.rows]
+    assert measured == [("ste", 1), ("your layer", 10), ("ste", 10)]
+
+
 def test_a_long_run_in_parts_is_the_same_within_its_error(monkeypatch: pytest.MonkeyPatch):
     """Of grids that are too large for the memory otherwise."""
     from aimle.diagnosis import truth

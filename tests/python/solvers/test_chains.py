@@ -1,6 +1,7 @@
 """Chains: scores of labels and transitions, labels of z, different lengths, bad input."""
 
 import itertools
+import math
 
 import oracles
 import pytest
@@ -170,3 +171,9 @@ def test_no_estimator_looks_beyond_the_end(name: str):
     steps = each.detach().sum((-1, -2))
     expected = mask.squeeze((-1, -2)).double().unsqueeze(1).expand_as(steps)
     torch.testing.assert_close(steps, expected)
+
+
+def test_chains_without_a_solution_have_no_labels():
+    z = aimle.Chain()(torch.tensor([[[[0.0, math.nan], [1.0, 2.0]]], [[[0.0, 1.0], [1.0, 2.0]]]]))
+    assert z[0].isnan().all()
+    assert aimle.chain_labels(z).tolist() == [[-1, -1], [1, 1]]

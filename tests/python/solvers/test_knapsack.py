@@ -1,5 +1,6 @@
 """Knapsacks: shared data, data per row, decimal weights, and errors."""
 
+import math
 import pickle
 
 import pytest
@@ -141,8 +142,16 @@ def test_bad_settings():
         aimle.Knapsack([1, -2], 3)
     with pytest.raises(ValueError, match="a capacity for every knapsack"):
         aimle.Knapsack.pack(torch.ones(2, 3, dtype=torch.int64), torch.ones(3, dtype=torch.int64))
+    for bad in (math.nan, math.inf):
+        with pytest.raises(ValueError, match=f"weights to be integers .* but got {bad}"):
+            aimle.Knapsack([1.0, bad], 3)
     with pytest.raises(ValueError, match="max_capacity >= 0"):
         aimle.Knapsack([1], 3, max_capacity=-1)
+
+
+def test_an_empty_batch():
+    solver = aimle.Knapsack(torch.ones(0, 3, dtype=torch.int64), torch.ones(0, dtype=torch.int64))
+    assert solver(torch.ones(0, 3)).shape == (0, 3)
 
 
 def test_compiled_and_pickled(device: torch.device):
