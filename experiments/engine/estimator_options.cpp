@@ -106,18 +106,29 @@ std::string methods_with(const std::string& setting) {
   return join(names, ", ");
 }
 
-/// A noise's temperature under the name that the experiments read; a value from the user, under
-/// either name, takes precedence over a preset.
+/// A value from the user for a noise's temperature, under either name, replaces that of a preset or
+/// a config under the other name, so that a saved config has one.
+void keep_one_temperature(Settings& settings) {
+  const auto by_user = [&](const char* name) {
+    return settings.origin(name) == Origin::kUser && !settings.get<std::string>(name).empty();
+  };
+  const bool short_name = by_user("temperature"), long_name = by_user("theta_noise_temperature");
+  if (short_name == long_name) return;
+  const char* other = short_name ? "theta_noise_temperature" : "temperature";
+  settings.set(other, Json(""), Origin::kDefault);
+}
+
+/// A noise's temperature under the name that the experiments read.
 void use_one_temperature(const Settings& settings, EstimatorOptions& options) {
   if (!options.temperature) return;
-  const bool by_user = settings.origin("temperature") == Origin::kUser;
-  const bool other = options.theta_noise_temperature.has_value();
-  if (by_user && other && settings.origin("theta_noise_temperature") == Origin::kUser) {
+  if (options.theta_noise_temperature && settings.origin("temperature") == Origin::kUser &&
+      settings.origin("theta_noise_temperature") == Origin::kUser) {
     throw Misuse(
         "expected --temperature or --theta_noise_temperature, two names of one setting, but got "
         "both");
   }
-  if (by_user || !other) options.theta_noise_temperature = options.temperature;
+  // A config of an older build can have both: that of the user, and a preset's under the long name.
+  options.theta_noise_temperature = options.temperature;
   options.temperature.reset();
 }
 
@@ -178,6 +189,7 @@ void keep_what_the_method_is(Settings& settings) {
   for (const std::string& name : settings_of_the_name(settings.get<std::string>("method"))) {
     if (settings.origin(name) == Origin::kPreset) settings.set(name, Json(""), Origin::kDefault);
   }
+  keep_one_temperature(settings);
 }
 
 void check_step_defaults(const Json& config, const std::string& file) {

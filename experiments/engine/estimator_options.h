@@ -29,7 +29,7 @@ void use_paper_target(const std::string& method, EstimatorOptions& options);
 
 /// Removes values of the preset that would turn the method into another one: `aimle_noise` has its
 /// own scale, rule and bounds, `imle` its own difference. Values from the user or a config.json are
-/// kept.
+/// kept, but a noise's temperature only under the name that the user gave.
 void keep_what_the_method_is(Settings& settings);
 
 /// The settings without those that this method does not take: throws Failure if the user set them,

@@ -33,6 +33,9 @@ Corpus load_corpus(const Settings& settings, Rules rules) {
                      .annotated = settings.get<int64_t>("annotated"),
                      .aspect = aspect_of(settings),
                      .planted = static_cast<int>(settings.get<int64_t>("planted")),
+                     .difficulty = settings.get<std::string>("difficulty") == "hard"
+                                       ? Difficulty::kHard
+                                       : Difficulty::kEasy,
                      .seed = settings.get<uint64_t>("data_seed")});
   }
   if (is_films(folder)) {
@@ -127,6 +130,13 @@ std::vector<Option> data_options() {
        .group = "Data",
        .low = 1,
        .high = 12,
+       .of_data = true},
+      {.name = "difficulty",
+       .value = "easy",
+       .help = "Generated reviews. easy: every aspect has its own words; hard: only the context "
+               "tells the aspect of a word, aspects are correlated, ratings are noisy",
+       .group = "Data",
+       .choices = {"easy", "hard"},
        .of_data = true},
       {.name = "data_seed",
        .value = 0,

@@ -12,7 +12,35 @@ namespace aimle::experiments::l2x {
 namespace {
 
 constexpr int kLevels = 5;
-constexpr size_t kMinWords = 30, kMaxWords = 150;
+constexpr size_t kMinWords = 30;
+
+/// What the difficulties differ in.
+struct Form {
+  bool shared_words;          // every aspect is described by the words of all four
+  float common, own;          // standard deviations of the two parts of a quality
+  size_t fewest_distracting;  // pairs of quality words about another aspect
+  size_t most_distracting;
+  float rating_noise;  // standard deviation
+  bool fillers;        // neutral sentences between the aspects
+  size_t max_words;
+};
+
+constexpr Form kEasy = {.shared_words = false,
+                        .common = 0.14f,
+                        .own = 0.26f,
+                        .fewest_distracting = 0,
+                        .most_distracting = 3,
+                        .rating_noise = 0.02f,
+                        .fillers = true,
+                        .max_words = 150};
+constexpr Form kHard = {.shared_words = true,
+                        .common = 0.25f,
+                        .own = 0.15f,
+                        .fewest_distracting = 1,
+                        .most_distracting = 4,
+                        .rating_noise = 0.2f,
+                        .fillers = false,
+                        .max_words = 110};
 
 std::vector<std::string_view> cut(std::string_view text, char at) {
   std::vector<std::string_view> parts;
@@ -54,12 +82,14 @@ class Draws {
 struct Language {
   std::array<std::array<std::vector<std::string_view>, kLevels>, 4> quality;
   std::array<std::vector<std::string_view>, 4> sentences;
+  std::array<std::vector<std::string_view>, 4> shared_sentences;
   std::vector<std::string_view> fillers = cut(kFillers, '|');
   std::array<std::vector<std::string_view>, 3> verdicts;
 
   Language() {
     for (size_t aspect = 0; aspect < 4; ++aspect) {
       sentences[aspect] = cut(kAspectSentences[aspect], '|');
+      shared_sentences[aspect] = cut(kSharedSentences[aspect], '|');
       for (size_t level = 0; level < kLevels; ++level) {
         quality[aspect][level] = cut(kQualityWords[aspect][level], ' ');
       }
@@ -77,12 +107,13 @@ struct Text {
 
 class Writer {
  public:
-  Writer(const Language& language, Draws draws) : language_(language), draws_(draws) {}
+  Writer(const Language& language, const Form& form, Draws draws)
+      : language_(language), form_(form), draws_(draws) {}
 
   Text write(int asked, int planted) {
     do {
       draft(asked, planted);
-    } while (text_.words.size() > kMaxWords);
+    } while (text_.words.size() > form_.max_words);
     return std::move(text_);
   }
 
@@ -92,15 +123,15 @@ class Writer {
     levels_ = 0;
     std::array<float, 4> quality;
     const float common = draws_.gaussian();
-    for (float& q : quality) q = 0.5f + 0.14f * common + 0.26f * draws_.gaussian();
+    for (float& q : quality) q = 0.5f + form_.common * common + form_.own * draws_.gaussian();
 
     plain(draws_.one_of(language_.fillers));
     std::array<int, 4> order{0, 1, 2, 3};
     for (size_t i = 3; i > 0; --i) std::swap(order[i], order[draws_.below(i + 1)]);
     for (const int aspect : order) {
-      int words = aspect == asked ? planted : 2 * static_cast<int>(draws_.below(4));
+      int words = aspect == asked ? planted : distracting_words();
       while (words > 0) words -= sentence(aspect, quality[aspect], words, aspect == asked);
-      if (draws_.below(2) == 0) plain(draws_.one_of(language_.fillers));
+      if (form_.fillers && draws_.below(2) == 0) plain(draws_.one_of(language_.fillers));
     }
     float mean = 0;
     for (const float q : quality) mean += q / 4;
@@ -109,7 +140,12 @@ class Writer {
     while (text_.words.size() < kMinWords) plain(draws_.one_of(language_.fillers));
 
     const float exact = static_cast<float>(levels_) / static_cast<float>(4 * planted);
-    text_.rating = std::clamp(exact + 0.02f * draws_.gaussian(), 0.0f, 1.0f);
+    text_.rating = std::clamp(exact + form_.rating_noise * draws_.gaussian(), 0.0f, 1.0f);
+  }
+
+  int distracting_words() {
+    const size_t choices = form_.most_distracting - form_.fewest_distracting + 1;
+    return 2 * static_cast<int>(form_.fewest_distracting + draws_.below(choices));
   }
 
   void plain(std::string_view sentence) {
@@ -120,7 +156,8 @@ class Writer {
   int sentence(int aspect, float quality, int most, bool asked) {
     int left = most;
     int slots = 2;
-    for (const std::string_view word : cut(draws_.one_of(language_.sentences[aspect]), ' ')) {
+    const auto& sentences = form_.shared_words ? language_.shared_sentences : language_.sentences;
+    for (const std::string_view word : cut(draws_.one_of(sentences[aspect]), ' ')) {
       if (word != "@") {
         text_.words.push_back(word);
         continue;
@@ -128,7 +165,8 @@ class Writer {
       --slots;
       // Leaves something for the second slot, and never a single word for the next sentence.
       int count = std::min(std::max(left - slots, 1), 1 + static_cast<int>(draws_.below(3)));
-      if (slots == 0 && left - count == 1) ++count;
+      // A shared word has its noun among the next three words.
+      if (slots == 0 && left - count == 1) count += form_.shared_words && count > 1 ? -1 : 1;
       count = std::min(count, left);
       phrase(aspect, quality, count, asked);
       left -= count;
@@ -141,7 +179,8 @@ class Writer {
     const auto level = static_cast<size_t>(
         std::lround(std::clamp(4 * quality + 0.7f * draws_.gaussian(), 0.0f, 4.0f)));
     const auto begin = static_cast<int64_t>(text_.words.size());
-    const auto& list = language_.quality[aspect][level];
+    const size_t words_of = form_.shared_words ? draws_.below(4) : static_cast<size_t>(aspect);
+    const auto& list = language_.quality[words_of][level];
     const size_t first = draws_.below(list.size());
     const size_t stride = 1 + 2 * draws_.below(list.size() / 2);  // odd, so no word is repeated
     for (int i = 0; i < count; ++i) {
@@ -154,6 +193,7 @@ class Writer {
   }
 
   const Language& language_;
+  const Form& form_;
   Draws draws_;
   Text text_;
   int levels_ = 0;
@@ -165,10 +205,11 @@ Reviews write_reviews(const Planted& settings, const Language& language, uint64_
   Reviews reviews;
   const Key key{.seed = settings.seed,
                 .stream = split | static_cast<uint64_t>(settings.aspect) << 8};
+  const Form& form = settings.difficulty == Difficulty::kHard ? kHard : kEasy;
   std::vector<int32_t> ids;
   for (int64_t i = 0; i < count; ++i) {
-    Text text =
-        Writer(language, {key, static_cast<uint32_t>(i)}).write(settings.aspect, settings.planted);
+    Text text = Writer(language, form, {key, static_cast<uint32_t>(i)})
+                    .write(settings.aspect, settings.planted);
     ids.clear();
     for (const std::string_view word : text.words) ids.push_back(id_of(word));
     reviews.add(ids, text.rating);

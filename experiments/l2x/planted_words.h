@@ -46,6 +46,17 @@ inline constexpr std::array<std::string_view, 4> kAspectSentences{
     ".|a @ "
     "sip followed by @ ones .|it drinks @ from start to @ end ."};
 
+/// [aspect]: sentences for words that do not tell the aspect. The first noun after a slot does.
+inline constexpr std::array<std::string_view, 4> kSharedSentences{
+    "a @ color and a @ head .|@ foam and @ lacing .|a @ hue , at the rim a @ glow .|with @ edges "
+    "and @ clarity .",
+    "a @ nose and a @ scent .|@ fumes and @ notes .|a @ aroma , on a sniff a @ whiff .|with @ "
+    "smells and @ perfume .",
+    "a @ body and a @ finish .|@ bubbles and @ carbonation .|a @ texture , on the tongue a @ feel "
+    ".|with @ weight and @ viscosity .",
+    "a @ flavor and a @ aftertaste .|@ hops and @ malt .|a @ taste , in the middle a @ sip .|with "
+    "@ undertones and @ sweetness ."};
+
 /// Neutral sentences.
 inline constexpr std::string_view kFillers =
     "had this on tap at the local pub .|bottle shared by a friend from out of town .|i drank it "

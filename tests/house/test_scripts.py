@@ -240,6 +240,24 @@ class TestResults:
             "| imle | 80 (1 run) |",
         ]
 
+    def test_the_epoch_of_the_best_validation(self, tmp_path):
+        out = tmp_path / "l2x.csv"
+        folder = tmp_path / "runs/a"
+        self.write_run(folder, "aimle", 0, [])
+        epochs = [
+            {"epoch": 1, "val_loss": 3.0, "test_loss": 3.5, "precision": 60.0},
+            {"epoch": 2, "val_loss": 4.0, "test_loss": 2.5, "precision": 70.0},
+        ]
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(e) + "\n" for e in epochs))
+        metrics = ["--metrics", "test_loss,precision", "--best", "val_loss"]
+        self.results("collect", tmp_path / "runs", out, "--settings", "method", *metrics)
+        show = ["--rows", "method", "--metric", "test_loss,precision"]
+        assert self.results("table", out, *show).splitlines() == [
+            "| method | test_loss | precision |",
+            "| --- | --- | --- |",
+            "| aimle | 3.5 (1 run) | 60 (1 run) |",
+        ]
+
 
 def test_the_page_on_gradients_has_the_tables_of_its_files():
     done = run(sys.executable, SCRIPTS / "gradient_tables.py")

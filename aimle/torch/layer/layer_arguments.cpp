@@ -53,7 +53,7 @@ void check_layer(const LayerInput& input, const LayerSettings& settings) {
 }
 
 void check_gradient(const at::Tensor& dy, const LayerInput& input, const LayerSettings& settings) {
-  const std::vector<c10::SymInt> expected = result_sizes(input, settings);
+  const at::SymDimVector expected = result_sizes(input, settings);
   TORCH_CHECK_VALUE(dy.sym_sizes() == c10::SymIntArrayRef(expected),
                     "[aimle::perturbed_map] expected a gradient of shape ",
                     c10::SymIntArrayRef(expected), " but got ", dy.sym_sizes());
@@ -120,10 +120,10 @@ SolverInput solver_input(const LayerInput& input, const LayerSettings& settings)
           .k = settings.solver ? settings.solver->solution_size().ones : 1};
 }
 
-std::vector<c10::SymInt> result_sizes(const LayerInput& input, const LayerSettings& settings) {
+at::SymDimVector result_sizes(const LayerInput& input, const LayerSettings& settings) {
   const c10::SymIntArrayRef batch = batch_of(input, settings);
   const c10::SymIntArrayRef instance = instance_of(input, settings);
-  std::vector<c10::SymInt> sizes;
+  at::SymDimVector sizes;
   if (settings.flat) {
     sizes.push_back(example_count(input, settings) * settings.samples());
   } else {
@@ -134,7 +134,7 @@ std::vector<c10::SymInt> result_sizes(const LayerInput& input, const LayerSettin
   return sizes;
 }
 
-std::vector<c10::SymInt> bits_sizes(const LayerInput& input, const LayerSettings& settings) {
+at::SymDimVector bits_sizes(const LayerInput& input, const LayerSettings& settings) {
   if (!keeps_solution(settings.estimator)) return {0};
   c10::SymInt n = 1;
   for (const c10::SymInt& size : instance_of(input, settings)) n = n * size;
@@ -143,9 +143,9 @@ std::vector<c10::SymInt> bits_sizes(const LayerInput& input, const LayerSettings
   return {example_count(input, settings) * settings.samples(), (n + 7) / 8 + rivals};
 }
 
-std::vector<c10::SymInt> score_sizes(const LayerInput& input, const LayerSettings& settings) {
+at::SymDimVector score_sizes(const LayerInput& input, const LayerSettings& settings) {
   const c10::SymIntArrayRef instance = instance_of(input, settings);
-  std::vector<c10::SymInt> sizes = {example_count(input, settings) * settings.samples()};
+  at::SymDimVector sizes = {example_count(input, settings) * settings.samples()};
   sizes.insert(sizes.end(), instance.begin(), instance.end());
   return sizes;
 }

@@ -15,6 +15,7 @@
 //              [*batch, *instance] ("mean")
 #pragma once
 
+#include <ATen/DimVector.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/stack.h>
 
@@ -73,9 +74,9 @@ int64_t gradient_rows(const LayerSettings& settings);
 
 /// The shape of z, and of `bits` (uint8; empty if nothing is kept): the packed solutions, followed
 /// for thresholds by space for the KeptRivals of all rows. Sizes may be symbolic.
-std::vector<c10::SymInt> result_sizes(const LayerInput& input, const LayerSettings& settings);
-std::vector<c10::SymInt> bits_sizes(const LayerInput& input, const LayerSettings& settings);
+at::SymDimVector result_sizes(const LayerInput& input, const LayerSettings& settings);
+at::SymDimVector bits_sizes(const LayerInput& input, const LayerSettings& settings);
 /// The shape of the scores that a callable solver gets: [B S, *instance].
-std::vector<c10::SymInt> score_sizes(const LayerInput& input, const LayerSettings& settings);
+at::SymDimVector score_sizes(const LayerInput& input, const LayerSettings& settings);
 
 }  // namespace aimle::ops

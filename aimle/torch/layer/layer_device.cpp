@@ -2,8 +2,8 @@
 
 namespace aimle::ops {
 
-std::vector<int64_t> known(const std::vector<c10::SymInt>& sizes) {
-  std::vector<int64_t> result;
+at::DimVector known(const at::SymDimVector& sizes) {
+  at::DimVector result;
   for (const c10::SymInt& size : sizes) result.push_back(size.expect_int());
   return result;
 }

@@ -96,7 +96,7 @@ decltype(auto) with_type(at::ScalarType type, Body body) {
 }
 
 /// Sizes that are no longer symbolic.
-std::vector<int64_t> known(const std::vector<c10::SymInt>& sizes);
+at::DimVector known(const at::SymDimVector& sizes);
 
 template <class Device>
 Two forward_op(ArgumentReader& reader) {

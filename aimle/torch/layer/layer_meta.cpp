@@ -12,8 +12,7 @@ namespace {
 
 using Two = std::tuple<at::Tensor, at::Tensor>;
 
-at::Tensor empty(const std::vector<c10::SymInt>& sizes, const at::Tensor& theta,
-                 at::ScalarType type) {
+at::Tensor empty(const at::SymDimVector& sizes, const at::Tensor& theta, at::ScalarType type) {
   return at::empty_symint(sizes, theta.options().dtype(type));
 }
 

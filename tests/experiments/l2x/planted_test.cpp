@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <map>
 #include <set>
@@ -89,6 +90,103 @@ TEST(L2xPlanted, OtherWordsCorrelateWeakly) {
   for (const double y : rating) mean += y / rating.size(), squares += y * y / rating.size();
   EXPECT_NEAR(mean, 0.5, 0.03);
   EXPECT_GT(std::sqrt(squares - mean * mean), 0.2) << "ratings differ";
+}
+
+/// The nouns of the sentences that share their words, with their aspects.
+std::map<std::string, int> nouns() {
+  std::map<std::string, int> out;
+  for (int aspect = 0; aspect < 4; ++aspect) {
+    std::istringstream sentences{std::string(kSharedSentences[aspect])};
+    std::string word;
+    bool after_slot = false;
+    while (sentences >> word) {
+      if (after_slot) EXPECT_TRUE(out.emplace(word, aspect).second) << word << " stands twice";
+      after_slot = word == "@" || word == ".|@";
+    }
+  }
+  return out;
+}
+
+TEST(L2xPlanted, TheNextNounTellsTheAspectOfAHardWord) {
+  const auto words = quality_words();
+  const auto aspect_of_noun = nouns();
+  EXPECT_EQ(aspect_of_noun.size(), 32u);
+  for (int aspect = 0; aspect < 4; ++aspect) {
+    const Corpus corpus = generate({.train = 400,
+                                    .heldout = 1,
+                                    .annotated = 0,
+                                    .aspect = aspect,
+                                    .difficulty = Difficulty::kHard});
+    std::set<std::pair<int, int>> used;
+    for (int64_t i = 0; i < corpus.train.count(); ++i) {
+      const auto review = corpus.train.review(i);
+      EXPECT_GE(review.size(), 30u);
+      EXPECT_LE(review.size(), 110u);
+      std::set<int64_t> inside;
+      for (const WordRange& range : corpus.train.rationales[i]) {
+        for (int64_t j = range.begin; j < range.end; ++j) inside.insert(j);
+      }
+      EXPECT_EQ(inside.size(), 10u);
+      int64_t distracting = 0;
+      for (int64_t j = 0; j < std::ssize(review); ++j) {
+        const auto found = words.find(std::string(corpus.vocabulary.word(review[j])));
+        if (found == words.end()) continue;
+        int about = -1;
+        for (int64_t next = j + 1; next <= j + 3 && about < 0; ++next) {
+          ASSERT_LT(next, std::ssize(review));
+          const auto noun = aspect_of_noun.find(std::string(corpus.vocabulary.word(review[next])));
+          if (noun != aspect_of_noun.end()) about = noun->second;
+        }
+        ASSERT_GE(about, 0) << "review " << i << ", word " << j;
+        EXPECT_EQ(about == aspect, inside.contains(j)) << "review " << i << ", word " << j;
+        if (about == aspect) used.insert(found->second);
+        if (about != aspect) ++distracting;
+      }
+      EXPECT_GE(distracting, 6);
+      EXPECT_LE(distracting, 24);
+    }
+    EXPECT_EQ(used.size(), 20u) << "words of all aspects and levels describe this one";
+  }
+}
+
+TEST(L2xPlanted, HardDistractorsCarryTheRatingToo) {
+  const auto words = quality_words();
+  const Corpus corpus =
+      generate({.train = 4000, .heldout = 1, .annotated = 0, .difficulty = Difficulty::kHard});
+  std::vector<double> rating, planted, others;
+  for (int64_t i = 0; i < corpus.train.count(); ++i) {
+    const auto review = corpus.train.review(i);
+    double sum[2] = {0, 0}, count[2] = {0, 0};
+    for (int64_t j = 0; j < std::ssize(review); ++j) {
+      const auto found = words.find(std::string(corpus.vocabulary.word(review[j])));
+      if (found == words.end()) continue;
+      bool inside = false;
+      for (const WordRange& range : corpus.train.rationales[i]) {
+        inside = inside || (range.begin <= j && j < range.end);
+      }
+      sum[inside] += found->second.second, ++count[inside];
+    }
+    rating.push_back(corpus.train.ratings[i]);
+    others.push_back(sum[0] / count[0]);
+    planted.push_back(sum[1] / count[1]);
+  }
+  EXPECT_GT(correlation(rating, others), 0.5);
+  EXPECT_GT(correlation(rating, planted), correlation(rating, others) + 0.1);
+  EXPECT_LT(correlation(rating, planted), 0.9) << "ratings are noisy";
+}
+
+/// Results measured with them stay valid.
+TEST(L2xPlanted, EasyReviewsStayTheSame) {
+  const Corpus corpus = generate({.train = 200, .heldout = 20, .annotated = 20, .seed = 1});
+  uint64_t hash = 14695981039346656037u;
+  for (const Reviews* reviews : {&corpus.train, &corpus.heldout, &corpus.annotated}) {
+    for (const int32_t id : reviews->words)
+      hash = (hash ^ static_cast<uint32_t>(id)) * 1099511628211u;
+    for (const float y : reviews->ratings) {
+      hash = (hash ^ std::bit_cast<uint32_t>(y)) * 1099511628211u;
+    }
+  }
+  EXPECT_EQ(hash, 13724314093877158034u);
 }
 
 TEST(L2xPlanted, DependsOnSeedSplitAndNumberAlone) {

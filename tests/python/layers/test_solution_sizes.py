@@ -34,6 +34,27 @@ class Declared:
         return self.solve(scores)
 
 
+def sizes_in(rows: list[list[float]]) -> list[float]:
+    """The least and minus the greatest finite sum."""
+    sums = [sum(row) for row in rows if math.isfinite(sum(row))]
+    return [min(sums, default=math.inf), min((-each for each in sums), default=math.inf)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("others", [1, 6])
+def test_the_sizes_of_solutions_that_differ(dtype: torch.dtype, others: int, device: torch.device):
+    nan, inf = math.nan, math.inf
+    z = [[1, 0, 1, 0], [0, 0, 0, 0], [1, 1, 1, 0], [nan, 1, 1, 1], [inf, 0, 0, 0], [1, 1, 1, 1]]
+    other = [[1, 0, 1, 0], [0, 1, 0, 0], [1, 1, 1, 0], [1, 1, 0, 0], [1, 0, 0, 0], [nan] * 4]
+    pairs = [(a, b) for a, b in zip(z, other if others > 1 else 6 * other[:1], strict=True)]
+    expected = sizes_in([row for a, b in pairs if a != b for row in (a, b)])
+    given = [torch.tensor(rows, dtype=dtype, device=device) for rows in (z, other[:others])]
+    assert torch.ops.aimle.solution_sizes(*given).tolist() == expected
+    turned = [rows.T.contiguous().T for rows in given]
+    assert torch.ops.aimle.solution_sizes(*turned).tolist() == expected
+    assert torch.ops.aimle.solution_sizes(*(rows[:0] for rows in given)).tolist() == UNKNOWN
+
+
 def layer_of(solver: Any, **settings) -> aimle.AIMLE:
     return aimle.AIMLE(solver, **{"noise": "normal", "nb_samples": 2, **settings})
 

@@ -424,6 +424,21 @@ def test_the_temperature_of_the_noise_has_two_names(program: Path, tmp_path: Pat
     assert seen[0] == seen[1] != [line["train_loss"] for line in metrics(tmp_path / "default")]
 
 
+def test_a_temperature_outlasts_that_of_the_preset(program: Path, tmp_path: Path) -> None:
+    """In a run that continues, and in one with the first one's config."""
+    preset = ["--preset", "paper", "--temperature", "0.25"]
+    train(program, tmp_path / "whole", *preset, "--epochs", "2")
+    train(program, tmp_path / "parts", *preset, "--epochs", "1")
+    train(program, tmp_path / "parts", "--resume", "--epochs", "2")
+    config = tmp_path / "whole" / "config.json"
+    train(program, tmp_path / "again", "--config", str(config), "--epochs", "2")
+    losses = {
+        name: [line["train_loss"] for line in metrics(tmp_path / name)]
+        for name in ("whole", "parts", "again")
+    }
+    assert losses["parts"] == losses["again"] == losses["whole"]
+
+
 @pytest.mark.parametrize(("k", "method"), [(1, "aimle"), (18, "aimle"), (10, "aimle_forward")])
 def test_the_default_target_can_be_reached(
     program: Path, tmp_path: Path, k: int, method: str
