@@ -240,20 +240,7 @@ void straight_through(const PassSettings& settings, const DeviceExamples<T>& exa
          dtheta);
 }
 
-#define AIMLE_INSTANTIATE(T)                                                                       \
-  template void forward(const PassSettings&, const Solver&, const DeviceExamples<T>&,              \
-                        const DeviceForward<T>&, const Context&);                                  \
-  template void backward(const PassSettings&, const Solver&, const DeviceExamples<T>&,             \
-                         const DeviceBackward<T>&, const DeviceState&, const Context&);            \
-  template void perturb(const PassSettings&, Sense, const DeviceExamples<T>&, T*, const Context&); \
-  template void step(const PassSettings&, const CallableSolver&, const DeviceExamples<T>&,         \
-                     const T*, const DeviceState&, T*, T*, double*, uint8_t*, const Context&);     \
-  template void difference(const PassSettings&, const DeviceExamples<T>&, const T*, const T*,      \
-                           const double*, const uint8_t*, T*, const DeviceState&, const Context&); \
-  template void straight_through(const PassSettings&, const DeviceExamples<T>&, const T*, T*,      \
-                                 const Context&);
-
-AIMLE_INSTANTIATE(float)
-AIMLE_INSTANTIATE(double)
+AIMLE_INSTANTIATE_PASSES(float)
+AIMLE_INSTANTIATE_PASSES(double)
 
 }  // namespace aimle::cuda

@@ -76,13 +76,26 @@ template <class T>
 void straight_through(const PassSettings& settings, const DeviceExamples<T>& examples, const T* dy,
                       T* dtheta, const Context& context);
 
+/// Instantiates the functions above for a type, where they are defined.
+#define AIMLE_INSTANTIATE_PASSES(T)                                                                \
+  template void forward(const PassSettings&, const Solver&, const DeviceExamples<T>&,              \
+                        const DeviceForward<T>&, const Context&);                                  \
+  template void backward(const PassSettings&, const Solver&, const DeviceExamples<T>&,             \
+                         const DeviceBackward<T>&, const DeviceState&, const Context&);            \
+  template void perturb(const PassSettings&, Sense, const DeviceExamples<T>&, T*, const Context&); \
+  template void step(const PassSettings&, const CallableSolver&, const DeviceExamples<T>&,         \
+                     const T*, const DeviceState&, T*, T*, double*, uint8_t*, const Context&);     \
+  template void difference(const PassSettings&, const DeviceExamples<T>&, const T*, const T*,      \
+                           const double*, const uint8_t*, T*, const DeviceState&, const Context&); \
+  template void straight_through(const PassSettings&, const DeviceExamples<T>&, const T*, T*,      \
+                                 const Context&);
+
 /// Updates alpha from the counts of all processes, [kWaitingCounts] on the device, and clears
 /// state.waiting.
 void apply_counts(const PassSettings& settings, const double* counts, const DeviceState& state,
                   const Context& context);
 
-// ---- Parts, for estimators in separate files
-// ------------------------------------------------------
+// ---- Parts, for estimators in separate files ----------------------------------------------------
 
 /// The report of a pass, collected on the device: the examples' step sizes and the counts of
 /// blocks.

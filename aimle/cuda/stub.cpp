@@ -80,21 +80,11 @@ void spread_directions(int64_t, int64_t, const T*, T*, const Context&) {
 template void fold_directions(int64_t, int64_t, const bool*, bool*, const Context&);
 template void spread_directions(int64_t, int64_t, const bool*, bool*, const Context&);
 
-#define AIMLE_INSTANTIATE(T)                                                                       \
-  template void write_scores(const RowSource<T>&, T*, const Context&);                             \
-  template void forward(const PassSettings&, const Solver&, const DeviceExamples<T>&,              \
-                        const DeviceForward<T>&, const Context&);                                  \
-  template void backward(const PassSettings&, const Solver&, const DeviceExamples<T>&,             \
-                         const DeviceBackward<T>&, const DeviceState&, const Context&);            \
-  template void perturb(const PassSettings&, Sense, const DeviceExamples<T>&, T*, const Context&); \
-  template void step(const PassSettings&, const CallableSolver&, const DeviceExamples<T>&,         \
-                     const T*, const DeviceState&, T*, T*, double*, uint8_t*, const Context&);     \
-  template void difference(const PassSettings&, const DeviceExamples<T>&, const T*, const T*,      \
-                           const double*, const uint8_t*, T*, const DeviceState&, const Context&); \
-  template void straight_through(const PassSettings&, const DeviceExamples<T>&, const T*, T*,      \
-                                 const Context&);                                                  \
-  template void symmetrise(int64_t, int64_t, const T*, T*, const Context&);                        \
-  template void fold_directions(int64_t, int64_t, const T*, T*, const Context&);                   \
+#define AIMLE_INSTANTIATE(T)                                                     \
+  AIMLE_INSTANTIATE_PASSES(T)                                                    \
+  template void write_scores(const RowSource<T>&, T*, const Context&);           \
+  template void symmetrise(int64_t, int64_t, const T*, T*, const Context&);      \
+  template void fold_directions(int64_t, int64_t, const T*, T*, const Context&); \
   template void spread_directions(int64_t, int64_t, const T*, T*, const Context&);
 
 AIMLE_INSTANTIATE(float)

@@ -4,41 +4,14 @@
 #include <type_traits>
 
 #include "aimle/estimate/divide_rule.h"
-#include "aimle/estimate/fixed_sum.h"
+#include "aimle/estimate/lane_sums.h"
 #include "aimle/estimate/row_kernels.h"
 #include "aimle/estimate/step_rule.h"
 
 namespace aimle {
 namespace {
 
-// Four neighbouring partial sums; group g holds lanes 4g ... 4g + 3.
-using Four = double __attribute__((vector_size(32)));
-static_assert(kSumLanes == 32);
-
-template <class T>
-[[gnu::always_inline]] inline Four load_four(const T* x) {
-  using Loaded [[gnu::vector_size(4 * sizeof(T))]] = T;
-  Loaded loaded;
-  __builtin_memcpy(&loaded, x, sizeof loaded);
-  return __builtin_convertvector(loaded, Four);
-}
-
-/// x_j ... x_(j+3), and `fill` from n on.
-template <class T>
-[[gnu::always_inline]] inline Four load_or(const T* x, int64_t j, int64_t n, double fill) {
-  if (j + 4 <= n) return load_four(x + j);
-  Four v = {fill, fill, fill, fill};
-  for (int i = 0; i < 3 && j + i < n; ++i) v[i] = static_cast<double>(x[j + i]);
-  return v;
-}
-
-// The terms of a sum, four at a time; zeros, which change no sum, from n on.
-struct Values {
-  template <class T>
-  [[gnu::always_inline]] Four operator()(const T* x, int64_t j, int64_t n) const {
-    return load_or(x, j, n, 0.0);
-  }
-};
+// Terms of LongSum and ShortSum, as Values.
 struct Squares {
   double mean = 0.0;
 
@@ -49,29 +22,7 @@ struct Squares {
   }
 };
 
-/// The sum of a row's terms, for rows of any length.
-struct LongSum {
-  /// The partial sums are separate variables, not an array, so that they stay in registers.
-  template <class T, class Term>
-  [[gnu::always_inline]] static double of(const T* x, int64_t n, Term term) {
-    Four p0 = {}, p1 = {}, p2 = {}, p3 = {}, p4 = {}, p5 = {}, p6 = {}, p7 = {};
-    for (int64_t j = 0; j < n; j += kSumLanes) {
-      p0 += term(x, j, n);
-      p1 += term(x, j + 4, n);
-      p2 += term(x, j + 8, n);
-      p3 += term(x, j + 12, n);
-      p4 += term(x, j + 16, n);
-      p5 += term(x, j + 20, n);
-      p6 += term(x, j + 24, n);
-      p7 += term(x, j + 28, n);
-    }
-    // The tree of fixed_sum.h: 16, 8 and 4 between the groups, then 2 and 1 within the last.
-    const Four folded = ((p0 + p4) + (p2 + p6)) + ((p1 + p5) + (p3 + p7));
-    return (folded[0] + folded[2]) + (folded[1] + folded[3]);
-  }
-};
-
-/// The same for rows of 4 kWhole + rest < 32 entries: every partial sum has at most one term, and
+/// LongSum for rows of 4 kWhole + rest < 32 entries: every partial sum has at most one term, and
 /// groups of zeros, which change nothing, are skipped.
 template <int kWhole>
 struct ShortSum {
@@ -170,9 +121,11 @@ template <class Part>
     part(begin, n < begin + kPart ? n : begin + kPart);
 }
 
-template <class T>
-int64_t difference_row(const T* __restrict left, const T* __restrict right, T factor, int64_t n,
-                       T* __restrict out) {
+/// put(j, left_j - right_j) for all j; returns how many are not zero, -1 if one is NaN.
+template <class T, class Put>
+[[gnu::always_inline]] inline int64_t for_each_change(const T* __restrict left,
+                                                      const T* __restrict right, int64_t n,
+                                                      Put put) {
   int64_t nonzeros = 0, nans = 0;
   for_each_part(n, [&](int64_t begin, int64_t end) {
     Count<T> found = 0, unknown = 0;
@@ -180,48 +133,33 @@ int64_t difference_row(const T* __restrict left, const T* __restrict right, T fa
       const T change = left[j] - right[j];
       found += change != T(0);
       unknown += change != change;
-      out[j] = change * factor;
+      put(j, change);
     }
     nonzeros += found;
     nans += unknown;
   });
   return nans > 0 ? -1 : nonzeros;
+}
+
+template <class T>
+int64_t difference_row(const T* __restrict left, const T* __restrict right, T factor, int64_t n,
+                       T* __restrict out) {
+  return for_each_change(left, right, n, [=](int64_t j, T change) { out[j] = change * factor; });
 }
 
 template <class T>
 int64_t add_difference(const T* __restrict left, const T* __restrict right, int64_t n,
                        double* __restrict sum) {
-  int64_t nonzeros = 0, nans = 0;
-  for_each_part(n, [&](int64_t begin, int64_t end) {
-    Count<T> found = 0, unknown = 0;
-    for (int64_t j = begin; j < end; ++j) {
-      const T change = left[j] - right[j];
-      found += change != T(0);
-      unknown += change != change;
-      sum[j] += static_cast<double>(change);
-    }
-    nonzeros += found;
-    nans += unknown;
-  });
-  return nans > 0 ? -1 : nonzeros;
+  return for_each_change(left, right, n,
+                         [=](int64_t j, T change) { sum[j] += static_cast<double>(change); });
 }
 
 template <class T>
 int64_t add_scaled_difference(const T* __restrict left, const T* __restrict right, double factor,
                               int64_t n, double* __restrict sum) {
-  int64_t nonzeros = 0, nans = 0;
-  for_each_part(n, [&](int64_t begin, int64_t end) {
-    Count<T> found = 0, unknown = 0;
-    for (int64_t j = begin; j < end; ++j) {
-      const T change = left[j] - right[j];
-      found += change != T(0);
-      unknown += change != change;
-      sum[j] = DivideRule::scaled(sum[j], static_cast<double>(change), factor);
-    }
-    nonzeros += found;
-    nans += unknown;
+  return for_each_change(left, right, n, [=](int64_t j, T change) {
+    sum[j] = DivideRule::scaled(sum[j], static_cast<double>(change), factor);
   });
-  return nans > 0 ? -1 : nonzeros;
 }
 
 template <class T>

@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "aimle/estimate/lane_sums.h"
 #include "aimle/estimate/threshold_add_loops.h"
 #include "aimle/estimate/threshold_chain_loops.h"
 #include "aimle/estimate/threshold_in_loops.h"
@@ -156,36 +157,10 @@ inline void add_each(const ThresholdTarget& target, bool exceeds, const EachSwap
 
 // ---- Sums ---------------------------------------------------------------------------------------
 
-using FourSums = double __attribute__((vector_size(32)));
-
-/// x_j ... x_(j+3); zeros, which change no sum, from n on.
-[[gnu::always_inline]] inline FourSums four_of(const double* x, int64_t j, int64_t n) {
-  using Unaligned [[gnu::vector_size(32), gnu::aligned(8), gnu::may_alias]] = double;
-  if (j + 4 <= n) return *reinterpret_cast<const Unaligned*>(x + j);
-  return FourSums{j < n ? x[j] : 0.0, j + 1 < n ? x[j + 1] : 0.0, j + 2 < n ? x[j + 2] : 0.0, 0.0};
-}
-
-/// fixed_sum of an array, with separate variables as partial sums so that they stay in registers.
-[[gnu::always_inline]] inline double sum_of(const double* x, int64_t n) {
-  FourSums p0 = {}, p1 = {}, p2 = {}, p3 = {}, p4 = {}, p5 = {}, p6 = {}, p7 = {};
-  for (int64_t j = 0; j < n; j += kSumLanes) {
-    p0 += four_of(x, j, n);
-    p1 += four_of(x, j + 4, n);
-    p2 += four_of(x, j + 8, n);
-    p3 += four_of(x, j + 12, n);
-    p4 += four_of(x, j + 16, n);
-    p5 += four_of(x, j + 20, n);
-    p6 += four_of(x, j + 24, n);
-    p7 += four_of(x, j + 28, n);
-  }
-  const FourSums folded = ((p0 + p4) + (p2 + p6)) + ((p1 + p5) + (p3 + p7));
-  return (folded[0] + folded[2]) + (folded[1] + folded[3]);
-}
-
 inline CappedTotals drain(CappedPartials& capped) {
   CappedTotals totals{.weights = capped.weights, .capped = capped.capped};
-  totals.mass = sum_of(capped.mass, kSumLanes);
-  totals.lost = capped.capped == 0 ? 0.0 : sum_of(capped.lost, kSumLanes);
+  totals.mass = LongSum::of(capped.mass, kSumLanes, Values{});
+  totals.lost = capped.capped == 0 ? 0.0 : LongSum::of(capped.lost, kSumLanes, Values{});
   for (int lane = 0; lane < kSumLanes; ++lane) capped.mass[lane] = 0.0;
   if (capped.capped != 0) {
     for (int lane = 0; lane < kSumLanes; ++lane) capped.lost[lane] = 0.0;
@@ -199,7 +174,8 @@ int64_t write_gradient(double* __restrict sum, const Flag* __restrict free, int6
                        bool centred, double scale, int64_t n, T* __restrict out) {
   int64_t zeros = 0;
   if (free == nullptr) {
-    const double mean = centred ? sum_of(sum, n) / static_cast<double>(free_count) : 0.0;
+    const double mean =
+        centred ? LongSum::of(sum, n, Values{}) / static_cast<double>(free_count) : 0.0;
     for (int64_t j = 0; j < n; ++j) {
       const double g = scale * (sum[j] - mean);
       out[j] = static_cast<T>(g);

@@ -285,6 +285,7 @@ class PerturbedMap(SamplingModule, SharedState):
             minimises = getattr(self.solver, "sense", self.sense) == "min"
             fixed_size = getattr(self.solver, "fixed_size", False)
             about = CallableSolver(bool(minimises), dims, bool(fixed_size))
+            assert key is not None  # only the op of a native solver draws it
             return staged_map(self, theta, key, mask, about, settings, deferred, args, kwargs)
         if args or kwargs:
             hint = ": pass mask, k, data and key by name"

@@ -130,7 +130,11 @@ class Solver:
             return self.data.to(device)
         copies: dict[torch.device, Tensor] = self.__dict__.setdefault("_copies", {})
         if device not in copies:
-            copies[device] = self.data.to(device)
+            with torch.inference_mode(False):  # a later call may need it for backward
+                copy = self.data.to(device)
+            if type(copy) is not Tensor:  # fake
+                return copy
+            copies[device] = copy
         return copies[device]
 
     def __getstate__(self) -> dict[str, Any]:

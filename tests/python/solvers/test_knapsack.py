@@ -6,6 +6,7 @@ import pickle
 import pytest
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import aimle
 from aimle import exact
@@ -152,6 +153,19 @@ def test_bad_settings():
 def test_an_empty_batch():
     solver = aimle.Knapsack(torch.ones(0, 3, dtype=torch.int64), torch.ones(0, dtype=torch.int64))
     assert solver(torch.ones(0, 3)).shape == (0, 3)
+
+
+def test_the_copy_on_a_device_serves_every_later_call():
+    solver = aimle.Knapsack(WEIGHTS, CAPACITY)
+    meta = torch.device("meta")
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        solver.data_on(meta)
+    with torch.inference_mode():
+        solver.data_on(meta)
+    copied = solver.data_on(meta)
+    assert type(copied) is torch.Tensor
+    assert not copied.is_inference()
+    assert solver.data_on(meta) is copied
 
 
 def test_compiled_and_pickled(device: torch.device):

@@ -21,7 +21,7 @@ The others are decisions with linear or other losses, as in small_tasks.py.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -76,6 +76,7 @@ def _structure(name: str) -> _Structure:
     """Of a name such as tree-6 or subset-4-16."""
     kind, *numbers = name.split("-")
     n = int(numbers[0])
+    more: tuple[str, ...] = _NO_THRESHOLDS
     if kind == "pick":
         more = ("thresholds", "exact", *small_tasks.OF_ARGMAX)
         return _Structure(f"1 of {n}", aimle.Argmax(), (n,), 1, more=more)
@@ -86,7 +87,7 @@ def _structure(name: str) -> _Structure:
         size = n * (n - 1) // 2
         return _Structure(f"trees of {n} vertices", aimle.SpanningTree(n), (size,), n - 1)
     if kind == "heads":
-        title, more = f"directed trees of {n} vertices", _NO_THRESHOLDS
+        title = f"directed trees of {n} vertices"
         return _Structure(title, aimle.Arborescence(n), (n, n), n, more=more)
     if kind == "tags":
         of = int(numbers[1])
@@ -97,21 +98,20 @@ def _structure(name: str) -> _Structure:
         return _Structure(f"edits of {n} to {n}", aimle.LatticeMoves(), (n, n, 3), 1.5 * n)
     if kind == "dag":
         edges = _edges(n, diagonal=True)
-        solver = aimle.DagPath(edges, source=0, target=n * n - 1)
-        title, more = f"paths over a {n} × {n} DAG", _NO_THRESHOLDS
-        return _Structure(title, solver, (len(edges),), 1.5 * n, more=more)
+        dag = aimle.DagPath(edges, source=0, target=n * n - 1)
+        title = f"paths over a {n} × {n} DAG"
+        return _Structure(title, dag, (len(edges),), 1.5 * n, more=more)
     if kind == "packing":
         weights = _weights(n)
-        solver = aimle.Knapsack(weights, capacity=sum(weights) // 3)
-        return _Structure(f"packings of {n} items", solver, (n,), n / 2, more=_NO_THRESHOLDS)
+        knapsack = aimle.Knapsack(weights, capacity=sum(weights) // 3)
+        return _Structure(f"packings of {n} items", knapsack, (n,), n / 2, more=more)
     if kind == "matching":
         title = f"matchings of {n} to {n}"
         return _Structure(title, aimle.Assignment(), (n, n), n, more=())
     softplus = functional.softplus
     if kind == "graph":
         edges = _edges(n)
-        ends = {"source": n - 1, "target": n * n - n}
-        graph = aimle.GraphPath(edges, **ends, directed=False)
+        graph = aimle.GraphPath(edges, source=n - 1, target=n * n - n, directed=False)
         title = f"paths over a {n} × {n} graph"
         return _Structure(title, graph, (len(edges),), 2 * n, softplus, ())
     title = f"paths over {n} × {n} cells"
@@ -264,140 +264,59 @@ def _order(items: int, samples: int) -> PythonTask:
     return task_of(f"order-{items}", f"Sorting {items} items", recipe, items, (), "test_loss")
 
 
-def _first() -> Iterator[PythonTask]:
-    yield _digits("experts", 6, 4)
-    yield _digits("pixels", 15, 4)
-    yield _digits("bits", 32, 4)
-    yield _code("pick-24", 1)
-    yield _code("subset-6-24", 1)
-    yield _code("tree-6", 1)
-    yield _code("tags-6-3", 10)
-    yield _code("packing-18", 4)
-    yield _code("matching-5", 1)
-    yield _code("heads-5", 4)
-    yield _code("align-6", 1)
-    yield _measurements("features", 4, 1)
-    yield _order(5, 1)
-    yield _decision("pick-12", "regret", 1)
-    yield _decision("subset-5-20", "wrong", 4)
-    yield _decision("tree-6", "wrong", 4)
-    yield _decision("tree-6", "overlap", 1)
-    yield _decision("heads-6", "wrong", 1)
-    yield _decision("heads-6", "overlap", 4)
-    yield _decision("tags-6-4", "totals", 1)
-    yield _decision("align-6", "regret", 1)
-    yield _decision("align-6", "totals", 10)
-    yield _decision("dag-4", "wrong", 4)
-    yield _decision("packing-14", "regret", 10)
-    yield _decision("packing-14", "overlap", 4)
-    yield _decision("matching-5", "totals", 1)
-    yield _decision("graph-4", "regret", 1)
-    yield _decision("path-8", "wrong", 4)
-    yield _decision("path-8", "overlap", 4)
-    yield _route(1)
+_DECISIONS = ("wrong", "regret", "totals", "overlap")
 
 
-def _second() -> Iterator[PythonTask]:
-    yield _digits("experts", 10, 1)
-    yield _digits("pixels", 30, 1)
-    yield _digits("bits", 18, 1)
-    yield _code("pick-12", 4)
-    yield _code("subset-4-16", 10)
-    yield _code("tree-8", 4)
-    yield _code("tags-4-4", 1)
-    yield _code("packing-12", 1)
-    yield _code("matching-6", 4)
-    yield _code("heads-6", 1)
-    yield _code("dag-4", 4)
-    yield _measurements("features", 6, 10)
-    yield _order(7, 4)
-    yield _decision("pick-8", "wrong", 4)
-    yield _decision("pick-16", "totals", 1)
-    yield _decision("subset-3-15", "regret", 1)
-    yield _decision("subset-6-18", "totals", 4)
-    yield _decision("tree-8", "totals", 4)
-    yield _decision("heads-8", "regret", 4)
-    yield _decision("tags-8-3", "wrong", 10)
-    yield _decision("align-8", "wrong", 1)
-    yield _decision("moves-5", "regret", 4)
-    yield _decision("dag-5", "totals", 1)
-    yield _decision("packing-10", "totals", 1)
-    yield _decision("matching-7", "regret", 10)
-    yield _decision("matching-7", "overlap", 4)
-    yield _decision("graph-5", "overlap", 4)
-    yield _decision("path-6", "regret", 10)
-    yield _decision("path-6", "totals", 1)
-    yield _route(4)
+def _task(name: str) -> PythonTask:
+    """Of a name such as experts-6-s4, code-tree-6-s1 or tree-6-wrong-s4, S = 4."""
+    name, _, samples = name.rpartition("-s")
+    kind, _, rest = name.partition("-")
+    s = int(samples)
+    if kind == "code":
+        return _code(rest, s)
+    if name.endswith(_DECISIONS):
+        structure, _, loss = name.rpartition("-")
+        return _decision(structure, loss, s)
+    if kind == "route":
+        return _route(s)
+    if kind == "order":
+        return _order(int(rest), s)
+    return (_measurements if kind in _MEASURED else _digits)(kind, int(rest), s)
 
 
-def _third() -> Iterator[PythonTask]:
-    yield _digits("experts", 5, 10)
-    yield _digits("experts", 12, 4)
-    yield _digits("pixels", 8, 4)
-    yield _digits("pixels", 12, 1)
-    yield _digits("pixels", 25, 10)
-    yield _digits("bits", 16, 4)
-    yield _digits("bits", 20, 10)
-    yield _digits("bits", 28, 1)
-    yield _code("pick-6", 1)
-    yield _code("pick-16", 10)
-    yield _code("pick-32", 4)
-    yield _code("subset-3-12", 1)
-    yield _code("subset-5-10", 10)
-    yield _code("subset-8-32", 4)
-    yield _code("tree-5", 10)
-    yield _code("tree-7", 1)
-    yield _code("tags-3-5", 10)
-    yield _code("tags-5-3", 4)
-    yield _code("packing-15", 10)
-    yield _code("packing-20", 1)
-    yield _code("matching-4", 10)
-    yield _code("heads-4", 10)
-    yield _code("heads-7", 4)
-    yield _code("align-5", 4)
-    yield _code("align-8", 10)
-    yield _code("moves-4", 1)
-    yield _code("moves-5", 10)
-    yield _code("dag-5", 1)
-    yield _measurements("features", 3, 4)
-    yield _measurements("features", 8, 1)
-    yield _measurements("wine", 3, 1)
-    yield _measurements("wine", 5, 10)
-    yield _measurements("diabetes", 3, 4)
-    yield _measurements("diabetes", 4, 1)
-    yield _order(4, 10)
-    yield _order(6, 1)
-    yield _order(8, 1)
-    yield _decision("pick-10", "totals", 4)
-    yield _decision("pick-24", "regret", 10)
-    yield _decision("subset-4-12", "overlap", 1)
-    yield _decision("subset-5-25", "totals", 10)
-    yield _decision("subset-7-21", "wrong", 1)
-    yield _decision("tree-5", "overlap", 4)
-    yield _decision("tree-7", "totals", 10)
-    yield _decision("heads-5", "totals", 1)
-    yield _decision("heads-7", "wrong", 10)
-    yield _decision("tags-4-5", "totals", 4)
-    yield _decision("tags-5-4", "overlap", 1)
-    yield _decision("tags-6-3", "regret", 4)
-    yield _decision("align-5", "overlap", 4)
-    yield _decision("align-7", "regret", 10)
-    yield _decision("moves-4", "wrong", 1)
-    yield _decision("moves-6", "totals", 4)
-    yield _decision("dag-3", "regret", 10)
-    yield _decision("dag-4", "overlap", 1)
-    yield _decision("packing-12", "overlap", 10)
-    yield _decision("packing-15", "wrong", 4)
-    yield _decision("matching-4", "overlap", 1)
-    yield _decision("matching-6", "totals", 4)
-    yield _decision("graph-3", "wrong", 4)
-    yield _decision("graph-4", "totals", 10)
-    yield _decision("path-5", "overlap", 1)
-    yield _decision("path-7", "totals", 10)
-    yield _decision("path-9", "regret", 4)
+def _tasks(names: str) -> dict[str, Task]:
+    return {name: _task(name) for name in names.split()}
 
 
-FIRST: dict[str, Task] = {task.name: task for task in _first()}
-SECOND: dict[str, Task] = {task.name: task for task in _second()}
-THIRD: dict[str, Task] = {task.name: task for task in _third()}
+FIRST = _tasks("""
+    experts-6-s4 pixels-15-s4 bits-32-s4 code-pick-24-s1 code-subset-6-24-s1 code-tree-6-s1
+    code-tags-6-3-s10 code-packing-18-s4 code-matching-5-s1 code-heads-5-s4 code-align-6-s1
+    features-4-s1 order-5-s1 pick-12-regret-s1 subset-5-20-wrong-s4 tree-6-wrong-s4
+    tree-6-overlap-s1 heads-6-wrong-s1 heads-6-overlap-s4 tags-6-4-totals-s1 align-6-regret-s1
+    align-6-totals-s10 dag-4-wrong-s4 packing-14-regret-s10 packing-14-overlap-s4
+    matching-5-totals-s1 graph-4-regret-s1 path-8-wrong-s4 path-8-overlap-s4 route-8-s1
+""")
+SECOND = _tasks("""
+    experts-10-s1 pixels-30-s1 bits-18-s1 code-pick-12-s4 code-subset-4-16-s10 code-tree-8-s4
+    code-tags-4-4-s1 code-packing-12-s1 code-matching-6-s4 code-heads-6-s1 code-dag-4-s4
+    features-6-s10 order-7-s4 pick-8-wrong-s4 pick-16-totals-s1 subset-3-15-regret-s1
+    subset-6-18-totals-s4 tree-8-totals-s4 heads-8-regret-s4 tags-8-3-wrong-s10 align-8-wrong-s1
+    moves-5-regret-s4 dag-5-totals-s1 packing-10-totals-s1 matching-7-regret-s10
+    matching-7-overlap-s4 graph-5-overlap-s4 path-6-regret-s10 path-6-totals-s1 route-8-s4
+""")
+THIRD = _tasks("""
+    experts-5-s10 experts-12-s4 pixels-8-s4 pixels-12-s1 pixels-25-s10 bits-16-s4 bits-20-s10
+    bits-28-s1 code-pick-6-s1 code-pick-16-s10 code-pick-32-s4 code-subset-3-12-s1
+    code-subset-5-10-s10 code-subset-8-32-s4 code-tree-5-s10 code-tree-7-s1 code-tags-3-5-s10
+    code-tags-5-3-s4 code-packing-15-s10 code-packing-20-s1 code-matching-4-s10 code-heads-4-s10
+    code-heads-7-s4 code-align-5-s4 code-align-8-s10 code-moves-4-s1 code-moves-5-s10
+    code-dag-5-s1 features-3-s4 features-8-s1 wine-3-s1 wine-5-s10 diabetes-3-s4 diabetes-4-s1
+    order-4-s10 order-6-s1 order-8-s1 pick-10-totals-s4 pick-24-regret-s10
+    subset-4-12-overlap-s1 subset-5-25-totals-s10 subset-7-21-wrong-s1 tree-5-overlap-s4
+    tree-7-totals-s10 heads-5-totals-s1 heads-7-wrong-s10 tags-4-5-totals-s4 tags-5-4-overlap-s1
+    tags-6-3-regret-s4 align-5-overlap-s4 align-7-regret-s10 moves-4-wrong-s1 moves-6-totals-s4
+    dag-3-regret-s10 dag-4-overlap-s1 packing-12-overlap-s10 packing-15-wrong-s4
+    matching-4-overlap-s1 matching-6-totals-s4 graph-3-wrong-s4 graph-4-totals-s10
+    path-5-overlap-s1 path-7-totals-s10 path-9-regret-s4
+""")
 TASKS: dict[str, Task] = {**FIRST, **SECOND, **THIRD}
