@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -66,13 +67,24 @@ std::string unknown(const std::string& kind, const std::string& given,
          join(known, ", ") + ")";
 }
 
+/// What other programs call some options, with their names here.
+std::string own_name(const std::string& given) {
+  static const std::map<std::string, std::string> kOwn = {{"--estimator", "--method"},
+                                                          {"--learning_rate", "--lr"},
+                                                          {"--learning-rate", "--lr"},
+                                                          {"--gpu", "--device"},
+                                                          {"--cuda", "--device"}};
+  const auto found = kOwn.find(given);
+  return found == kOwn.end() ? given : found->second;
+}
+
 std::string unexpected(const CLI::App& app, std::string given) {
   const std::string command = path_of(app);
   const std::string help = " (see " + command + " --help)";
   if (given.starts_with("-")) {
     given = given.substr(0, given.find('='));
     return command + " has no option " + shown_value(given) +
-           did_you_mean(given, names_of_options(app)) + help;
+           did_you_mean(own_name(given), names_of_options(app)) + help;
   }
   const std::vector<std::string> commands = names_of_commands(app);
   if (commands.empty()) return command + " does not take '" + shown_value(given) + "'" + help;
@@ -100,7 +112,13 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
     std::fputs(command.help(before, CLI::AppFormatMode::Normal).c_str(), stderr);
     return complain(path_of(command) + " needs a command", kUsage);
   }
-  return complain(text_of(error) + " (see " + path_of(command) + " --help)", kUsage);
+  const std::string help = " (see " + path_of(command) + " --help)";
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    const std::string text = error.what();
+    const std::string missing = text.substr(0, text.find(" is required"));
+    return complain(path_of(command) + " needs " + missing + help, kUsage);
+  }
+  return complain(text_of(error) + help, kUsage);
 }
 
 /// Whether an option takes one value each time it is given: --grid, --set.

@@ -1,7 +1,6 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
-#include "experiments/process/failure.h"
 #include "experiments/process/interrupt.h"
 #include "experiments/process/python.h"
 
@@ -18,10 +17,7 @@ void add_study(CLI::App& benchmark, const std::string& name, const std::string& 
     std::vector<std::string> arguments = {name};
     for (const std::string& given : study->remaining()) arguments.push_back(given);
     const experiments::InterruptHandler handler;
-    if (!experiments::run_python_module("aimle.program.benchmark", arguments)) {
-      throw experiments::Failure(
-          "the benchmark is incomplete; run the same command to continue it");
-    }
+    experiments::call_python_module("aimle.program.benchmark", arguments, "");
   });
 }
 

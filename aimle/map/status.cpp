@@ -13,14 +13,16 @@ std::string_view describe(Status status) {
     case Status::kTooFewEntries:
       return "mask and -inf leave too few entries to choose from";
     case Status::kDisconnected:
-      return "mask or infinite costs leave no connected solution";
+      return "mask, infinite costs or the shape leave no connected solution";
     case Status::kNegativeCost:
       return "a cost is negative";
     case Status::kBadData:
       return "the instance's data are invalid: a weight or a capacity is negative, or a graph has "
              "a vertex or an edge that it should not have";
     case Status::kTooLarge:
-      return "the instance is too large for an exact solution: scale its weights down";
+      return "the instance is too large for an exact solution: scale its weights down, or raise "
+             "the "
+             "solver's max_capacity if the capacity is above it";
   }
   return "unknown status";
 }

@@ -69,11 +69,18 @@ def chain_labels(z: Tensor) -> Tensor:
 def chain_mask(lengths: Tensor, length: int) -> Tensor:
     """The mask for chains of these lengths, for scores of `length` positions.
 
-    lengths: int64 [*batch], each from 1 to `length`. Returns bool [*batch, length - 1, 1, 1], which
+    lengths: int64 [*batch], each from 0 to `length`. Returns bool [*batch, length - 1, 1, 1], which
     broadcasts to scores: a step is kept if the position it leads to is within the chain. ``Chain``
     treats trailing positions whose edges are all masked as past the end.
     """
     check_tensor("chain_mask", "lengths", lengths)
     length = check_int("chain_mask", "length", length, 1)
+    if lengths.is_cpu and type(lengths) is Tensor and not torch.compiler.is_compiling():
+        wrong = lengths[(lengths < 0) | (lengths > length)]
+        if wrong.numel() > 0:
+            raise ValueError(
+                f"[aimle.chain_mask] expected lengths from 0 to length={length} but got "
+                f"{wrong[0].item()}"
+            )
     steps = torch.arange(1, length, device=lengths.device)
     return (steps < lengths.unsqueeze(-1))[..., None, None]

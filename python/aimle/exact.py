@@ -37,6 +37,7 @@ import torch
 from torch import Tensor
 
 from aimle import _library  # noqa: F401  (registers the ops)
+from aimle.functional import draw_key
 from aimle.settings.checks import check_int, check_tensor
 from aimle.solvers import Solver
 
@@ -133,7 +134,7 @@ def entropy(
 def sample(
     solver: Solver,
     scores: Tensor,
-    key: Tensor,
+    key: Tensor | None = None,
     nb_samples: int | None = None,
     *,
     mask: Tensor | None = None,
@@ -142,10 +143,13 @@ def sample(
 ) -> Tensor:
     """Independent draws of z: [*batch, nb_samples, *instance], or like scores without nb_samples.
 
-    key: int64 [2], on the device of scores or on the CPU, for example from ``aimle.draw_key``. A
-        draw depends only on the key, the instance and the sample. Do not draw noise with the same
-        key: it would use the same random numbers.
+    key: int64 [2], on the device of scores or on the CPU; drawn from PyTorch's generator if not
+        given. A draw depends only on the key, the instance and the sample. Do not draw noise with
+        the same key: it would use the same random numbers.
     """
+    if key is None:
+        check_tensor("exact.sample", "scores", scores)
+        key = draw_key(scores)
     check_tensor("exact.sample", "key", key)
     if nb_samples is not None:
         nb_samples = check_int("exact.sample", "nb_samples", nb_samples, 1)

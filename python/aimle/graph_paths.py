@@ -37,6 +37,7 @@ class _PathOverGraph(Solver):
             raise ValueError(
                 f"[aimle.{owner}] expected edges as pairs (tail, head) of shape [E, 2] but got "
                 f"shape {list(edges.shape)}"
+                + (": pass edges.mT" if edges.dim() > 1 and edges.shape[-2] == 2 else "")
             )
         ends = {name: _integers(owner, name, getattr(self, name)) for name in ("source", "target")}
         parts = {"edges": edges, **ends}

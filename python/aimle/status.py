@@ -28,11 +28,14 @@ _SENTENCES = {
     Status.NAN: "a score is NaN",
     Status.BAD_K: "k is negative or larger than the row",
     Status.TOO_FEW_ENTRIES: "mask and -inf leave too few entries to choose from",
-    Status.DISCONNECTED: "mask or infinite costs leave no connected solution",
+    Status.DISCONNECTED: "mask, infinite costs or the shape leave no connected solution",
     Status.NEGATIVE_COST: "a cost is negative",
     Status.BAD_DATA: (
         "the instance's data are invalid: a weight or a capacity is negative, or a graph has a "
         "vertex or an edge that it should not have"
     ),
-    Status.TOO_LARGE: "the instance is too large for an exact solution: scale its weights down",
+    Status.TOO_LARGE: (
+        "the instance is too large for an exact solution: scale its weights down, or raise the "
+        "solver's max_capacity if the capacity is above it"
+    ),
 }

@@ -29,7 +29,8 @@ void check_same_device(const SolverInput& input, std::string_view name, const at
 void check_row_data(const SolverInput& input, const at::Tensor& data) {
   const char* name = input.data_dims == 0 ? "k per row" : "data";
   TORCH_CHECK_TYPE(data.scalar_type() == at::kLong, "[aimle::", input.op, "] expected ", name,
-                   " of int64 but got ", dtype_name(data));
+                   " of int64 but got ", dtype_name(data), ": pass ",
+                   input.data_dims == 0 ? "k" : "data", ".long()");
   TORCH_CHECK_VALUE(data.dim() >= input.data_dims, "[aimle::", input.op, "] expected ", name,
                     " of shape [length] or [*batch, length] but got shape ", data.sym_sizes());
   TORCH_CHECK_VALUE(
@@ -49,7 +50,8 @@ void check_input(const SolverInput& input) {
                     input.scores.sym_sizes());
   if (input.mask) {
     TORCH_CHECK_TYPE(input.mask->scalar_type() == at::kBool, "[aimle::", input.op,
-                     "] expected a mask of bool but got ", dtype_name(*input.mask));
+                     "] expected a mask of bool but got ", dtype_name(*input.mask),
+                     ": pass mask.bool()");
     TORCH_CHECK_VALUE(broadcastable(input.mask->sym_sizes(), input.scores.sym_sizes()),
                       "[aimle::", input.op, "] expected a mask broadcastable to the shape of ",
                       input.name, ", ", input.scores.sym_sizes(), ", but got shape ",

@@ -15,6 +15,7 @@ from torch import Tensor
 #: The largest distance from a whole number that is rounded.
 TOLERANCE = 1e-4
 
+_WANTED = "an entry for every score, 1 where it is chosen and 0 elsewhere"
 _REMEDY = (
     "a difference of relaxed solutions does not estimate the gradient of discrete ones; round "
     "them, or accept them with fractional=True"
@@ -34,13 +35,19 @@ def as_answer(owner: str, z: object, scores: Tensor, *, fractional: bool) -> Ten
             raise TypeError(f"{name} must return numbers but returned an array of {z.dtype}")
         z = torch.from_numpy(np.require(z, requirements=["C", "W"])).to(scores.device)
     if not isinstance(z, Tensor):
-        raise TypeError(f"{name} must return a tensor or an array but returned {type(z).__name__}")
-    for what in ("shape", "device"):
-        got, expected = getattr(z, what), getattr(scores, what)
-        if got != expected:
-            raise ValueError(
-                f"{name} must keep the {what} {expected} of its input but returned {got}"
-            )
+        raise TypeError(
+            f"{name} must return a tensor or an array but returned {type(z).__name__}: return "
+            f"{_WANTED}"
+        )
+    if z.shape != scores.shape:
+        raise ValueError(
+            f"{name} must keep the shape {list(scores.shape)} of its input but returned "
+            f"{list(z.shape)}: return {_WANTED}"
+        )
+    if z.device != scores.device:
+        raise ValueError(
+            f"{name} must keep the device {scores.device} of its input but returned {z.device}"
+        )
     if z.is_complex():
         raise TypeError(
             f"{name} must keep the dtype {scores.dtype} of its input but returned {z.dtype}"

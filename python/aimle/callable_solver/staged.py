@@ -223,8 +223,34 @@ class StagedCall:
         """The callable's checked solution of x [N, *instance]: all rows, or the given ones."""
         given = self.arguments if rows is None else self.arguments.of_rows(rows)
         with _without_autocast(x.device.type):
-            z = self.layer.solver(x, *given.args, **given.kwargs)
+            if torch.compiler.is_compiling():
+                z = self.layer.solver(x, *given.args, **given.kwargs)
+            else:
+                z = self.call_with_note(x, given)
         return self.checked(z, x)
+
+    def call_with_note(self, x: Tensor, given: ExtraArguments) -> object:
+        """The callable's return value; its errors get a note about what it was called with."""
+        try:
+            return self.layer.solver(x, *given.args, **given.kwargs)
+        except Exception as error:
+            if hasattr(error, "add_note") and not str(error).startswith("[aimle"):
+                error.add_note(self.note(x, given))
+            raise
+
+    def note(self, x: Tensor, given: ExtraArguments) -> str:
+        """What the callable was called with, and how to call it otherwise."""
+        note = (
+            f"[aimle.{type(self.layer).__name__}] called the solver with scores of shape "
+            f"{list(x.shape)}, {x.shape[0]} instances: wrap a function of one instance in "
+            "aimle.per_instance"
+        )
+        if self.samples > 1 and (given.args or given.kwargs) and not self.layer.repeat_arguments:
+            note += (
+                f"; extra arguments were not repeated for the {self.samples} samples: for one "
+                "entry per example, make the layer with repeat_arguments=True"
+            )
+        return note
 
     def checked(self, z: object, x: Tensor) -> Tensor:
         """The callable's return value z as a tensor like x."""

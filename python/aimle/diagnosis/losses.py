@@ -72,7 +72,8 @@ def checked_loss(loss_fn: Loss, theta: Tensor, dims: int) -> Loss:
         if losses.shape != wanted:
             raise ValueError(
                 f"[aimle.diagnose] expected loss_fn to return {list(wanted)}, a loss for every "
-                f"sample, but got {list(losses.shape)}"
+                f"sample, but got {list(losses.shape)}: leave out the mean or sum over samples and "
+                "examples"
             )
         if z.requires_grad and not losses.requires_grad:
             raise ValueError(

@@ -36,7 +36,7 @@ from aimle.settings.checks import (
     check_theta,
     instance_dims_of,
 )
-from aimle.settings.names import SettingsModule, known_names
+from aimle.settings.names import SettingsModule, loss_names
 from aimle.settings.shared import AnySolver, Sense
 from aimle.solvers import Solver, check_solver, checked_dims, resolve_sense
 
@@ -152,7 +152,7 @@ class DPO(SettingsModule):
         )
 
 
-@known_names
+@loss_names
 def perturbed_fenchel_young_loss(
     theta: Tensor,
     target: Tensor,
@@ -192,6 +192,8 @@ def perturbed_fenchel_young_loss(
             "[aimle.perturbed_fenchel_young_loss] expected target of the shape of theta, "
             f"{list(theta.shape)}, but got {list(target.shape)}"
         )
+    if target.dtype is torch.bool:
+        target = target.to(theta.dtype)
     if mask is not None:
         check_mask("perturbed_fenchel_young_loss", mask, theta)
     noise = as_noise(noise)

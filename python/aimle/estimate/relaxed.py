@@ -42,7 +42,9 @@ def anneal(
 ) -> float:
     """A temperature that decays during training: max(start exp(-rate step), floor).
 
-    It changes only when step is a multiple of every. ``layer.set_temperature(aimle.anneal(step))``
+    It changes only when step is a multiple of every.
+
+        layer.temperature = aimle.anneal(step)    # before each step
     """
     return max(start * math.exp(-rate * (step - step % every)), floor)
 
@@ -51,13 +53,13 @@ class Relaxation(SampledEstimator):
     """A soft sample at a temperature; see the module.
 
     Args:
-        temperature: t > 0, of the softmax, kept in a buffer; ``set_temperature`` changes it without
-            recompiling. The noise has scale 1: to scale it by tau, pass theta / tau.
+        temperature: t > 0, of the softmax, kept in a buffer; ``layer.temperature = t`` changes it
+            without recompiling. The noise has scale 1: to scale it by tau, pass theta / tau.
         hard: return the discrete sample with the gradient of the soft one.
     The other arguments are those of ``SampledEstimator``.
     """
 
-    temperature: Tensor
+    temperature: Tensor | Any
     _notes = dict.fromkeys(
         ("theta_noise_temperature", "noise_temperature", "input_noise_temperature", "sigma"),
         "its noise has scale 1, and 'temperature' is that of its softmax",
@@ -80,6 +82,12 @@ class Relaxation(SampledEstimator):
         """Sets the temperature."""
         check_positive(type(self).__name__, "temperature", temperature)
         self.temperature.fill_(temperature)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "temperature" and not isinstance(value, Tensor):
+            self.set_temperature(value)
+        else:
+            super().__setattr__(name, value)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, temperature={self.temperature.item():g}, hard={self.hard}"

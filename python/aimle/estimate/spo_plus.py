@@ -23,7 +23,7 @@ from aimle.settings.checks import (
     check_theta,
     instance_dims_of,
 )
-from aimle.settings.names import known_names
+from aimle.settings.names import loss_names
 from aimle.settings.shared import AnySolver, Sense
 from aimle.solvers import Solver, check_solver, checked_dims, resolve_sense
 
@@ -31,7 +31,7 @@ _ops = torch.ops.aimle
 _OWNER = "spo_plus_loss"
 
 
-@known_names
+@loss_names
 def spo_plus_loss(
     theta: Tensor,
     true_theta: Tensor,

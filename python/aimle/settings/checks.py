@@ -55,7 +55,9 @@ def check_mask(owner: str, mask: Tensor, theta: Tensor) -> None:
     """Raises TypeError unless mask is bool, ValueError unless it broadcasts to theta."""
     check_tensor(owner, "mask", mask)
     if mask.dtype is not bool_:
-        raise TypeError(f"[aimle.{owner}] expected a mask of bool but got {mask.dtype}")
+        raise TypeError(
+            f"[aimle.{owner}] expected a mask of bool but got {mask.dtype}: pass mask.bool()"
+        )
     pairs = zip(reversed(mask.shape), reversed(theta.shape), strict=False)
     if mask.dim() > theta.dim() or any(size not in (1, wanted) for size, wanted in pairs):
         raise ValueError(

@@ -154,18 +154,29 @@ def _refuse_unknown(
             raise TypeError(f"[aimle.{owner}] got an unexpected keyword argument {name!r}{hint}")
 
 
-def known_names(function: Callable[P, R], owner: str = "") -> Callable[P, R]:
-    """function with unknown keywords rejected by a TypeError that names the nearest known one."""
+def known_names(
+    function: Callable[P, R], owner: str = "", notes: Mapping[str, str] = _NO_NOTES
+) -> Callable[P, R]:
+    """function with unknown keywords rejected by a TypeError that names the nearest known one.
+
+    notes: messages for keywords that are known elsewhere but do not apply here.
+    """
     known = _keywords_of(inspect.signature(function))
     if known is None:
         return function
 
     @functools.wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        _refuse_unknown(owner or function.__name__, kwargs, known)
+        _refuse_unknown(owner or function.__name__, kwargs, known, notes)
         return function(*args, **kwargs)
 
     return checked
+
+
+def loss_names(function: Callable[P, R]) -> Callable[P, R]:
+    """``known_names`` for a loss that returns one value per example."""
+    note = "it returns a loss for every example: take the mean() or sum() of them"
+    return known_names(function, notes={"reduction": note})
 
 
 def with_known_names(cls: C) -> C:
@@ -213,15 +224,29 @@ class SettingsModule(nn.Module):
         type.__setattr__(cls, "__init__", sealing)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if self.__dict__.get("_sealed") and not self._may_assign(name, value):
-            hint = did_you_mean(name, self._assignable())
-            raise AttributeError(
-                f"[aimle.{type(self).__name__}] has no setting {name!r}{hint} "
-                "(for your own attributes, use a name with a leading underscore)"
-            )
+        if self.__dict__.get("_sealed"):
+            self._refuse_assignment(name, value)
         super().__setattr__(name, value)
         if self.__dict__.get("_sealed"):
             self._setting_changed(name)
+
+    def _refuse_assignment(self, name: str, value: object) -> None:
+        """Raises an error that says what to do if the attribute cannot be assigned."""
+        owner = f"[aimle.{type(self).__name__}]"
+        of_class = getattr(type(self), name, None)
+        if isinstance(of_class, property) and of_class.fset is None:
+            raise AttributeError(f"{owner} {name} cannot be changed: make a new layer")
+        if name in self._buffers and not isinstance(value, Tensor | None):
+            raise TypeError(
+                f"{owner} expected {name} to be a tensor but got {type(value).__name__}: "
+                f"layer.{name}.fill_({value!r}) changes its value"
+            )
+        if not self._may_assign(name, value):
+            hint = did_you_mean(name, self._assignable())
+            raise AttributeError(
+                f"{owner} has no setting {name!r}{hint} "
+                "(for your own attributes, use a name with a leading underscore)"
+            )
 
     def _setting_changed(self, name: str) -> None:
         """Called after construction and after an attribute was assigned."""

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <map>
@@ -100,7 +101,9 @@ std::map<std::string, int> nouns() {
     std::string word;
     bool after_slot = false;
     while (sentences >> word) {
-      if (after_slot) EXPECT_TRUE(out.emplace(word, aspect).second) << word << " stands twice";
+      if (after_slot) {
+        EXPECT_TRUE(out.emplace(word, aspect).second) << word << " stands twice";
+      }
       after_slot = word == "@" || word == ".|@";
     }
   }
@@ -173,6 +176,49 @@ TEST(L2xPlanted, HardDistractorsCarryTheRatingToo) {
   EXPECT_GT(correlation(rating, others), 0.5);
   EXPECT_GT(correlation(rating, planted), correlation(rating, others) + 0.1);
   EXPECT_LT(correlation(rating, planted), 0.9) << "ratings are noisy";
+}
+
+/// Mean squared error times 100 of the best prediction from a number per review.
+double best_loss(const std::vector<double>& of, const std::vector<float>& ratings) {
+  std::map<double, std::array<double, 3>> groups;
+  for (size_t i = 0; i < of.size(); ++i) {
+    auto& [count, sum, squares] = groups[of[i]];
+    ++count, sum += ratings[i], squares += ratings[i] * ratings[i];
+  }
+  double total = 0;
+  for (const auto& [value, group] : groups) total += group[2] - group[1] * group[1] / group[0];
+  return 100 * total / of.size();
+}
+
+TEST(L2xPlanted, LossesAndChanceOfHardReviewsAreThoseOfTheDocuments) {
+  const auto words = quality_words();
+  const Corpus corpus =
+      generate({.train = 20'000, .heldout = 1, .annotated = 0, .difficulty = Difficulty::kHard});
+  std::vector<double> nothing, planted, all;
+  double chance = 0, chance_of_quality = 0;
+  for (int64_t i = 0; i < corpus.train.count(); ++i) {
+    const auto review = corpus.train.review(i);
+    double sum = 0, sum_planted = 0, count = 0;
+    for (const int32_t id : review) {
+      const auto found = words.find(std::string(corpus.vocabulary.word(id)));
+      if (found != words.end()) sum += found->second.second, ++count;
+    }
+    for (const WordRange& range : corpus.train.rationales[i]) {
+      for (int64_t j = range.begin; j < range.end; ++j) {
+        sum_planted += words.at(std::string(corpus.vocabulary.word(review[j]))).second;
+      }
+    }
+    nothing.push_back(0);
+    planted.push_back(sum_planted);
+    all.push_back(std::round(200 * sum / count));
+    chance += 10.0 / review.size() / corpus.train.count();
+    chance_of_quality += 10.0 / count / corpus.train.count();
+  }
+  EXPECT_NEAR(chance, 0.117, 0.001);
+  EXPECT_NEAR(chance_of_quality, 0.413, 0.005);
+  EXPECT_NEAR(best_loss(nothing, corpus.train.ratings), 9.1, 0.2);
+  EXPECT_NEAR(best_loss(all, corpus.train.ratings), 4.2, 0.2);
+  EXPECT_NEAR(best_loss(planted, corpus.train.ratings), 3.2, 0.1);
 }
 
 /// Results measured with them stay valid.

@@ -64,3 +64,15 @@ def test_temperatures_anneal():
     layer = aimle.GumbelSoftmax(aimle.Argmax())
     layer.set_temperature(aimle.anneal(1000))
     assert layer.state_dict()["temperature"] == pytest.approx(math.exp(-0.03))
+
+
+@pytest.mark.parametrize("name", ["gumbel_softmax", "gumbel_rao", "sst", "softsub", "l2x"])
+def test_the_temperature_is_assigned_as_in_other_layers(name: str):
+    solver = aimle.TopK(2) if name in ("softsub", "l2x") else aimle.Argmax()
+    layer, same = aimle.estimator(name, solver), aimle.estimator(name, solver, temperature=0.5)
+    buffer = layer.temperature
+    layer.temperature = 0.5
+    assert layer.temperature is buffer  # compiled code and CUDA graphs see the change
+    assert torch.equal(layer(scores(6), key=KEY), same(scores(6), key=KEY))
+    with pytest.raises(ValueError, match="temperature > 0 but got -1"):
+        layer.temperature = -1

@@ -55,6 +55,15 @@ def test_misuse_is_named(call: Callable, error: type[Exception], words: str, dev
         call(torch.ones(3, 6))
 
 
+def test_a_sample_without_a_key_follows_the_generator(device: torch.device):
+    draws = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        draws.append(exact.sample(aimle.TopK(2), torch.zeros(20, 9, device=device)))
+    assert torch.equal(draws[0], draws[1])
+    assert not torch.equal(draws[0], draws[2])
+
+
 @pytest.mark.parametrize("value", [math.nan, -math.inf])
 def test_a_grid_without_a_distribution_gives_nan(value: float):
     costs = seeded(2, 3, 3)

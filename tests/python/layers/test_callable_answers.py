@@ -118,6 +118,16 @@ def test_the_loss_is_told_too():
     aimle.perturbed_fenchel_young_loss(theta, target, soft, fractional=True)
 
 
+def test_the_targets_of_losses_may_be_bools():
+    theta, true_theta, key = randn(4, 6), randn(4, 6, seed=1), torch.tensor([1, 2])
+    target = TOPK(true_theta)
+    for loss in (
+        lambda z: aimle.perturbed_fenchel_young_loss(theta, z, TOPK, key=key),
+        lambda z: aimle.spo_plus_loss(theta, true_theta, TOPK, solution=z),
+    ):
+        assert torch.equal(loss(target.bool()), loss(target))
+
+
 def test_the_layers_word_goes_before_the_solvers():
     solver = torch.nn.Identity()
     solver.instance_dims = 1

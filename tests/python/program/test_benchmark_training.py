@@ -220,6 +220,7 @@ class TestCommand:
         ("arguments", "says"),
         [
             (["--tasks", "digit"], "expected names of dvae-k1-s1"),
+            (["--tasks", "digit"], "(see --help) but got 'digit'; did you mean 'digits'?"),
             (["--methods", "best"], "expected names of default"),
             (["--seeds", "a"], "expected numbers and ranges"),
             (["--candidate", "a2"], "expected NAME=ESTIMATOR"),
@@ -282,7 +283,9 @@ class TestPythonTasks:
         need("sklearn")
         arguments = ("--quick", "--tasks", "digits", "--candidate", "x=aimle,step=-1")
         assert run(*arguments, out=tmp_path) == 3
-        assert "digits: x: [aimle.AdaptiveTarget] expected step" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert "digits: x: [aimle.AdaptiveTarget] expected step" in said
+        assert said.endswith("incomplete; run the same command to continue it\n")
 
     @pytest.mark.parametrize("name", ["shortest-path-l1", "knapsack-regret"])
     def test_pyepo_methods_have_the_same_number_of_calls(self, tmp_path: Path, name: str) -> None:
@@ -439,6 +442,7 @@ def test_the_program_passes_its_arguments_on(tmp_path: Path) -> None:
     wrong = aimle("benchmark", "training", "--tasks", "digit", figures=True)
     assert wrong.returncode == 1
     assert "expected names of dvae-k1-s1" in wrong.stderr
+    assert "continue" not in wrong.stderr
     out = ("--work", tmp_path, "--threads", 1)
     chosen = ("--tasks", "dvae-k1-s1", "--methods", "default", "--seeds", "0")
     done = aimle("benchmark", "training", "--quick", *chosen, *out, figures=True)

@@ -10,6 +10,7 @@ The tasks of --suite small are small; their rows are in small.csv, and they have
 from __future__ import annotations
 
 import argparse
+import difflib
 import re
 import signal
 import subprocess
@@ -53,15 +54,19 @@ def parse_seeds(text: str) -> list[int]:
     return list(dict.fromkeys(seeds))
 
 
-def _names(known: Iterable[str]):
+def _names(known: Iterable[str], listed: Iterable[str] | None = None):
+    """Parses names of `known`; an error lists those in `listed`, by default all."""
     known = tuple(known)
+    shown = ", ".join(known if listed is None else [*listed, "… (see --help)"])
 
     def parse(text: str) -> list[str]:
         wanted = text.split(",")
         for name in wanted:
             if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
                 raise argparse.ArgumentTypeError(
-                    f"expected names of {', '.join(known)} but got {name!r}"
+                    f"expected names of {shown} but got {name!r}"
+                    + (f"; did you mean {near[0]!r}?" if near else "")
                 )
         return wanted
 
@@ -89,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--suite", choices=list(SUITES), default="training", help="of tasks to train")
     add(
         "--tasks",
-        type=_names(advice.ALL_TASKS),
+        type=_names(advice.ALL_TASKS, listed=TASKS),
         metavar="NAME,...",
         help=f"of {', '.join(TASKS)}; small: {', '.join(advice.SMALL_TASKS)}",
     )
@@ -239,6 +244,8 @@ def main(arguments: list[str] | None = None) -> int:
         _say(f"aimle benchmark: {error}")
         return EXPLAINED
     print(file)
+    if failed:
+        _say("aimle benchmark: incomplete; run the same command to continue it")
     return EXPLAINED if failed else 0
 
 

@@ -1,4 +1,4 @@
-"""The table of the guide "choosing an estimator": what to take, and what it gains on real tasks.
+"""The table of the page "What the choice of an estimator gains" (docs/results/choices.md).
 
     python -m aimle.program.benchmark.choices    # rewrites the table of the page from training.csv
 
@@ -18,7 +18,7 @@ from aimle.program.benchmark.results import Results, Row
 from aimle.program.benchmark.table import Section, compare, sections
 from aimle.program.benchmark.tasks import TASKS
 
-PAGE, ROWS = Path("docs/guide/choosing_an_estimator.md"), Path("docs/results/training.csv")
+PAGE, ROWS = Path("docs/results/choices.md"), Path("docs/results/training.csv")
 _BEGIN, _END = "<!-- choices: generated -->\n", "<!-- choices: end -->\n"
 
 _NAMES = {"default": "aimle", "noise": "aimle_noise"}
