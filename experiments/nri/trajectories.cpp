@@ -212,31 +212,4 @@ Examples to_examples(const Trajectories& raw, Range range) {
   return out;
 }
 
-EdgeScores score_edges(const std::vector<uint8_t>& truth, const std::vector<uint8_t>& predicted,
-                       int64_t count) {
-  AIMLE_CHECK(count > 0 && truth.size() == predicted.size() && truth.size() % count == 0,
-              "[aimle nri] expected two lists of equal length, a multiple of count, "
-              "but got ",
-              truth.size(), ", ", predicted.size(), " and ", count);
-  const size_t size = truth.size() / static_cast<size_t>(count);
-  EdgeScores sum;
-  for (size_t first = 0; first < truth.size(); first += size) {
-    double both = 0;
-    double said = 0;
-    double meant = 0;
-    double agree = 0;
-    for (size_t i = first; i < first + size; ++i) {
-      both += truth[i] && predicted[i];
-      said += predicted[i] != 0;
-      meant += truth[i] != 0;
-      agree += (truth[i] != 0) == (predicted[i] != 0);
-    }
-    sum.precision += said > 0 ? both / said : 0;
-    sum.recall += meant > 0 ? both / meant : 0;
-    sum.accuracy += agree / static_cast<double>(size);
-  }
-  const auto n = static_cast<double>(count);
-  return {sum.precision / n, sum.recall / n, sum.accuracy / n};
-}
-
 }  // namespace aimle::experiments::nri

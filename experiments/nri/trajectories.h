@@ -74,14 +74,4 @@ Range range_of(const Trajectories& raw);
 /// adjacency[s, r].
 Examples to_examples(const Trajectories& raw, Range range);
 
-/// Mean precision and recall over graphs of predicted edges (same layout as Examples::edges), and
-/// the share of entries that agree. A random tree has precision = recall = 0.2 at n = 10.
-struct EdgeScores {
-  double precision = 0;
-  double recall = 0;
-  double accuracy = 0;
-};
-EdgeScores score_edges(const std::vector<uint8_t>& truth, const std::vector<uint8_t>& predicted,
-                       int64_t count);
-
 }  // namespace aimle::experiments::nri

@@ -153,29 +153,6 @@ Normalisation normalisation(const Maps& maps) {
   return scale;
 }
 
-void write_images(const Maps& maps, std::span<const int64_t> indices, const Normalisation& scale,
-                  float* out, const Executor& executor) {
-  std::array<std::array<float, 256>, kChannels> table;
-  for (size_t c = 0; c < kChannels; ++c) {
-    for (int level = 0; level < 256; ++level) {
-      table[c][level] = static_cast<float>((level - scale.mean[c]) / scale.stddev[c]);
-    }
-  }
-  const int64_t pixels = maps.image_size() / kChannels;
-  parallel_for(executor, static_cast<int64_t>(indices.size()), 1.5 * maps.image_size(),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) {
-                   const uint8_t* from = maps.images.data() + indices[i] * maps.image_size();
-                   float* to = out + i * maps.image_size();
-                   for (int64_t p = 0; p < pixels; ++p) {
-                     for (int64_t c = 0; c < kChannels; ++c) {
-                       to[c * pixels + p] = table[c][from[p * kChannels + c]];
-                     }
-                   }
-                 }
-               });
-}
-
 std::vector<uint8_t> solve_paths(const std::vector<float>& costs, int64_t cells,
                                  const Executor& executor) {
   const GridPath solver{.height = cells, .width = cells, .negative = GridPath::Negative::kError};

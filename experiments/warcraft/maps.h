@@ -16,7 +16,6 @@
 //   namespace warcraft = aimle::experiments::warcraft;
 //   auto train = warcraft::load(folder / "12x12", "train");
 //   auto scale = warcraft::normalisation(train);      // of the training set, for all splits
-//   warcraft::write_images(train, indices, scale, out);
 #pragma once
 
 #include <array>
@@ -56,10 +55,6 @@ struct Normalisation {
   std::array<double, kChannels> stddev{};
 };
 Normalisation normalisation(const Maps& maps);
-
-/// out[i] = (image indices[i] - mean) / stddev, channels first: [indices, 3, 8K, 8K].
-void write_images(const Maps& maps, std::span<const int64_t> indices, const Normalisation& scale,
-                  float* out, const Executor& executor = sequential());
 
 /// Cheapest paths for [count, K, K] costs, by GridPath.
 std::vector<uint8_t> solve_paths(const std::vector<float>& costs, int64_t cells,

@@ -111,18 +111,15 @@ TEST(NriGenerate, ATreeOfAnotherGraphIsRightAtChance) {
   const Examples examples = to_examples(raw, range_of(raw));
   std::vector<uint8_t> other = examples.edges;
   std::rotate(other.begin(), other.begin() + 90, other.end());
-  const EdgeScores scores = score_edges(examples.edges, other, examples.count);
   // An edge of one tree is in another with probability 9/45; 20,000 graphs of variance < 0.2 / 9.
   const double tolerance = 5 * std::sqrt(0.2 / 9 / 20'000);
-  EXPECT_NEAR(scores.precision, 0.2, tolerance);
-  EXPECT_NEAR(scores.recall, 0.2, tolerance);
-  EXPECT_NEAR(scores.accuracy, 0.68, tolerance);
-  EXPECT_EQ(score_edges(examples.edges, examples.edges, examples.count).precision, 1);
-
-  for (uint8_t& edge : other) edge = !edge;
-  const EdgeScores complement = score_edges(examples.edges, other, examples.count);
-  EXPECT_NEAR(complement.precision, 0.2, tolerance);
-  EXPECT_NEAR(complement.recall, 0.8, tolerance);
+  double shared = 0, edges = 0;
+  for (size_t i = 0; i < other.size(); ++i) {
+    shared += examples.edges[i] && other[i];
+    edges += other[i];
+  }
+  EXPECT_EQ(edges, 20'000 * 18);  // both directions of nine edges
+  EXPECT_NEAR(shared / edges, 0.2, tolerance);
 }
 
 TEST(NriToExamples, MapsReordersAndListsReceiverMajor) {
