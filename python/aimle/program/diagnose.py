@@ -67,7 +67,7 @@ def document(request: Request, problem: Problem, found: Diagnosis, complete: boo
 
 
 class Run:
-    """One diagnosis; keeps the results so far if a signal interrupts it."""
+    """One diagnosis; the results so far are always in the file, even if the process is killed."""
 
     def __init__(self, request: Request, folder: Path) -> None:
         self.request, self.file = request, folder / "diagnosis.json"
@@ -103,6 +103,7 @@ class Run:
         if self.found is None:  # the true gradient is known; calls are timed on one thread
             torch.set_num_threads(1)
         self.found = found
+        self.save(complete=False)
         if self.request["quiet"]:
             return
         if self.progress is None:
@@ -128,7 +129,7 @@ def _draw(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _ended_by_signals(run: Run) -> Iterator[None]:
-    """A signal stops the work at the next safe point and keeps what was measured."""
+    """A signal stops the work at the next safe point."""
 
     def stop(number: int, _: object) -> None:
         for each in (signal.SIGINT, signal.SIGTERM):
@@ -139,9 +140,6 @@ def _ended_by_signals(run: Run) -> Iterator[None]:
         signal.signal(number, stop)
     try:
         yield
-    except SystemExit:
-        run.save(complete=False)
-        raise
     finally:
         run.close()
 

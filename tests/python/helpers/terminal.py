@@ -57,10 +57,16 @@ class Terminal:
             assert self.read(), self.shown[-1000:]
             assert time.monotonic() < deadline, self.shown[-1000:]
 
-    def interrupt(self) -> float:
-        """Seconds until the program has ended after Ctrl-C."""
+    def interrupt(self, *, paused: float = 0) -> float:
+        """Seconds until the program has ended after Ctrl-C. `paused`: seconds during which it gets
+        no processor time after that, as on a machine under load."""
         start = time.monotonic()
         os.killpg(self.process.pid, signal.SIGINT)
+        if paused:
+            time.sleep(0.3)  # the program notices the signal
+            os.kill(self.process.pid, signal.SIGSTOP)
+            time.sleep(paused)
+            os.kill(self.process.pid, signal.SIGCONT)
         while self.read():
             pass
         self.process.wait(timeout=600)
