@@ -253,7 +253,6 @@ void run_diagnosis(DiagnoseOptions& options) {
   const DiagnosedProblem problem = problem_of(options);
   check_estimators(options, problem.solver);
   const auto [threads, lock] = apply(options.common);
-  const KeepAlive until_explained;  // call_python_module ends the measurements in time
   const InterruptHandler handler;
   const std::filesystem::path file = options.common.out / "diagnosis.json";
   const auto before = time_of(file);

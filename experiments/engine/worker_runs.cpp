@@ -4,7 +4,7 @@
 
 #include "aimle/base/shown_value.h"
 #include "experiments/process/failure.h"
-#include "experiments/process/interrupt.h"
+#include "experiments/process/failure.h"
 #include "experiments/process/progress.h"
 #include "experiments/process/python.h"
 
@@ -53,7 +53,6 @@ void check_workers(const std::string& text, const std::string& device) {
 void do_on_workers(const std::string& workers, const fs::path& out,
                    const std::vector<WorkerRun>& runs, int64_t at_once) {
   if (runs.empty()) return;
-  const KeepAlive waiting;  // the runs save their work after a signal
   try {
     call_python_module(kModule,
                        {fs::read_symlink("/proc/self/exe").string(), fs::absolute(out).string()},

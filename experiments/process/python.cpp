@@ -164,6 +164,7 @@ Outcome run(std::string_view module, const std::vector<std::string>& arguments,
   command.insert(command.end(), arguments.begin(), arguments.end());
   std::vector<std::string> variables = environment();
 
+  const KeepAlive until_it_ends;  // after a signal, wait_for ends it in time
   const InterruptHandler handler;
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
