@@ -4,7 +4,6 @@
 
 #include "aimle/base/shown_value.h"
 #include "experiments/process/failure.h"
-#include "experiments/process/failure.h"
 #include "experiments/process/progress.h"
 #include "experiments/process/python.h"
 
