@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "experiments/process/terminal.h"
 
@@ -44,6 +45,15 @@ std::string wrap_lines(const std::string& text, size_t columns) {
     result += line + "\n";
   }
   return result;
+}
+
+/// CLI11 leaves two empty lines between groups and one at the end.
+std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
+                                     CLI::AppFormatMode mode) const {
+  std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
+  for (size_t at = 0; (at = text.find("\n\n\n", at)) != std::string::npos;) text.erase(at, 1);
+  while (text.ends_with("\n\n")) text.pop_back();
+  return text;
 }
 
 std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {

@@ -35,6 +35,15 @@ def test_version_and_help():
 
 
 @pytest.mark.parametrize(
+    "command", [[], ["synth"], ["train", "dvae"], ["paper"], ["list"], ["data", "fetch"]]
+)
+def test_help_has_no_two_empty_lines(command: list[str]):
+    text = aimle(*command, "--help").stdout
+    assert "\n\n\n" not in text
+    assert not text.endswith("\n\n")
+
+
+@pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["synht"], "did you mean 'synth'?"),
