@@ -61,9 +61,16 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positi
                make_option_desc(option));
 }
 
-/// `INT:INT in [0, 9]=0` and `TEXT:a|b` without the type, which the check repeats.
+/// `INT:INT in [0, 9]=0` and `TEXT:a|b` without the type, which the check repeats; lists as they are
+/// typed, `INT=1,10` and `TEXT,...`.
 std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
   std::string text = CLI::Formatter::make_option_opts(option);
+  if (option->get_delimiter() == ',' && text.ends_with(" ...")) {
+    text.resize(text.size() - 4);
+    const size_t start = option->get_default_str().empty() ? text.size() : text.rfind('=');
+    if (start == text.size()) text += ",...";
+    std::replace(text.begin() + static_cast<ptrdiff_t>(start), text.end(), ' ', ',');
+  }
   for (const std::string type : {" INT:", " FLOAT:", " UINT:", " TEXT:"}) {
     if (text.starts_with(type)) return " " + text.substr(type.size());
   }

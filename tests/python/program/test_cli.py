@@ -43,6 +43,12 @@ def test_help_has_no_two_empty_lines(command: list[str]):
     assert not text.endswith("\n\n")
 
 
+def test_help_shows_lists_as_they_are_typed():
+    text = aimle("synth", "lambda", "--help").stdout
+    assert "--samples INT in [1, 10000000]=1,1000\n" in text
+    assert "--estimators TEXT,...  " in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
