@@ -232,8 +232,8 @@ void add_resume_option(CLI::App& command, CommonOptions& options, const std::str
 void add_workers_option(CLI::App& command, std::string& workers) {
   command
       .add_option("--workers", workers,
-                  "Do the runs of --seeds and --grid on every GPU of this machine (gpus, or "
-                  "gpus:0,2) or on a Ray cluster (ray, or ray:ADDRESS); at most --threads at once")
+                  "Several runs: on every GPU of this machine (gpus, or gpus:0,2) or on a Ray "
+                  "cluster (ray, or ray:ADDRESS), at most --threads at once")
       ->type_name("gpus|ray")
       ->check(taken_by([](const std::string& given) { experiments::check_workers(given); }));
 }

@@ -10,7 +10,7 @@ namespace {
 
 /// A study whose tasks, methods and options are defined in the Python package.
 void add_study(CLI::App& benchmark, const std::string& name, const std::string& help) {
-  CLI::App* study = benchmark.add_subcommand(name, help + "; --help lists options");
+  CLI::App* study = benchmark.add_subcommand(name, help);
   study->set_help_flag();
   study->prefix_command();
   study->callback([study, name] {

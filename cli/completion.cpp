@@ -74,7 +74,7 @@ void add_completion(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("completion", "Prints the completion script for bash or zsh");
   const auto shell = std::make_shared<std::string>("bash");
-  command->add_option("shell", *shell)
+  command->add_option("shell", *shell, "The shell")
       ->check(one_of("shell", {"bash", "zsh"}))
       ->capture_default_str();
   command->callback([&app, shell] { print(app, *shell == "zsh" ? kZsh : kBash); });

@@ -77,7 +77,7 @@ void add_fetch(CLI::App& parent) {
     std::string name, cache, source;
   };
   const auto request = std::make_shared<Request>();
-  command->add_option("name", request->name, "Which")
+  command->add_option("name", request->name, "The data set")
       ->required()
       ->check(one_of("data set", {"mnist", "fashion_mnist"}));
   command->add_option("--cache", request->cache,

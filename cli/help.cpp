@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "experiments/process/terminal.h"
 
@@ -46,14 +47,30 @@ std::string wrap_lines(const std::string& text, size_t columns) {
   return result;
 }
 
+/// CLI11 leaves two empty lines between groups and one at the end.
+std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
+                                     CLI::AppFormatMode mode) const {
+  std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
+  for (size_t at = 0; (at = text.find("\n\n\n", at)) != std::string::npos;) text.erase(at, 1);
+  while (text.ends_with("\n\n")) text.pop_back();
+  return text;
+}
+
 std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
   return entry(make_option_name(option, is_positional) + make_option_opts(option),
                make_option_desc(option));
 }
 
-/// `INT:INT in [0, 9]=0` and `TEXT:a|b` without the type, which the check repeats.
+/// `INT:INT in [0, 9]=0` and `TEXT:a|b` without the type, which the check repeats; lists as they are
+/// typed, `INT=1,10` and `TEXT,...`.
 std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
   std::string text = CLI::Formatter::make_option_opts(option);
+  if (option->get_delimiter() == ',' && text.ends_with(" ...")) {
+    text.resize(text.size() - 4);
+    const size_t start = option->get_default_str().empty() ? text.size() : text.rfind('=');
+    if (start == text.size()) text += ",...";
+    std::replace(text.begin() + static_cast<ptrdiff_t>(start), text.end(), ' ', ',');
+  }
   for (const std::string type : {" INT:", " FLOAT:", " UINT:", " TEXT:"}) {
     if (text.starts_with(type)) return " " + text.substr(type.size());
   }

@@ -383,10 +383,12 @@ void add_paper(CLI::App& app) {
   add_resume_option(*command, request->common, "Continue the work in the folder");
   std::vector<std::string> names = names_of_experiments();
   for (const Entry& entry : paper_entries()) names.push_back(entry.name);
-  command->add_option("--entries", request->entries, "Only these tables, figures or experiments")
+  command
+      ->add_option("--entries", request->entries,
+                   "Only these experiments, tables or figures: " + join(names, ", "))
       ->delimiter(',')
-      ->check(one_of("entry", names))
-      ->type_name("NAME,...");
+      ->check(one_of("entry", names).description(""))
+      ->type_name("NAME");
   command->add_option("--device", request->device, "Device for training")
       ->check(one_of("device", {"cpu", "cuda"}));
   command

@@ -149,12 +149,13 @@ void add_experiment(CLI::App& parent, const Experiment& experiment, const Act& a
   add_common_options(*command, request->common, "runs/" + experiment.name);
   command->get_option("--threads")
       ->description(
-          "Threads; 0: one per core, or those of a resumed run. Last digits may depend on them");
+          "Threads, or runs at a time with --seeds and --grid; 0: one per core (at most 8 runs on "
+          "a GPU), or those of a resumed run. Last digits may depend on them");
   add_resume_option(*command, request->common, "Continue the runs in the folder");
   std::vector<std::string> presets;
   for (const Preset& preset : experiment.presets) presets.push_back(preset.name);
-  const std::string meaning = join(experiment.presets, "; ", [](const Preset& preset) {
-    return preset.name + ": " + preset.help;
+  const std::string meaning = join(experiment.presets, ", ", [](const Preset& preset) {
+    return preset.name + " (" + preset.help + ")";
   });
   command->add_option("--preset", request->preset, "Named settings: " + meaning)
       ->check(one_of("preset", presets));

@@ -1,15 +1,4 @@
-"""Gumbel-Rao: straight-through Gumbel-Softmax, averaged over the noise that gives the same choice.
-
-Paulus, Maddison, Krause, "Rao-Blackwellizing the Straight-Through Gumbel-Softmax Gradient
-Estimator", ICLR 2021. With z = argmax(theta + G), J(p) = diag(p) - p p' and d the gradient at z:
-
-    g = E[ J(softmax((theta + G) / t)) | z ] d / t
-
-z is hard, and d depends on G only through z: the average has the mean of the straight-through
-gradient and a lower variance, and needs no further call of the loss. The mean over ``draws`` of the
-noise given z replaces the expectation. Biased, less so for a smaller temperature t, which has a
-higher variance.
-"""
+"""Gumbel-Rao: straight-through Gumbel-Softmax with a lower variance."""
 
 from __future__ import annotations
 
@@ -26,7 +15,18 @@ from aimle.structures import Argmax
 
 
 class GumbelRao(Relaxation):
-    """Hard samples of softmax(theta) with the gradient above; see the module.
+    """Straight-through Gumbel-Softmax, averaged over the noise that gives the same choice.
+
+    Paulus, Maddison, Krause, "Rao-Blackwellizing the Straight-Through Gumbel-Softmax Gradient
+    Estimator", ICLR 2021. With z = argmax(theta + G), J(p) = diag(p) - p p' and d the gradient at
+    z:
+
+        g = E[ J(softmax((theta + G) / t)) | z ] d / t
+
+    z is hard, and d depends on G only through z: the average has the mean of the straight-through
+    gradient and a lower variance, and needs no further call of the loss. The mean over ``draws`` of
+    the noise given z replaces the expectation. Biased, less so for a smaller temperature t, which
+    has a higher variance.
 
     Args:
         temperature: t > 0, as in ``Relaxation``; ``aimle.anneal`` lowers it during training.

@@ -5,10 +5,8 @@ NeurIPS 2020. Noise of density exp(-nu(eps)) makes the mean solution smooth in t
 
     y(theta) = E MAP(theta + tau eps),    dy/dtheta = E[ z nu'(eps)' ] / tau
 
-    dpo   forward: (1/S) sum_s z_s. Backward: g = (1/S) sum_s <d, z_s - b_s> nu'(eps_s) / tau with
-          b_s = 0 or the mean of the other samples (leave-one-out), which is still unbiased for the
-          Jacobian of y and has lower variance. Any solver; no second solve. Normal: nu' = eps;
-          Gumbel: 1 - e^-eps; Logistic: tanh(eps / 2).
+    dpo   the mean of S solutions, with an estimate of this Jacobian. Normal: nu' = eps; Gumbel:
+          1 - e^-eps; Logistic: tanh(eps / 2).
 
     perturbed_fenchel_young_loss   F(theta) - <theta, y>, F(theta) = E max_z <theta + tau eps, z>:
           convex in theta. Its gradient is the mean solution minus the target y, so no Jacobian is
@@ -44,7 +42,16 @@ _ops = torch.ops.aimle
 
 
 class DPO(SettingsModule):
-    """The mean of perturbed solutions, [*batch, *instance] -> the same shape; see the module.
+    """The mean of perturbed solutions, [*batch, *instance] -> the same shape.
+
+    Berthet, Blondel, Teboul, Cuturi, Vert, Bach, "Learning with Differentiable Perturbed
+    Optimizers", NeurIPS 2020. Forward: (1/S) sum_s z_s. Backward, for noise of density
+    exp(-nu(eps)):
+
+        g = (1/S) sum_s <d, z_s - b_s> nu'(eps_s) / tau
+
+    b_s is 0 or the mean of the other samples. Both are unbiased for the Jacobian of the mean; the
+    latter has a lower variance. No second solve.
 
     Args:
         solver: a native solver, or a callable from scores [N, *instance] to solutions.

@@ -50,7 +50,10 @@ def anneal(
 
 
 class Relaxation(SampledEstimator):
-    """A soft sample at a temperature; see the module.
+    """A soft sample at a temperature, which PyTorch differentiates.
+
+    Biased, because it differentiates the mean of f over soft samples. In eval mode z is the hard
+    solution of theta.
 
     Args:
         temperature: t > 0, of the softmax, kept in a buffer; ``layer.temperature = t`` changes it

@@ -1,14 +1,5 @@
 """Estimators that use the losses of the samples, not only their gradients.
 
-    sfe               score function (Williams, "Simple statistical gradient-following algorithms",
-                      1992): mean_s (f_s - b_s) (z_s - mu), z_s exact samples of
-                      p(z) = exp(<theta, z> - A(theta)) and mu its exact marginals. Unbiased for any
-                      f, discontinuous ones too. b_s: none, or the mean of the other samples' losses
-                      (leave-one-out: Kool, van Hoof, Welling, 2019), which needs S >= 2.
-    aimle_covariance  (1 - share) times AIMLE plus share times Cov(f, z) / tau, the covariance of
-                      losses and solutions over the S >= 2 perturbed samples. Under Gumbel noise the
-                      covariance is unbiased for argmax, and close to it for others.
-
 A module's backward pass only receives gradients, so the losses are passed back by ``surrogate``:
 
     z = layer(theta)                                   # [*batch, S, n]
@@ -39,10 +30,19 @@ _ops = torch.ops.aimle
 
 
 class SFE(SampledEstimator):
-    """The score function estimator; see the module.
+    """The score function estimator: mean_s (f_s - b_s) (z_s - mu), for losses f of any kind.
+
+    Williams, "Simple statistical gradient-following algorithms", 1992. z_s are exact samples of
+    p(z) = exp(<theta, z> - A(theta)), and mu its exact marginals. Unbiased for any f, discontinuous
+    ones too. The losses are passed back by ``surrogate``:
+
+        z = layer(theta)  # [*batch, S, n]
+        losses = loss(z)  # [*batch, S], one for every sample
+        layer.surrogate(theta, z, losses).mean().backward()
 
     Args:
-        baseline: "none" or "leave_one_out".
+        baseline: b_s: "none", or "leave_one_out", the mean of the other samples' losses (Kool, van
+            Hoof, Welling, 2019), which needs nb_samples >= 2.
     The other arguments are those of ``SampledEstimator``. z itself carries no gradient: theta only
     gets one through ``surrogate``.
     """
@@ -90,7 +90,11 @@ class SFE(SampledEstimator):
 
 
 class CovarianceAIMLE(PerturbedMap):
-    """A weighted sum of AIMLE and the covariance of losses and solutions; see the module.
+    """A weighted sum of AIMLE and the covariance of losses and solutions.
+
+    (1 - share) times AIMLE plus share times Cov(f, z) / tau over the S >= 2 perturbed samples.
+    Under Gumbel noise the covariance is unbiased for argmax, and close to it for others. The losses
+    are passed back by ``surrogate``, as for ``SFE``.
 
     Args:
         share: weight of the covariance; 1 leaves AIMLE out.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import math
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from repository import ROOT
 
 from aimle.estimate.texts import python_settings
 from aimle.program.benchmark import __main__ as command
-from aimle.program.benchmark import digits, methods, program_tasks, table, task
+from aimle.program.benchmark import advice, digits, methods, program_tasks, table, task
 from aimle.program.benchmark.results import Results, Row
 from aimle.program.benchmark.tasks import TASKS
 
@@ -220,7 +221,7 @@ class TestCommand:
         ("arguments", "says"),
         [
             (["--tasks", "digit"], "expected names of dvae-k1-s1"),
-            (["--tasks", "digit"], "(see --help) but got 'digit'; did you mean 'digits'?"),
+            (["--tasks", "digit"], "(see --list) but got 'digit'; did you mean 'digits'?"),
             (["--methods", "best"], "expected names of default"),
             (["--seeds", "a"], "expected numbers and ranges"),
             (["--candidate", "a2"], "expected NAME=ESTIMATOR"),
@@ -233,6 +234,29 @@ class TestCommand:
             command.main(["training", *arguments])
         assert ended.value.code == 3
         assert says in capsys.readouterr().err
+
+    @pytest.mark.parametrize("study", ["training", "advice"])
+    def test_help_fits_a_screen(self, study: str, capsys: pytest.CaptureFixture) -> None:
+        with pytest.raises(SystemExit):
+            command.main([study, "--help"])
+        shown = capsys.readouterr().out
+        assert shown.startswith(f"usage: aimle benchmark {study} ")
+        assert len(shown.splitlines()) < 60
+
+    @pytest.mark.parametrize(
+        ("arguments", "tasks"),
+        [
+            (["training"], TASKS),
+            (["training", "--suite", "small"], advice.SMALL_TASKS),
+            (["advice"], advice.ALL_TASKS),
+        ],
+    )
+    def test_list(self, arguments: list[str], tasks: dict, capsys: pytest.CaptureFixture) -> None:
+        assert command.main([*arguments, "--list"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        shown = [tuple(re.split(r"  +", line, maxsplit=1)) for line in lines]
+        assert shown == [(task.name, task.title) for task in tasks.values()]
+        assert max(map(len, lines)) <= 80
 
     def test_seeds(self) -> None:
         assert command.parse_seeds("0-2,5,1") == [0, 1, 2, 5]

@@ -35,6 +35,21 @@ def test_version_and_help():
 
 
 @pytest.mark.parametrize(
+    "command", [[], ["synth"], ["train", "dvae"], ["paper"], ["list"], ["data", "fetch"]]
+)
+def test_help_has_no_two_empty_lines(command: list[str]):
+    text = aimle(*command, "--help").stdout
+    assert "\n\n\n" not in text
+    assert not text.endswith("\n\n")
+
+
+def test_help_shows_lists_as_they_are_typed():
+    text = aimle("synth", "lambda", "--help").stdout
+    assert "--samples INT in [1, 10000000]=1,1000\n" in text
+    assert "--estimators TEXT,...  " in text
+
+
+@pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["synht"], "did you mean 'synth'?"),

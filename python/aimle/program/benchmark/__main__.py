@@ -1,11 +1,4 @@
-"""`aimle benchmark training`: trains every task with every method, and writes the table.
-
-Finished runs are rows of OUTPUT/training.csv. A run that has a row is not repeated, so the command
-can be interrupted and continued, or run in parts. OUTPUT/training.md is generated from the rows.
-The tasks of --suite small are small; their rows are in small.csv, and they have no page.
-
-`aimle benchmark advice` diagnoses every task and compares the recommendations with these rows.
-"""
+"""`aimle benchmark training`, which trains tasks, and `advice`, which diagnoses them."""
 
 from __future__ import annotations
 
@@ -15,7 +8,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -31,6 +24,16 @@ from aimle.program.benchmark.tasks import TASKS
 from aimle.program.launch import EXPLAINED
 
 SUITES = {"training": TASKS, "small": advice.SMALL_TASKS}
+_TRAINING = (
+    "Trains every task of a suite with every method. Finished runs are rows of OUTPUT/training.csv "
+    "(small.csv). A run that has a row is not repeated, so the command can be interrupted and "
+    "continued, or run in parts. The page OUTPUT/training.md is generated from the rows."
+)
+_ADVICE = (
+    "Diagnoses every task of both suites and compares the recommendations with the results of "
+    "`aimle benchmark training` in OUTPUT. Tasks and seeds with a row in OUTPUT/advice.csv are not "
+    "repeated. The page OUTPUT/advice.md is generated from the rows."
+)
 _QUICK_LAMBDAS = slice(2, 4)
 
 
@@ -57,7 +60,7 @@ def parse_seeds(text: str) -> list[int]:
 def _names(known: Iterable[str], listed: Iterable[str] | None = None):
     """Parses names of `known`; an error lists those in `listed`, by default all."""
     known = tuple(known)
-    shown = ", ".join(known if listed is None else [*listed, "… (see --help)"])
+    shown = ", ".join(known if listed is None else [*listed, "… (see --list)"])
 
     def parse(text: str) -> list[str]:
         wanted = text.split(",")
@@ -83,22 +86,54 @@ def _explained(parse):
     return wrapped
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="aimle benchmark",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _add_common(parser: argparse.ArgumentParser, repeated: str, page_name: str) -> None:
     add = parser.add_argument
-    add("study", choices=["training", "advice"], help=argparse.SUPPRESS)
-    add("--suite", choices=list(SUITES), default="training", help="of tasks to train")
+    add("--list", action="store_true", help="print the tasks with their titles, one a line")
     add(
         "--tasks",
         type=_names(advice.ALL_TASKS, listed=TASKS),
         metavar="NAME,...",
-        help=f"of {', '.join(TASKS)}; small: {', '.join(advice.SMALL_TASKS)}",
+        help="only these tasks; --list prints their names",
     )
-    add("--methods", type=_names(NAMES), metavar="NAME,...", help=f"of {', '.join(NAMES)}")
+    add(
+        "--seeds",
+        type=_explained(parse_seeds),
+        metavar="SEEDS",
+        help="0-2 or 0,3,5-7 (default: 0-2)",
+    )
+    add(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="folder of results and page (default: docs/results)",
+    )
+    add("--redo", action="store_true", help=f"repeat {repeated} that have a row")
+    add("--table", action="store_true", help=f"only write {page_name} from the rows")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="aimle benchmark")
+    studies = parser.add_subparsers(dest="study", required=True)
+    advising = studies.add_parser("advice", description=_ADVICE)
+    _add_common(advising, "tasks and seeds", "advice.md")
+    advising.set_defaults(quick=False, device="cpu", data=None, work=None, threads=0)
+
+    training = studies.add_parser("training", description=_TRAINING)
+    add = training.add_argument
+    add(
+        "--suite",
+        choices=list(SUITES),
+        default="training",
+        help=f"which tasks: the {len(TASKS)} of the page (training, the default), or "
+        f"{len(advice.SMALL_TASKS)} small ones without a page",
+    )
+    _add_common(training, "the chosen runs", "training.md")
+    add(
+        "--methods",
+        type=_names(NAMES),
+        metavar="NAME,...",
+        help=f"only these methods, of {', '.join(NAMES)}",
+    )
     add(
         "--candidate",
         type=_explained(parse_candidate),
@@ -114,16 +149,38 @@ def _parser() -> argparse.ArgumentParser:
         metavar="VALUE,...",
         help="only these values of each task's grid, for example the best, with more seeds",
     )
-    add("--seeds", type=_explained(parse_seeds), help="0-2 or 0,3,5-7 (default: 0-2)")
-    add("--device", choices=["cpu", "cuda"], default="cpu", help="of `aimle train` (default: cpu)")
-    add("--data", type=Path, help="folder that contains mnist/, imdb/ and eraser_movies/")
-    add("--output", type=Path, help="folder for training.csv and training.md")
-    add("--work", type=Path, help="folder for unfinished runs (default: out/benchmark)")
-    add("--threads", type=int, default=0, help="for `aimle train`: parallel runs, 0: its default")
+    add(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="folder that contains mnist/, imdb/ and eraser_movies/",
+    )
+    add(
+        "--device",
+        choices=["cpu", "cuda"],
+        default="cpu",
+        help="device of the tasks that `aimle train` runs (default: cpu)",
+    )
+    add(
+        "--threads",
+        type=int,
+        default=0,
+        metavar="N",
+        help="parallel runs of these tasks; 0, the default: as many as `aimle train` chooses",
+    )
+    add(
+        "--work",
+        type=Path,
+        metavar="DIR",
+        help="folder for unfinished runs (default: out/benchmark)",
+    )
     add("--quick", action="store_true", help="tiny runs that only test the code; ignore the values")
-    add("--redo", action="store_true", help="repeat the chosen runs, even if they have a row")
-    add("--table", action="store_true", help="only write training.md from training.csv")
     return parser
+
+
+def _list(tasks: Mapping[str, Task]) -> None:
+    width = max(map(len, tasks))
+    print("\n".join(f"{name:{width}}  {task.title}" for name, task in tasks.items()))
 
 
 def _commit() -> str:
@@ -215,6 +272,9 @@ def main(arguments: list[str] | None = None) -> int:
     options.seeds = options.seeds or ([0, 1] if options.quick else [0, 1, 2])
     options.work = options.work or Path("out/benchmark_quick" if options.quick else "out/benchmark")
     options.output = options.output or (options.work if options.quick else Path("docs/results"))
+    if options.list:
+        _list(SUITES[options.suite] if options.study == "training" else advice.ALL_TASKS)
+        return 0
     if options.study == "advice":
         print(_advise(options))
         return 0
