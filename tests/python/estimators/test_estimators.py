@@ -92,6 +92,22 @@ def test_shapes_masks_keys_and_modes_are_those_of_the_layers(name: str):
     assert torch.equal(got, best if mean else best.unsqueeze(-2))
 
 
+@pytest.mark.parametrize("name", aimle.estimators())
+def test_a_nan_reaches_z_and_the_gradient_of_its_own_row(name: str):
+    layer = aimle.estimator(name, solver_for(name))
+    theta = torch.randn(3, 6)
+    theta[1, 2] = math.nan
+    theta.requires_grad_()
+    z = layer(theta, key=KEY)
+    losses = z.square().sum(-1)
+    if hasattr(layer, "surrogate"):
+        losses = layer.surrogate(theta, z, losses)
+    losses.sum().backward()
+    for found in (z.reshape(3, -1), theta.grad):
+        assert found[[0, 2]].isfinite().all()
+        assert found[1].isnan().sum() >= 5  # the entry itself may have a gradient of zero
+
+
 def test_structures_to_which_an_estimator_does_not_apply_are_refused_by_name():
     grid = aimle.GridPath()
     for name, wrong, allowed in (
