@@ -299,6 +299,18 @@ def test_the_covariance_is_a_part_of_the_whole():
     assert not torch.allclose(full, none)
 
 
+@pytest.mark.parametrize("output", ["samples", "flat"])
+@pytest.mark.parametrize("name", ["sfe", "aimle_covariance"])
+def test_a_surrogate_takes_an_empty_batch(name: str, output: str):
+    layer = aimle.estimator(name, aimle.TopK(2), nb_samples=3, output=output)
+    theta = torch.zeros(0, 6, requires_grad=True)
+    z = layer(theta)
+    losses = layer.surrogate(theta, z, z.sum(-1))
+    assert losses.shape == z.shape[:-1]
+    losses.sum().backward()
+    assert theta.grad.shape == (0, 6)
+
+
 def test_the_jacobian_of_exact_marginals_is_exact_for_linear_losses():
     for family, (solver, _) in FAMILIES.items():
         theta, loss = scores(size_of(family)), linear(size_of(family))
