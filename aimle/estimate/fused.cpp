@@ -1,4 +1,5 @@
 #include <mutex>
+#include <utility>
 
 #include "aimle/estimate/difference.h"
 #include "aimle/estimate/passes.h"
@@ -17,12 +18,17 @@ void unpack(const uint8_t* bits, int64_t n, T* z) {
   for (int64_t j = 0; j < n; ++j) z[j] = static_cast<T>((bits[j / 8] >> (j % 8)) & 1);
 }
 
-/// Keeps the failure with the lowest row, whichever thread finds it.
+/// Keeps the failure to report, whichever thread finds it: the lowest row, of those without a NaN
+/// if there are any, because a NaN may be allowed.
 class FirstFailure {
  public:
   void add(int64_t row, Status status) {
+    const auto order = [](const Failure& failure) {
+      return std::pair(failure.status == Status::kNaN, failure.row);
+    };
+    const Failure found{.row = row, .status = status};
     std::lock_guard lock(mutex_);
-    if (failure_.row < 0 || row < failure_.row) failure_ = {.row = row, .status = status};
+    if (failure_.row < 0 || order(found) < order(failure_)) failure_ = found;
   }
   Failure get() const { return failure_; }
 

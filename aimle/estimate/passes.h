@@ -26,7 +26,7 @@
 
 namespace aimle {
 
-/// The first row (b * samples + s) that could not be solved, if any.
+/// The first row (b * samples + s) that could not be solved, if any; rows with a NaN come last.
 struct Failure {
   int64_t row = -1;
   Status status = Status::kOk;

@@ -10,6 +10,8 @@
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/where.h>
 
+#include <limits>
+
 #include "aimle/torch/estimate/sampled.h"
 
 namespace aimle {
@@ -23,13 +25,11 @@ at::Tensor jacobian(const at::Tensor& p, const at::Tensor& theta) {
 }  // namespace
 
 at::Tensor reinmax_samples(const SampleRequest& request) {
-  const at::Tensor& scores = request.scores;
-  const at::Tensor finite = scores.isfinite();
-  const at::Tensor free = at::where(finite, scores, 0.0).unsqueeze(-2);
-  SampleRequest fixed = request;
-  fixed.scores = hide(scores.detach(), finite);
-  const at::Tensor z = solved(fixed, perturbed(fixed));
-  const at::Tensor pi = at::softmax(fixed.scores.unsqueeze(-2), -1);
+  const at::Tensor scores = request.scores.unsqueeze(-2);
+  const at::Tensor banned = scores.eq(-std::numeric_limits<double>::infinity());
+  const at::Tensor free = at::where(banned, 0.0, scores);
+  const at::Tensor z = solved(request, perturbed(request));
+  const at::Tensor pi = at::softmax(scores.detach(), -1);
   const at::Tensor soft = jacobian(pi.add(z).div(2), free).mul(2).sub(jacobian(pi, free).div(2));
   return straight_through(z, soft);
 }

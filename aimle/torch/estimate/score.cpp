@@ -32,7 +32,9 @@ at::Tensor by_example(const at::Tensor& theta, const at::Tensor& z, int64_t inst
   std::vector<c10::SymInt> sizes = theta.sym_sizes().vec();
   // S cannot be inferred from the number of entries if there are none.
   const bool has_samples = z.dim() == theta.dim() + instance_dims;
-  sizes.insert(sizes.end() - 1, has_samples ? z.sym_size(-1 - instance_dims) : c10::SymInt(-1));
+  const c10::SymInt batch = c10::multiply_integers(theta.sym_sizes().slice(0, theta.dim() - 1));
+  sizes.insert(sizes.end() - 1,
+               has_samples ? z.sym_size(-1 - instance_dims) : z.sym_size(0) / batch.max(1));
   return z.detach().reshape_symint(sizes);
 }
 

@@ -92,6 +92,22 @@ def test_shapes_masks_keys_and_modes_are_those_of_the_layers(name: str):
     assert torch.equal(got, best if mean else best.unsqueeze(-2))
 
 
+@pytest.mark.parametrize("name", aimle.estimators())
+def test_a_nan_reaches_z_and_the_gradient_of_its_own_row(name: str):
+    layer = aimle.estimator(name, solver_for(name))
+    theta = torch.randn(3, 6)
+    theta[1, 2] = math.nan
+    theta.requires_grad_()
+    z = layer(theta, key=KEY)
+    losses = z.square().sum(-1)
+    if hasattr(layer, "surrogate"):
+        losses = layer.surrogate(theta, z, losses)
+    losses.sum().backward()
+    for found in (z.reshape(3, -1), theta.grad):
+        assert found[[0, 2]].isfinite().all()
+        assert found[1].isnan().sum() >= 5  # the entry itself may have a gradient of zero
+
+
 def test_structures_to_which_an_estimator_does_not_apply_are_refused_by_name():
     grid = aimle.GridPath()
     for name, wrong, allowed in (
@@ -281,6 +297,18 @@ def test_the_covariance_is_a_part_of_the_whole():
     torch.testing.assert_close(none, replicate(alone, theta, loss, replicas=20))
     torch.testing.assert_close(half, (none + full) / 2, rtol=1e-4, atol=1e-6)
     assert not torch.allclose(full, none)
+
+
+@pytest.mark.parametrize("output", ["samples", "flat"])
+@pytest.mark.parametrize("name", ["sfe", "aimle_covariance"])
+def test_a_surrogate_takes_an_empty_batch(name: str, output: str):
+    layer = aimle.estimator(name, aimle.TopK(2), nb_samples=3, output=output)
+    theta = torch.zeros(0, 6, requires_grad=True)
+    z = layer(theta)
+    losses = layer.surrogate(theta, z, z.sum(-1))
+    assert losses.shape == z.shape[:-1]
+    losses.sum().backward()
+    assert theta.grad.shape == (0, 6)
 
 
 def test_the_jacobian_of_exact_marginals_is_exact_for_linear_losses():

@@ -9,6 +9,7 @@ from bad_layers import (
     assert_refused,
     backward_with,
     inf,
+    nan,
     theta,
     topk,
 )
@@ -133,6 +134,12 @@ CALLS: dict[str, Misuse] = {
     "mask that leaves too few": (
         topk,
         lambda f: f(theta(), mask=bools("11111", "10010")),
+        ValueError,
+        ("row 1", "at least k=3 entries", "2 of 5"),
+    ),
+    "mask that leaves too few, after a row of NaN": (
+        topk,
+        lambda f: f(torch.tensor([[nan] * 5, [0.0] * 5]), mask=bools("11111", "10010")),
         ValueError,
         ("row 1", "at least k=3 entries", "2 of 5"),
     ),
