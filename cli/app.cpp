@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 #include <thread>
+#include <type_traits>
 
 #include "aimle/base/join.h"
 #include "aimle/base/nearest.h"
@@ -218,10 +219,8 @@ void add_common_options(CLI::App& command, CommonOptions& options, const std::st
   command.add_option("--out", options.out, "Folder for results")->capture_default_str();
   command.add_flag("--force", options.force, "Use the folder even if it is not empty");
   command.add_flag("--quiet", options.quiet, "Show no progress; errors are still shown");
-  command
-      .add_option("--threads", options.threads, "Threads; 0: one per core. Does not affect results")
-      ->check(integer_between(0, 1024))
-      ->capture_default_str();
+  add_number(command, "--threads", options.threads,
+             "Threads; 0: one per core. Does not affect results", 0, 1024);
 }
 
 void add_resume_option(CLI::App& command, CommonOptions& options, const std::string& help) {
@@ -275,28 +274,25 @@ CLI::Validator one_of(const std::string& kind, std::vector<std::string> names) {
       listed);
 }
 
-CLI::Validator number_between(double low, double high) {
-  const std::string range = "in [" + spell_number(low) + ", " + spell_number(high) + "]";
+template <class T>
+CLI::Validator number_between(T low, T high) {
+  constexpr bool is_whole = std::is_integral_v<T>;
+  const auto spell = [](T value) {
+    return is_whole ? std::to_string(value) : spell_number(static_cast<double>(value));
+  };
+  const std::string range = "in [" + spell(low) + ", " + spell(high) + "]";
   return CLI::Validator(
       [=](std::string& given) {
-        const std::optional<double> value = parse_number<double>(given);
+        const std::optional<T> value = parse_number<T>(given);
         const bool fits = value && std::isfinite(*value) && low <= *value && *value <= high;
         return fits ? std::string()
-                    : "expected a number " + range + " but got '" + shown_value(given) + "'";
+                    : (is_whole ? "expected a whole number " : "expected a number ") + range +
+                          " but got '" + shown_value(given) + "'";
       },
-      "FLOAT " + range);
+      (is_whole ? "INT " : "FLOAT ") + range);
 }
 
-CLI::Validator integer_between(int64_t low, int64_t high) {
-  const std::string range = "in [" + std::to_string(low) + ", " + std::to_string(high) + "]";
-  return CLI::Validator(
-      [=](std::string& given) {
-        const std::optional<int64_t> value = parse_number<int64_t>(given);
-        const bool fits = value && low <= *value && *value <= high;
-        return fits ? std::string()
-                    : "expected a whole number " + range + " but got '" + shown_value(given) + "'";
-      },
-      "INT " + range);
-}
+template CLI::Validator number_between(double low, double high);
+template CLI::Validator number_between(int64_t low, int64_t high);
 
 }  // namespace aimle::cli

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "experiments/process/folder_lock.h"
@@ -56,9 +57,25 @@ struct Prepared {
 CLI::Validator taken_by(std::function<void(const std::string&)> parse);
 /// One of the names, or an error that suggests the nearest.
 CLI::Validator one_of(const std::string& kind, std::vector<std::string> names);
-/// A finite number within [low, high].
-CLI::Validator number_between(double low, double high);
-/// A whole number within [low, high].
-CLI::Validator integer_between(int64_t low, int64_t high);
+/// A number within [low, high]: finite, and whole if T is int64_t.
+template <class T>
+CLI::Validator number_between(T low, T high);
+
+/// An option that takes such a number, or several separated by commas, and whose help shows its
+/// default.
+template <class T>
+void add_number(CLI::App& command, const std::string& name, T& value, const std::string& help,
+                std::type_identity_t<T> low, std::type_identity_t<T> high) {
+  command.add_option(name, value, help)->check(number_between(low, high))->capture_default_str();
+}
+template <class T>
+void add_number(CLI::App& command, const std::string& name, std::vector<T>& values,
+                const std::string& help, std::type_identity_t<T> low,
+                std::type_identity_t<T> high) {
+  command.add_option(name, values, help)
+      ->delimiter(',')
+      ->check(number_between(low, high))
+      ->capture_default_str();
+}
 
 }  // namespace aimle::cli

@@ -31,15 +31,9 @@ void add_make(CLI::App& parent) {
   CLI::App* command = parent.add_subcommand("make", "Draws digits and writes them as IDX files");
   const auto request = std::make_shared<MakeRequest>();
   add_common_options(*command, request->common, "data/digits");
-  command->add_option("--examples", request->examples, "Training images")
-      ->check(integer_between(1, 10000000))
-      ->capture_default_str();
-  command->add_option("--test_examples", request->test_examples, "Test images")
-      ->check(integer_between(1, 10000000))
-      ->capture_default_str();
-  command->add_option("--seed", request->seed, "Seed of the drawing")
-      ->check(integer_between(0, int64_t{1} << 40))
-      ->capture_default_str();
+  add_number(*command, "--examples", request->examples, "Training images", 1, 10000000);
+  add_number(*command, "--test_examples", request->test_examples, "Test images", 1, 10000000);
+  add_number(*command, "--seed", request->seed, "Seed of the drawing", 0, int64_t{1} << 40);
   command->callback([request] {
     const Prepared prepared = apply(request->common);
     write_image_sets(

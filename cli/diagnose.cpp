@@ -304,10 +304,8 @@ void add_diagnose(CLI::App& app) {
   command->add_option(
       "--theta", options->theta,
       "Scores, .npy, .npz or .csv (a grid: costs, two-dimensional); random if not given");
-  command
-      ->add_option("--n", options->n, "Size of random theta: entries, vertices, or side of a grid")
-      ->check(integer_between(2, 100'000))
-      ->capture_default_str();
+  add_number(*command, "--n", options->n,
+             "Size of random theta: entries, vertices, or side of a grid", 2, 100'000);
   command->add_option("--data", options->data_file,
                       "Data of structures such as knapsack, besides theta: whole numbers, .npy, "
                       ".npz or .csv");
@@ -323,31 +321,20 @@ void add_diagnose(CLI::App& app) {
                    "Scale of the noise, for all estimators and the true gradient; default: 1, or " +
                        spell_number(kCostTemperature) + " if solutions vary in size")
       ->check(number_between(1e-6, 1e6));
-  command->add_option("--samples", options->samples, "Numbers of samples S")
-      ->delimiter(',')
-      ->check(integer_between(1, 100'000))
-      ->capture_default_str();
-  command->add_option("--lambdas", options->lambdas, "Steps of imle, imle_central and dbb")
-      ->delimiter(',')
-      ->check(number_between(1e-12, 1e12))
-      ->capture_default_str();
+  add_number(*command, "--samples", options->samples, "Numbers of samples S", 1, 100'000);
+  add_number(*command, "--lambdas", options->lambdas, "Steps of imle, imle_central and dbb", 1e-12,
+             1e12);
   command
       ->add_option("--estimators", options->estimators,
                    "Estimators, as name[:setting=value...]; default: all that apply")
       ->delimiter(',')
       ->check(taken_by(parse_contestant));
-  command->add_option("--repeats", options->repeats, "Gradients per estimator")
-      ->check(integer_between(2, 100'000))
-      ->capture_default_str();
-  command->add_option("--warmup", options->warmup, "Warm-up steps of adaptive estimators")
-      ->check(integer_between(0, 1'000'000))
-      ->capture_default_str();
-  command->add_option("--long_run", options->long_run, "Samples if the true gradient is not exact")
-      ->check(integer_between(100, 100'000'000))
-      ->capture_default_str();
-  command->add_option("--seed", options->seed, "Seed of all randomness")
-      ->check(integer_between(0, 4'294'967'295))
-      ->capture_default_str();
+  add_number(*command, "--repeats", options->repeats, "Gradients per estimator", 2, 100'000);
+  add_number(*command, "--warmup", options->warmup, "Warm-up steps of adaptive estimators", 0,
+             1'000'000);
+  add_number(*command, "--long_run", options->long_run, "Samples if the true gradient is not exact",
+             100, 100'000'000);
+  add_number(*command, "--seed", options->seed, "Seed of all randomness", 0, 4'294'967'295);
   command->callback([=] { run_diagnosis(*options); });
 }
 

@@ -43,24 +43,13 @@ const std::vector<double> kLambdaGrid = {0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 
 
 void add_synth_options(CLI::App& command, SynthOptions& options) {
   add_common_options(command, options.common, "out/synth_" + command.get_name());
-  command.add_option("--n", options.sizes, "Sizes of the problems")
-      ->delimiter(',')
-      ->check(integer_between(2, 10'000))
-      ->capture_default_str();
-  command.add_option("--k", options.k, "Entries chosen, fewer than n")
-      ->check(integer_between(1, 9'999))
-      ->capture_default_str();
-  command.add_option("--seeds", options.seeds, "Instances of each size, with seeds 0, 1, ...")
-      ->check(integer_between(1, 100'000))
-      ->capture_default_str();
-  command.add_option("--samples", options.samples, "Numbers of samples S")
-      ->delimiter(',')
-      ->check(integer_between(1, 10'000'000))
-      ->capture_default_str();
-  command.add_option("--lambdas", options.lambdas, "Steps of imle, imle_central and dbb")
-      ->delimiter(',')
-      ->check(number_between(1e-12, 1e12))
-      ->capture_default_str();
+  add_number(command, "--n", options.sizes, "Sizes of the problems", 2, 10'000);
+  add_number(command, "--k", options.k, "Entries chosen, fewer than n", 1, 9'999);
+  add_number(command, "--seeds", options.seeds, "Instances of each size, with seeds 0, 1, ...", 1,
+             100'000);
+  add_number(command, "--samples", options.samples, "Numbers of samples S", 1, 10'000'000);
+  add_number(command, "--lambdas", options.lambdas, "Steps of imle, imle_central and dbb", 1e-12,
+             1e12);
   command
       .add_option("--estimators", options.estimators,
                   "Estimators, as name[:setting=value...]; default: all that apply")
@@ -77,14 +66,10 @@ void add_synth_options(CLI::App& command, SynthOptions& options) {
 }
 
 void add_warmup_options(CLI::App& command, SynthOptions& options) {
-  command
-      .add_option("--warmup", options.warmup,
-                  "Warm-up steps of adaptive estimators (the authors: 100)")
-      ->check(integer_between(0, 1'000'000))
-      ->capture_default_str();
-  command.add_option("--warmup_samples", options.warmup_samples, "Samples of a warm-up step")
-      ->check(integer_between(1, 1'000'000))
-      ->capture_default_str();
+  add_number(command, "--warmup", options.warmup,
+             "Warm-up steps of adaptive estimators (the authors: 100)", 0, 1'000'000);
+  add_number(command, "--warmup_samples", options.warmup_samples, "Samples of a warm-up step", 1,
+             1'000'000);
 }
 
 template <class T>
@@ -319,15 +304,9 @@ void add_problem(CLI::App& synth) {
   auto wanted = std::make_shared<Wanted>();
   CLI::App* command =
       synth.add_subcommand("problem", "Prints theta, b and the true gradient of a seed as JSON");
-  command->add_option("--n", wanted->n, "Entries of theta")
-      ->check(integer_between(2, 10'000))
-      ->capture_default_str();
-  command->add_option("--k", wanted->k, "Entries chosen, fewer than n")
-      ->check(integer_between(1, 9'999))
-      ->capture_default_str();
-  command->add_option("--seed", wanted->seed, "Seed of NumPy's RandomState")
-      ->check(integer_between(0, 4'294'967'295))
-      ->capture_default_str();
+  add_number(*command, "--n", wanted->n, "Entries of theta", 2, 10'000);
+  add_number(*command, "--k", wanted->k, "Entries chosen, fewer than n", 1, 9'999);
+  add_number(*command, "--seed", wanted->seed, "Seed of NumPy's RandomState", 0, 4'294'967'295);
   command->add_flag("--signed", wanted->is_signed,
                     "b ~ N(0, I) as in the paper's text; the authors' code uses |b|");
   command->callback([=] {
@@ -352,9 +331,8 @@ void add_study(CLI::App& synth, const std::string& name, const std::string& abou
   add_synth_options(*command, *options);
   add_warmup_options(*command, *options);
   if (build == &lambda_study) {
-    command->add_option("--reference_samples", options->reference_samples, "S of ste and sfe")
-        ->check(integer_between(1, 10'000'000))
-        ->capture_default_str();
+    add_number(*command, "--reference_samples", options->reference_samples, "S of ste and sfe", 1,
+               10'000'000);
   }
   command->callback([=] {
     remove_repeated(*options);
@@ -369,16 +347,10 @@ void add_optimise(CLI::App& synth) {
       SynthOptions{.sizes = {10}, .k = 5, .seeds = 32, .samples = {10}, .lambdas = {0.1, 0.5, 2}});
   auto own = std::make_shared<OptimiseOptions>();
   add_synth_options(*command, *options);
-  command->add_option("--steps", own->steps, "Steps of gradient descent")
-      ->check(integer_between(1, 100'000))
-      ->capture_default_str();
-  command->add_option("--momentum", own->momentum, "Momentum of gradient descent")
-      ->check(number_between(0, 0.9999))
-      ->capture_default_str();
-  command->add_option("--learning_rates", own->learning_rates, "All are tried; the best is shown")
-      ->delimiter(',')
-      ->check(number_between(1e-9, 1e3))
-      ->capture_default_str();
+  add_number(*command, "--steps", own->steps, "Steps of gradient descent", 1, 100'000);
+  add_number(*command, "--momentum", own->momentum, "Momentum of gradient descent", 0, 0.9999);
+  add_number(*command, "--learning_rates", own->learning_rates, "All are tried; the best is shown",
+             1e-9, 1e3);
   command->callback([=] {
     remove_repeated(*options);
     remove_repeated(own->learning_rates);

@@ -39,11 +39,8 @@ void add_watch(CLI::App& app) {
   const auto request = std::make_shared<Request>();
   command->add_option("folder", request->folder, "Runs, or a folder of them")
       ->capture_default_str();
-  command
-      ->add_option("--port", request->port,
-                   "Port of the page; 0, or one that is in use: any that is free")
-      ->check(integer_between(0, 65535))
-      ->capture_default_str();
+  add_number(*command, "--port", request->port,
+             "Port of the page; 0, or one that is in use: any that is free", 0, 65535);
   command->callback([request] { watch(*request); });
 }
 

@@ -37,9 +37,6 @@ void map_rows(const Arborescence& solver, const RowSource<T>& source, const RowS
   map_in_device_memory<256>(work, source, sink, context);
 }
 
-template void map_rows(const Arborescence&, const RowSource<float>&, const RowSink<float>&,
-                       const Context&);
-template void map_rows(const Arborescence&, const RowSource<double>&, const RowSink<double>&,
-                       const Context&);
+AIMLE_INSTANTIATE_MAP(Arborescence)
 
 }  // namespace aimle::cuda

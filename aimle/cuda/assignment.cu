@@ -41,9 +41,6 @@ void map_rows(const Assignment& solver, const RowSource<T>& source, const RowSin
   map_in_device_memory<512>(work, source, sink, context);
 }
 
-template void map_rows(const Assignment&, const RowSource<float>&, const RowSink<float>&,
-                       const Context&);
-template void map_rows(const Assignment&, const RowSource<double>&, const RowSink<double>&,
-                       const Context&);
+AIMLE_INSTANTIATE_MAP(Assignment)
 
 }  // namespace aimle::cuda

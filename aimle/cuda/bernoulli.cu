@@ -166,15 +166,7 @@ void sample_rows(const Bernoulli& solver, const SampleRows<T>& rows, const Devic
   for_each_row("exact_sample", rows.count, 0, SampleFlips<T>{solver.n, rows, key}, context);
 }
 
-template void map_rows(const Bernoulli&, const RowSource<float>&, const RowSink<float>&,
-                       const Context&);
-template void map_rows(const Bernoulli&, const RowSource<double>&, const RowSink<double>&,
-                       const Context&);
-template void evaluate_rows(const Bernoulli&, const DistributionRows<float>&, const Context&);
-template void evaluate_rows(const Bernoulli&, const DistributionRows<double>&, const Context&);
-template void sample_rows(const Bernoulli&, const SampleRows<float>&, const DeviceKey&,
-                          const Context&);
-template void sample_rows(const Bernoulli&, const SampleRows<double>&, const DeviceKey&,
-                          const Context&);
+AIMLE_INSTANTIATE_MAP(Bernoulli)
+AIMLE_INSTANTIATE_EXACT(Bernoulli)
 
 }  // namespace aimle::cuda

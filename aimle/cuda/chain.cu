@@ -62,9 +62,6 @@ void map_rows(const Chain& solver, const RowSource<T>& source, const RowSink<T>&
   map_in_device_memory<512>(work, source, sink, context);
 }
 
-template void map_rows(const Chain&, const RowSource<float>&, const RowSink<float>&,
-                       const Context&);
-template void map_rows(const Chain&, const RowSource<double>&, const RowSink<double>&,
-                       const Context&);
+AIMLE_INSTANTIATE_MAP(Chain)
 
 }  // namespace aimle::cuda

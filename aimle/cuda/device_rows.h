@@ -99,46 +99,31 @@ struct RowSink {
 };
 
 // Solves every row: one overload per solver, in the file of that name.
-template <class T>
-void map_rows(const Argmax& solver, const RowSource<T>& source, const RowSink<T>& sink,
-              const Context& context);
-template <class T>
-void map_rows(const TopK& solver, const RowSource<T>& source, const RowSink<T>& sink,
-              const Context& context);
-template <class T>
-void map_rows(const SpanningTree& solver, const RowSource<T>& source, const RowSink<T>& sink,
-              const Context& context);
-template <class T>
-void map_rows(const GridPath& solver, const RowSource<T>& source, const RowSink<T>& sink,
-              const Context& context);
-template <class T>
-void map_rows(const Bernoulli& solver, const RowSource<T>& source, const RowSink<T>& sink,
-              const Context& context);
-template <class T>
-void map_rows(const Chain& solver, const RowSource<T>& source, const RowSink<T>& sink,
-              const Context& context);
-template <class T>
-void map_rows(const Knapsack& solver, const RowSource<T>& source, const RowSink<T>& sink,
-              const Context& context);
-template <class T>
-void map_rows(const GraphPath& solver, const RowSource<T>& source, const RowSink<T>& sink,
-              const Context& context);
-template <class T>
-void map_rows(const DagPath& solver, const RowSource<T>& source, const RowSink<T>& sink,
-              const Context& context);
+#define AIMLE_DECLARE_MAP(Solver)                                                         \
+  template <class T>                                                                      \
+  void map_rows(const Solver& solver, const RowSource<T>& source, const RowSink<T>& sink, \
+                const Context& context);
 
-template <class T>
-void map_rows(const LatticePath& solver, const RowSource<T>& source, const RowSink<T>& sink,
-              const Context& context);
-template <class T>
-void map_rows(const LatticeMoves& solver, const RowSource<T>& source, const RowSink<T>& sink,
-              const Context& context);
-template <class T>
-void map_rows(const Arborescence& solver, const RowSource<T>& source, const RowSink<T>& sink,
-              const Context& context);
-template <class T>
-void map_rows(const Assignment& solver, const RowSource<T>& source, const RowSink<T>& sink,
-              const Context& context);
+AIMLE_DECLARE_MAP(Argmax)
+AIMLE_DECLARE_MAP(TopK)
+AIMLE_DECLARE_MAP(SpanningTree)
+AIMLE_DECLARE_MAP(GridPath)
+AIMLE_DECLARE_MAP(Bernoulli)
+AIMLE_DECLARE_MAP(Chain)
+AIMLE_DECLARE_MAP(Knapsack)
+AIMLE_DECLARE_MAP(GraphPath)
+AIMLE_DECLARE_MAP(DagPath)
+AIMLE_DECLARE_MAP(LatticePath)
+AIMLE_DECLARE_MAP(LatticeMoves)
+AIMLE_DECLARE_MAP(Arborescence)
+AIMLE_DECLARE_MAP(Assignment)
+
+/// Instantiates it, where it is defined.
+#define AIMLE_INSTANTIATE_MAP(Solver)                                                     \
+  template void map_rows(const Solver&, const RowSource<float>&, const RowSink<float>&,   \
+                         const Context&);                                                 \
+  template void map_rows(const Solver&, const RowSource<double>&, const RowSink<double>&, \
+                         const Context&);
 
 /// aimle::symmetrise: replaces both directions of every edge by their mean.
 template <class T>

@@ -19,68 +19,35 @@
 
 namespace aimle::cuda {
 
-template <class T>
-void evaluate_rows(const Argmax& solver, const DistributionRows<T>& rows, const Context& context);
-template <class T>
-void evaluate_rows(const TopK& solver, const DistributionRows<T>& rows, const Context& context);
-/// Throws std::invalid_argument beyond kMaxTreeVertices (tree_distribution.h).
-template <class T>
-void evaluate_rows(const SpanningTree& solver, const DistributionRows<T>& rows,
-                   const Context& context);
-/// Throws std::invalid_argument beyond kMaxTreeVertices.
-template <class T>
-void evaluate_rows(const Arborescence& solver, const DistributionRows<T>& rows,
+/// Declares the functions for a solver. Those for trees and arborescences throw
+/// std::invalid_argument beyond kMaxTreeVertices (tree_distribution.h). `key` is used, not
+/// `rows.key`.
+#define AIMLE_DECLARE_EXACT(Solver)                                                       \
+  template <class T>                                                                      \
+  void evaluate_rows(const Solver& solver, const DistributionRows<T>& rows,               \
+                     const Context& context);                                             \
+  template <class T>                                                                      \
+  void sample_rows(const Solver& solver, const SampleRows<T>& rows, const DeviceKey& key, \
                    const Context& context);
 
-template <class T>
-void evaluate_rows(const Bernoulli& solver, const DistributionRows<T>& rows,
-                   const Context& context);
-template <class T>
-void evaluate_rows(const Chain& solver, const DistributionRows<T>& rows, const Context& context);
-template <class T>
-void evaluate_rows(const LatticePath& solver, const DistributionRows<T>& rows,
-                   const Context& context);
-template <class T>
-void evaluate_rows(const LatticeMoves& solver, const DistributionRows<T>& rows,
-                   const Context& context);
+AIMLE_DECLARE_EXACT(Argmax)
+AIMLE_DECLARE_EXACT(TopK)
+AIMLE_DECLARE_EXACT(SpanningTree)
+AIMLE_DECLARE_EXACT(Arborescence)
+AIMLE_DECLARE_EXACT(Bernoulli)
+AIMLE_DECLARE_EXACT(Chain)
+AIMLE_DECLARE_EXACT(LatticePath)
+AIMLE_DECLARE_EXACT(LatticeMoves)
+AIMLE_DECLARE_EXACT(Knapsack)
+AIMLE_DECLARE_EXACT(DagPath)
 
-template <class T>
-void evaluate_rows(const Knapsack& solver, const DistributionRows<T>& rows, const Context& context);
-template <class T>
-void evaluate_rows(const DagPath& solver, const DistributionRows<T>& rows, const Context& context);
-
-/// `key` is used, not `rows.key`.
-template <class T>
-void sample_rows(const Argmax& solver, const SampleRows<T>& rows, const DeviceKey& key,
-                 const Context& context);
-template <class T>
-void sample_rows(const TopK& solver, const SampleRows<T>& rows, const DeviceKey& key,
-                 const Context& context);
-/// Throws std::invalid_argument beyond kMaxTreeVertices.
-template <class T>
-void sample_rows(const SpanningTree& solver, const SampleRows<T>& rows, const DeviceKey& key,
-                 const Context& context);
-template <class T>
-void sample_rows(const Bernoulli& solver, const SampleRows<T>& rows, const DeviceKey& key,
-                 const Context& context);
-template <class T>
-void sample_rows(const Chain& solver, const SampleRows<T>& rows, const DeviceKey& key,
-                 const Context& context);
-template <class T>
-void sample_rows(const LatticePath& solver, const SampleRows<T>& rows, const DeviceKey& key,
-                 const Context& context);
-template <class T>
-void sample_rows(const LatticeMoves& solver, const SampleRows<T>& rows, const DeviceKey& key,
-                 const Context& context);
-template <class T>
-void sample_rows(const Knapsack& solver, const SampleRows<T>& rows, const DeviceKey& key,
-                 const Context& context);
-/// Throws std::invalid_argument beyond kMaxTreeVertices.
-template <class T>
-void sample_rows(const Arborescence& solver, const SampleRows<T>& rows, const DeviceKey& key,
-                 const Context& context);
-template <class T>
-void sample_rows(const DagPath& solver, const SampleRows<T>& rows, const DeviceKey& key,
-                 const Context& context);
+/// Instantiates them, where they are defined.
+#define AIMLE_INSTANTIATE_EXACT(Solver)                                                        \
+  template void evaluate_rows(const Solver&, const DistributionRows<float>&, const Context&);  \
+  template void evaluate_rows(const Solver&, const DistributionRows<double>&, const Context&); \
+  template void sample_rows(const Solver&, const SampleRows<float>&, const DeviceKey&,         \
+                            const Context&);                                                   \
+  template void sample_rows(const Solver&, const SampleRows<double>&, const DeviceKey&,        \
+                            const Context&);
 
 }  // namespace aimle::cuda

@@ -103,12 +103,3 @@ __device__ T* at(T* data, int64_t offset) {
 
 }  // namespace
 }  // namespace aimle::cuda
-
-/// Instantiates the functions of exact.h for a solver.
-#define AIMLE_INSTANTIATE_EXACT(Solver)                                                        \
-  template void evaluate_rows(const Solver&, const DistributionRows<float>&, const Context&);  \
-  template void evaluate_rows(const Solver&, const DistributionRows<double>&, const Context&); \
-  template void sample_rows(const Solver&, const SampleRows<float>&, const DeviceKey&,         \
-                            const Context&);                                                   \
-  template void sample_rows(const Solver&, const SampleRows<double>&, const DeviceKey&,        \
-                            const Context&);

@@ -63,13 +63,7 @@ void map_rows(const DagPath& solver, const RowSource<T>& source, const RowSink<T
   map_graphs(solver, source, sink, context);
 }
 
-template void map_rows(const GraphPath&, const RowSource<float>&, const RowSink<float>&,
-                       const Context&);
-template void map_rows(const GraphPath&, const RowSource<double>&, const RowSink<double>&,
-                       const Context&);
-template void map_rows(const DagPath&, const RowSource<float>&, const RowSink<float>&,
-                       const Context&);
-template void map_rows(const DagPath&, const RowSource<double>&, const RowSink<double>&,
-                       const Context&);
+AIMLE_INSTANTIATE_MAP(GraphPath)
+AIMLE_INSTANTIATE_MAP(DagPath)
 
 }  // namespace aimle::cuda

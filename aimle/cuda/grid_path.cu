@@ -100,9 +100,6 @@ void map_rows(const GridPath& solver, const RowSource<T>& source, const RowSink<
          grid, context.array<char>(blocks * bytes), bytes);
 }
 
-template void map_rows(const GridPath&, const RowSource<float>&, const RowSink<float>&,
-                       const Context&);
-template void map_rows(const GridPath&, const RowSource<double>&, const RowSink<double>&,
-                       const Context&);
+AIMLE_INSTANTIATE_MAP(GridPath)
 
 }  // namespace aimle::cuda

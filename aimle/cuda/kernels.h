@@ -18,31 +18,32 @@
 
 namespace aimle::cuda {
 
-class Kernels {
+/// What they do with rows of T.
+template <class T>
+class KernelsFor {
  public:
-  virtual ~Kernels() = default;
+  virtual ~KernelsFor() = default;
 
   /// Solves every row of the source.
-  virtual void map_rows(const Solver& solver, const RowSource<float>& source,
-                        const RowSink<float>& sink, const Context& context) const = 0;
-  virtual void map_rows(const Solver& solver, const RowSource<double>& source,
-                        const RowSink<double>& sink, const Context& context) const = 0;
+  virtual void map_rows(const Solver& solver, const RowSource<T>& source, const RowSink<T>& sink,
+                        const Context& context) const = 0;
+  virtual int64_t whole_examples(const Solver& solver, const WholeExamples<T>& work,
+                                 const Context& context) const = 0;
+  // Throws std::invalid_argument if the solver has no exact distribution on the device.
+  virtual void evaluate_rows(const Solver& solver, const DistributionRows<T>& rows,
+                             const Context& context) const = 0;
+  virtual void sample_rows(const Solver& solver, const SampleRows<T>& rows, const DeviceKey& key,
+                           const Context& context) const = 0;
+};
+
+class Kernels : public KernelsFor<float>, public KernelsFor<double> {
+ public:
+  using KernelsFor<float>::map_rows, KernelsFor<double>::map_rows;
+  using KernelsFor<float>::whole_examples, KernelsFor<double>::whole_examples;
+  using KernelsFor<float>::evaluate_rows, KernelsFor<double>::evaluate_rows;
+  using KernelsFor<float>::sample_rows, KernelsFor<double>::sample_rows;
 
   virtual bool has_whole_examples() const = 0;
-  virtual int64_t whole_examples(const Solver& solver, const WholeExamples<float>& work,
-                                 const Context& context) const = 0;
-  virtual int64_t whole_examples(const Solver& solver, const WholeExamples<double>& work,
-                                 const Context& context) const = 0;
-
-  // Throws std::invalid_argument if the solver has no exact distribution on the device.
-  virtual void evaluate_rows(const Solver& solver, const DistributionRows<float>& rows,
-                             const Context& context) const = 0;
-  virtual void evaluate_rows(const Solver& solver, const DistributionRows<double>& rows,
-                             const Context& context) const = 0;
-  virtual void sample_rows(const Solver& solver, const SampleRows<float>& rows,
-                           const DeviceKey& key, const Context& context) const = 0;
-  virtual void sample_rows(const Solver& solver, const SampleRows<double>& rows,
-                           const DeviceKey& key, const Context& context) const = 0;
 };
 
 /// Those of this solver. Throws std::invalid_argument if it has none, std::runtime_error if nothing
@@ -56,84 +57,62 @@ namespace detail {
 
 [[noreturn]] void throw_no_exact(std::string_view name);
 
+/// Finds the function in the namespace of the solver, or here.
+template <class S, class T>
+void map_with(const S& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context) {
+  using cuda::map_rows;
+  map_rows(solver, source, sink, context);
+}
+
 template <MapSolver S>
-class KernelsOf final : public Kernels {
+constexpr bool kWhole = requires(const S& s, const WholeExamples<float>& work,
+                                 const Context& context) {
+  cuda::whole_examples(s, work, context);
+};
+template <MapSolver S>
+constexpr bool kExact = requires(const S& s, const DistributionRows<float>& rows,
+                                 const Context& context) {
+  cuda::evaluate_rows(s, rows, context);
+};
+
+/// Adds the functions for rows of T to a base.
+template <MapSolver S, class T, class Base>
+class WithKernelsFor : public Base {
  public:
-  void map_rows(const Solver& solver, const RowSource<float>& source, const RowSink<float>& sink,
+  using Base::map_rows, Base::whole_examples, Base::evaluate_rows, Base::sample_rows;
+
+  void map_rows(const Solver& solver, const RowSource<T>& source, const RowSink<T>& sink,
                 const Context& context) const override {
-    map(solver, source, sink, context);
+    map_with(*solver.get_if<S>(), source, sink, context);
   }
-  void map_rows(const Solver& solver, const RowSource<double>& source, const RowSink<double>& sink,
-                const Context& context) const override {
-    map(solver, source, sink, context);
-  }
-
-  bool has_whole_examples() const override { return kWhole; }
-  int64_t whole_examples(const Solver& solver, const WholeExamples<float>& work,
+  int64_t whole_examples(const Solver& solver, const WholeExamples<T>& work,
                          const Context& context) const override {
-    return whole(solver, work, context);
-  }
-  int64_t whole_examples(const Solver& solver, const WholeExamples<double>& work,
-                         const Context& context) const override {
-    return whole(solver, work, context);
-  }
-
-  void evaluate_rows(const Solver& solver, const DistributionRows<float>& rows,
-                     const Context& context) const override {
-    evaluate(solver, rows, context);
-  }
-  void evaluate_rows(const Solver& solver, const DistributionRows<double>& rows,
-                     const Context& context) const override {
-    evaluate(solver, rows, context);
-  }
-  void sample_rows(const Solver& solver, const SampleRows<float>& rows, const DeviceKey& key,
-                   const Context& context) const override {
-    sample(solver, rows, key, context);
-  }
-  void sample_rows(const Solver& solver, const SampleRows<double>& rows, const DeviceKey& key,
-                   const Context& context) const override {
-    sample(solver, rows, key, context);
-  }
-
- private:
-  static constexpr bool kWhole =
-      requires(const S& s, const WholeExamples<float>& work, const Context& context) {
-    cuda::whole_examples(s, work, context);
-  };
-  static constexpr bool kExact =
-      requires(const S& s, const DistributionRows<float>& rows, const Context& context) {
-    cuda::evaluate_rows(s, rows, context);
-  };
-
-  template <class T>
-  static void map(const Solver& solver, const RowSource<T>& source, const RowSink<T>& sink,
-                  const Context& context) {
-    using cuda::map_rows;
-    map_rows(*solver.get_if<S>(), source, sink, context);
-  }
-  template <class T>
-  static int64_t whole(const Solver& solver, const WholeExamples<T>& work, const Context& context) {
-    if constexpr (kWhole) return cuda::whole_examples(*solver.get_if<S>(), work, context);
+    if constexpr (kWhole<S>) return cuda::whole_examples(*solver.get_if<S>(), work, context);
     return 0;
   }
-  template <class T>
-  static void evaluate(const Solver& solver, const DistributionRows<T>& rows,
-                       const Context& context) {
-    if constexpr (kExact) {
+  void evaluate_rows(const Solver& solver, const DistributionRows<T>& rows,
+                     const Context& context) const override {
+    if constexpr (kExact<S>) {
       cuda::evaluate_rows(*solver.get_if<S>(), rows, context);
     } else {
       throw_no_exact(S::kName);
     }
   }
-  template <class T>
-  static void sample(const Solver& solver, const SampleRows<T>& rows, const DeviceKey& key,
-                     const Context& context) {
-    if constexpr (kExact) {
+  void sample_rows(const Solver& solver, const SampleRows<T>& rows, const DeviceKey& key,
+                   const Context& context) const override {
+    if constexpr (kExact<S>) {
       cuda::sample_rows(*solver.get_if<S>(), rows, key, context);
     } else {
       throw_no_exact(S::kName);
     }
   }
+};
+
+template <MapSolver S>
+class KernelsOf final : public WithKernelsFor<S, float, WithKernelsFor<S, double, Kernels>> {
+ public:
+  bool has_whole_examples() const override { return kWhole<S>; }
 };
 
 }  // namespace detail

@@ -38,9 +38,6 @@ void map_rows(const Knapsack& solver, const RowSource<T>& source, const RowSink<
   map_in_device_memory<512>(work, source, sink, context);
 }
 
-template void map_rows(const Knapsack&, const RowSource<float>&, const RowSink<float>&,
-                       const Context&);
-template void map_rows(const Knapsack&, const RowSource<double>&, const RowSink<double>&,
-                       const Context&);
+AIMLE_INSTANTIATE_MAP(Knapsack)
 
 }  // namespace aimle::cuda

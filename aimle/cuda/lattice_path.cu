@@ -53,13 +53,7 @@ void map_rows(const LatticeMoves& solver, const RowSource<T>& source, const RowS
   map_lattices<true>(lattice_shape(solver), source, sink, context);
 }
 
-template void map_rows(const LatticePath&, const RowSource<float>&, const RowSink<float>&,
-                       const Context&);
-template void map_rows(const LatticePath&, const RowSource<double>&, const RowSink<double>&,
-                       const Context&);
-template void map_rows(const LatticeMoves&, const RowSource<float>&, const RowSink<float>&,
-                       const Context&);
-template void map_rows(const LatticeMoves&, const RowSource<double>&, const RowSink<double>&,
-                       const Context&);
+AIMLE_INSTANTIATE_MAP(LatticePath)
+AIMLE_INSTANTIATE_MAP(LatticeMoves)
 
 }  // namespace aimle::cuda

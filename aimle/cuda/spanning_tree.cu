@@ -161,12 +161,7 @@ int64_t whole_examples(const SpanningTree& solver, const WholeExamples<T>& work,
              : whole_examples_by(TreePolicy<false, 32, 4>{vertices}, work, context);
 }
 
-#define AIMLE_INSTANTIATE(T)                                                          \
-  template void map_rows(const SpanningTree&, const RowSource<T>&, const RowSink<T>&, \
-                         const Context&);                                             \
-  template int64_t whole_examples(const SpanningTree&, const WholeExamples<T>&, const Context&);
-
-AIMLE_INSTANTIATE(float)
-AIMLE_INSTANTIATE(double)
+AIMLE_INSTANTIATE_MAP(SpanningTree)
+AIMLE_INSTANTIATE_WHOLE(SpanningTree)
 
 }  // namespace aimle::cuda

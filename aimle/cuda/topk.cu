@@ -66,13 +66,9 @@ int64_t whole_examples(const Argmax& solver, const WholeExamples<T>& work, const
   return whole_examples(TopK{.n = solver.n, .k = 1}, work, context);
 }
 
-#define AIMLE_INSTANTIATE(Solver, T)                                                             \
-  template void map_rows(const Solver&, const RowSource<T>&, const RowSink<T>&, const Context&); \
-  template int64_t whole_examples(const Solver&, const WholeExamples<T>&, const Context&);
-
-AIMLE_INSTANTIATE(TopK, float)
-AIMLE_INSTANTIATE(TopK, double)
-AIMLE_INSTANTIATE(Argmax, float)
-AIMLE_INSTANTIATE(Argmax, double)
+AIMLE_INSTANTIATE_MAP(TopK)
+AIMLE_INSTANTIATE_MAP(Argmax)
+AIMLE_INSTANTIATE_WHOLE(TopK)
+AIMLE_INSTANTIATE_WHOLE(Argmax)
 
 }  // namespace aimle::cuda

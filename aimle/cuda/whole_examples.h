@@ -34,4 +34,9 @@ template <class T>
 int64_t whole_examples(const SpanningTree& solver, const WholeExamples<T>& work,
                        const Context& context);
 
+/// Instantiates it, where it is defined.
+#define AIMLE_INSTANTIATE_WHOLE(Solver)                                                        \
+  template int64_t whole_examples(const Solver&, const WholeExamples<float>&, const Context&); \
+  template int64_t whole_examples(const Solver&, const WholeExamples<double>&, const Context&);
+
 }  // namespace aimle::cuda

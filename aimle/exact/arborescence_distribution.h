@@ -46,9 +46,6 @@ inline double sample_work_ns(const Arborescence& solver) {
   return 100.0 + 0.5 * n * n * n * n;
 }
 
-void evaluate_rows(const Arborescence& solver, const DistributionRows<float>& rows);
-void evaluate_rows(const Arborescence& solver, const DistributionRows<double>& rows);
-void sample_rows(const Arborescence& solver, const SampleRows<float>& rows);
-void sample_rows(const Arborescence& solver, const SampleRows<double>& rows);
+AIMLE_DECLARE_DISTRIBUTION(Arborescence)
 
 }  // namespace aimle

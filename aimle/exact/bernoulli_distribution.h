@@ -37,9 +37,6 @@ inline double sample_work_ns(const Bernoulli& solver) {
   return 20.0 + 12.0 * static_cast<double>(solver.n);
 }
 
-void evaluate_rows(const Bernoulli& solver, const DistributionRows<float>& rows);
-void evaluate_rows(const Bernoulli& solver, const DistributionRows<double>& rows);
-void sample_rows(const Bernoulli& solver, const SampleRows<float>& rows);
-void sample_rows(const Bernoulli& solver, const SampleRows<double>& rows);
+AIMLE_DECLARE_DISTRIBUTION(Bernoulli)
 
 }  // namespace aimle

@@ -18,9 +18,6 @@ inline double evaluate_work_ns(const Argmax& solver) {
 }
 inline double sample_work_ns(const Argmax& solver) { return 20.0 + static_cast<double>(solver.n); }
 
-void evaluate_rows(const Argmax& solver, const DistributionRows<float>& rows);
-void evaluate_rows(const Argmax& solver, const DistributionRows<double>& rows);
-void sample_rows(const Argmax& solver, const SampleRows<float>& rows);
-void sample_rows(const Argmax& solver, const SampleRows<double>& rows);
+AIMLE_DECLARE_DISTRIBUTION(Argmax)
 
 }  // namespace aimle

@@ -39,9 +39,6 @@ inline double sample_work_ns(const Chain& solver) {
          static_cast<double>(solver.length) * (30.0 + 4.0 * static_cast<double>(solver.labels));
 }
 
-void evaluate_rows(const Chain& solver, const DistributionRows<float>& rows);
-void evaluate_rows(const Chain& solver, const DistributionRows<double>& rows);
-void sample_rows(const Chain& solver, const SampleRows<float>& rows);
-void sample_rows(const Chain& solver, const SampleRows<double>& rows);
+AIMLE_DECLARE_DISTRIBUTION(Chain)
 
 }  // namespace aimle

@@ -30,9 +30,6 @@ inline double sample_work_ns(const DagPath& solver) {
   return 20.0 + 20.0 * static_cast<double>(solver.vertices);
 }
 
-void evaluate_rows(const DagPath& solver, const DistributionRows<float>& rows);
-void evaluate_rows(const DagPath& solver, const DistributionRows<double>& rows);
-void sample_rows(const DagPath& solver, const SampleRows<float>& rows);
-void sample_rows(const DagPath& solver, const SampleRows<double>& rows);
+AIMLE_DECLARE_DISTRIBUTION(DagPath)
 
 }  // namespace aimle

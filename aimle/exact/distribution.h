@@ -80,6 +80,13 @@ concept ExactDistribution = MapSolver<S> &&
   sample_rows(solver, draw);
 };
 
+/// Declares both functions for float and double.
+#define AIMLE_DECLARE_DISTRIBUTION(Solver)                                        \
+  void evaluate_rows(const Solver& solver, const DistributionRows<float>& rows);  \
+  void evaluate_rows(const Solver& solver, const DistributionRows<double>& rows); \
+  void sample_rows(const Solver& solver, const SampleRows<float>& rows);          \
+  void sample_rows(const Solver& solver, const SampleRows<double>& rows);
+
 template <class T>
 DistributionRows<T> slice(const DistributionRows<T>& rows, int64_t size, int64_t begin,
                           int64_t end) {

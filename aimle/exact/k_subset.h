@@ -41,9 +41,6 @@ inline double sample_work_ns(const TopK& solver) {
   return 20.0 + 12.0 * static_cast<double>(solver.n);
 }
 
-void evaluate_rows(const TopK& solver, const DistributionRows<float>& rows);
-void evaluate_rows(const TopK& solver, const DistributionRows<double>& rows);
-void sample_rows(const TopK& solver, const SampleRows<float>& rows);
-void sample_rows(const TopK& solver, const SampleRows<double>& rows);
+AIMLE_DECLARE_DISTRIBUTION(TopK)
 
 }  // namespace aimle

@@ -35,9 +35,6 @@ inline double sample_work_ns(const Knapsack& solver) {
   return 20.0 + 20.0 * static_cast<double>(solver.n);
 }
 
-void evaluate_rows(const Knapsack& solver, const DistributionRows<float>& rows);
-void evaluate_rows(const Knapsack& solver, const DistributionRows<double>& rows);
-void sample_rows(const Knapsack& solver, const SampleRows<float>& rows);
-void sample_rows(const Knapsack& solver, const SampleRows<double>& rows);
+AIMLE_DECLARE_DISTRIBUTION(Knapsack)
 
 }  // namespace aimle

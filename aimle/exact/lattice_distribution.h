@@ -46,14 +46,8 @@ inline double sample_work_ns(const LatticeMoves& solver) {
          20.0 * static_cast<double>(solver.height + solver.width);
 }
 
-void evaluate_rows(const LatticePath& solver, const DistributionRows<float>& rows);
-void evaluate_rows(const LatticePath& solver, const DistributionRows<double>& rows);
-void evaluate_rows(const LatticeMoves& solver, const DistributionRows<float>& rows);
-void evaluate_rows(const LatticeMoves& solver, const DistributionRows<double>& rows);
-void sample_rows(const LatticePath& solver, const SampleRows<float>& rows);
-void sample_rows(const LatticePath& solver, const SampleRows<double>& rows);
-void sample_rows(const LatticeMoves& solver, const SampleRows<float>& rows);
-void sample_rows(const LatticeMoves& solver, const SampleRows<double>& rows);
+AIMLE_DECLARE_DISTRIBUTION(LatticePath)
+AIMLE_DECLARE_DISTRIBUTION(LatticeMoves)
 
 namespace detail {
 

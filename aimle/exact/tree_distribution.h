@@ -49,9 +49,6 @@ inline double sample_work_ns(const SpanningTree& solver) {
   return 100.0 + 0.1 * n * n * n * n * n;
 }
 
-void evaluate_rows(const SpanningTree& solver, const DistributionRows<float>& rows);
-void evaluate_rows(const SpanningTree& solver, const DistributionRows<double>& rows);
-void sample_rows(const SpanningTree& solver, const SampleRows<float>& rows);
-void sample_rows(const SpanningTree& solver, const SampleRows<double>& rows);
+AIMLE_DECLARE_DISTRIBUTION(SpanningTree)
 
 }  // namespace aimle

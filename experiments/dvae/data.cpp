@@ -28,29 +28,22 @@ ImageSets load(const Settings& settings) {
 }  // namespace
 
 std::vector<Option> data_options() {
-  return {
-      {.name = "examples",
-       .value = 12000,
-       .help = "Digits to draw for training, without --data",
-       .group = "Data",
-       .low = 2,
-       .high = 1e7,
-       .of_data = true},
-      {.name = "test_examples",
-       .value = 2000,
-       .help = "Digits to draw for testing, without --data",
-       .group = "Data",
-       .low = 1,
-       .high = 1e7,
-       .of_data = true},
-      {.name = "validation",
-       .value = 2000,
-       .help = "Training images held out for choosing settings, at most half of them; 0: none",
-       .group = "Data",
-       .low = 0,
-       .high = 1e7,
-       .of_data = true},
-  };
+  return in_data_group(
+      {{.name = "examples",
+        .value = 12000,
+        .help = "Digits to draw for training, without --data",
+        .low = 2,
+        .high = 1e7},
+       {.name = "test_examples",
+        .value = 2000,
+        .help = "Digits to draw for testing, without --data",
+        .low = 1,
+        .high = 1e7},
+       {.name = "validation",
+        .value = 2000,
+        .help = "Training images held out for choosing settings, at most half of them; 0: none",
+        .low = 0,
+        .high = 1e7}});
 }
 
 Data load_data(const Settings& settings) {

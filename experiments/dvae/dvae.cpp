@@ -226,31 +226,28 @@ Training begin(const Settings& settings, const std::shared_ptr<const Data>& data
 }  // namespace
 
 Experiment experiment() {
-  std::vector<Option> options = {
+  const std::vector<Option> of_model = {
       {.name = "k", .value = 10, .help = "Entries chosen in each row", .low = 1, .high = 1000},
       {.name = "rows", .value = 20, .help = "Rows of a code", .low = 1, .high = 1000},
-      {.name = "size", .value = 20, .help = "Entries per row", .low = 2, .high = 1000},
-      {.name = "kl_weight",
-       .value = 1.0,
-       .help = "Weight of the KL for the encoder; reported losses do not include it",
-       .group = "Training",
-       .low = 0},
-      {.name = "anneal",
-       .value = true,
-       .help = "Relaxations: decrease the temperature by exp(-3e-5 step), down to 0.5",
-       .group = "Training"},
-      {.name = "bound_codes",
-       .value = 10,
-       .help = "Codes per image for nelbo and the importance-weighted bound iw",
-       .group = "Training",
-       .low = 1,
-       .high = 1e5},
-  };
-  for (Option& option : data_options()) options.push_back(std::move(option));
+      {.name = "size", .value = 20, .help = "Entries per row", .low = 2, .high = 1000}};
+  const std::vector<Option> of_training =
+      in_group("Training",
+               {{.name = "kl_weight",
+                 .value = 1.0,
+                 .help = "Weight of the KL for the encoder; reported losses do not include it",
+                 .low = 0},
+                {.name = "anneal",
+                 .value = true,
+                 .help = "Relaxations: decrease the temperature by exp(-3e-5 step), down to 0.5"},
+                {.name = "bound_codes",
+                 .value = 10,
+                 .help = "Codes per image for nelbo and the importance-weighted bound iw",
+                 .low = 1,
+                 .high = 1e5}});
   return {
       .name = "dvae",
       .summary = "Discrete variational auto-encoder of digits",
-      .options = options,
+      .options = combined({of_model, of_training, data_options()}),
       .presets =
           {{.name = "paper",
             .help = "the paper's settings",

@@ -79,6 +79,24 @@ Json Option::check(const Json& given) const {
   return value.is_number_integer() ? given : Json(number);
 }
 
+std::vector<Option> in_group(const std::string& group, std::vector<Option> options) {
+  for (Option& option : options) {
+    if (option.group == Option().group) option.group = group;
+  }
+  return options;
+}
+
+std::vector<Option> in_data_group(std::vector<Option> options) {
+  for (Option& option : options) option.of_data = true;
+  return in_group("Data", std::move(options));
+}
+
+std::vector<Option> combined(std::initializer_list<std::vector<Option>> lists) {
+  std::vector<Option> all;
+  for (const std::vector<Option>& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
 const Json* Preset::find(const std::string& option) const {
   for (const auto& [name, value] : values) {
     if (name == option) return &value;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -23,7 +24,7 @@ struct Option {
   std::string name;  // snake_case; '-' for '_' on the command line
   Json value;        // the default
   std::string help;
-  std::string group = "Model";
+  std::string group = "Model";            // the heading of the help
   std::vector<std::string> choices = {};  // of text; empty: any
   double low = -1e300;                    // of numbers
   double high = 1e300;
@@ -35,6 +36,12 @@ struct Option {
   Json parse(const std::string& text) const;
   Json check(const Json& value) const;
 };
+
+/// These options under a heading of the help, except those that name their own.
+std::vector<Option> in_group(const std::string& group, std::vector<Option> options);
+/// In the group "Data", and `of_data`.
+std::vector<Option> in_data_group(std::vector<Option> options);
+std::vector<Option> combined(std::initializer_list<std::vector<Option>> lists);
 
 /// The source of a setting's value, in increasing order of precedence. Settings of a method that
 /// does not use them are dropped, unless the user gave them.

@@ -205,13 +205,11 @@ Training begin(const Settings& settings, const std::shared_ptr<const Data>& data
 }  // namespace
 
 Experiment experiment() {
-  std::vector<Option> options = {
-      {.name = "k", .value = 10, .help = "Words to choose", .low = 1, .high = 1000}};
-  for (Option& option : data_options()) options.push_back(std::move(option));
+  const Option k = {.name = "k", .value = 10, .help = "Words to choose", .low = 1, .high = 1000};
   return {
       .name = "l2x",
       .summary = "Choosing the words that explain a rating",
-      .options = options,
+      .options = combined({{k}, data_options()}),
       .presets = {{.name = "paper",
                    .help = "the paper's settings; its noise temperatures differ by method, aspect "
                            "and k",

@@ -252,55 +252,42 @@ Training begin(const Settings& settings, const std::shared_ptr<const Data>& data
 }  // namespace
 
 Experiment experiment() {
-  std::vector<Option> options = {
+  const std::vector<Option> of_model = {
       {.name = "hidden", .value = 256, .help = "Width of all layers", .low = 1, .high = 1e5},
       {.name = "horizon",
        .value = 0,
        .help = "Frames predicted from one true frame in training; 0: all, at most 10",
        .low = 0,
-       .high = 1000},
-      {.name = "lr",
-       .value = 0.0,
-       .help = "Learning rate of Adam; 0: the authors' for the method and the "
-               "number of frames, 1e-4 or 5e-4",
-       .group = "Training",
-       .low = 0},
-      {.name = "epochs",
-       .value = 2,
-       .help = "Rounds of --epoch_steps steps, each followed by validation",
-       .group = "Training",
-       .low = 1,
-       .high = 1e6},
-      {.name = "epoch_steps",
-       .value = 500,
-       .help = "Steps per epoch",
-       .group = "Training",
-       .low = 1,
-       .high = 1e7},
-      {.name = "shuffle",
-       .value = true,
-       .help = "Shuffle the examples in every pass",
-       .group = "Training"},
-      {.name = "directions",
-       .value = "both",
-       .help = "Gradient of a pair: sum over both links, or one link as in the authors' code",
-       .group = "Training",
-       .choices = {"both", "one"}},
-      {.name = "divide",
-       .value = true,
-       .help = "Divide the difference of imle and imle_central by lambda; the authors do not",
-       .group = "Training"},
-      {.name = "evaluation",
-       .value = "alike",
-       .help = "Noise-free trees for every method, or as in the authors' code",
-       .group = "Training",
-       .choices = {"alike", "authors"}},
-  };
-  for (Option& option : data_options()) options.push_back(std::move(option));
+       .high = 1000}};
+  const std::vector<Option> of_training = in_group(
+      "Training",
+      {{.name = "lr",
+        .value = 0.0,
+        .help = "Learning rate of Adam; 0: the authors' for the method and the "
+                "number of frames, 1e-4 or 5e-4",
+        .low = 0},
+       {.name = "epochs",
+        .value = 2,
+        .help = "Rounds of --epoch_steps steps, each followed by validation",
+        .low = 1,
+        .high = 1e6},
+       {.name = "epoch_steps", .value = 500, .help = "Steps per epoch", .low = 1, .high = 1e7},
+       {.name = "shuffle", .value = true, .help = "Shuffle the examples in every pass"},
+       {.name = "directions",
+        .value = "both",
+        .help = "Gradient of a pair: sum over both links, or one link as in the authors' code",
+        .choices = {"both", "one"}},
+       {.name = "divide",
+        .value = true,
+        .help = "Divide the difference of imle and imle_central by lambda; the authors do not"},
+       {.name = "evaluation",
+        .value = "alike",
+        .help = "Noise-free trees for every method, or as in the authors' code",
+        .choices = {"alike", "authors"}}});
   return {
       .name = "nri",
       .summary = "Latent trees behind moving points",
-      .options = options,
+      .options = combined({of_model, of_training, data_options()}),
       .presets =
           {{.name = "paper",
             .help = "the paper's settings, with the same evaluation for every method; lr 0: the "

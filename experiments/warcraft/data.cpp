@@ -76,24 +76,13 @@ at::Tensor three(const std::array<double, kChannels>& values, at::Device device)
 
 std::vector<Option> data_options() {
   const auto count = [](const char* name, int64_t value, const char* help, double low) {
-    return Option{.name = name,
-                  .value = value,
-                  .help = help,
-                  .group = "Data",
-                  .low = low,
-                  .high = 1e7,
-                  .of_data = true};
+    return Option{.name = name, .value = value, .help = help, .low = low, .high = 1e7};
   };
-  return {{.name = "cells",
-           .value = 12,
-           .help = "Cells along a side of a map",
-           .group = "Data",
-           .low = 2,
-           .high = 200,
-           .of_data = true},
-          count("examples", 10'000, "Maps to generate for training, without --data", 1),
-          count("validation", 500, "Maps to generate for choosing settings, without --data", 0),
-          count("test_examples", 1'000, "Maps to generate for testing, without --data", 1)};
+  return in_data_group(
+      {{.name = "cells", .value = 12, .help = "Cells along a side of a map", .low = 2, .high = 200},
+       count("examples", 10'000, "Maps to generate for training, without --data", 1),
+       count("validation", 500, "Maps to generate for choosing settings, without --data", 0),
+       count("test_examples", 1'000, "Maps to generate for testing, without --data", 1)});
 }
 
 at::Tensor Data::pictures(const at::Tensor& images) const {

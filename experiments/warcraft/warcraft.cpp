@@ -180,7 +180,7 @@ Training begin(const Settings& settings, const std::shared_ptr<const Data>& data
 }
 
 std::vector<Option> options() {
-  std::vector<Option> all = {
+  const std::vector<Option> own = {
       {.name = "model",
        .value = "comb_resnet18",
        .help = "Costs for a solver, or the baseline that predicts the cells of the path directly",
@@ -198,8 +198,7 @@ std::vector<Option> options() {
        .help = "Divide the learning rate by 10 from epoch 30 on, by 100 from epoch 40 on",
        .group = "Training"},
   };
-  for (Option& option : data_options()) all.push_back(std::move(option));
-  return all;
+  return combined({own, data_options()});
 }
 
 }  // namespace

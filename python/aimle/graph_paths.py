@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from aimle.settings.checks import check_choice
-from aimle.settings.names import with_known_names
 from aimle.solvers import Solver, declared
 
 _Path = TypeVar("_Path", bound="_PathOverGraph")
@@ -117,8 +116,6 @@ class _PathOverGraph(Solver):
 
 
 @declared
-@with_known_names
-@dataclass(frozen=True, eq=False)
 class GraphPath(_PathOverGraph):
     """The cheapest path over the edges of a graph: costs [*batch, E] -> [*batch, E]. Sense: min.
 
@@ -159,8 +156,6 @@ class GraphPath(_PathOverGraph):
 
 
 @declared
-@with_known_names
-@dataclass(frozen=True, eq=False)
 class DagPath(_PathOverGraph):
     """The best path over the edges of an acyclic graph: [*batch, E] -> [*batch, E].
 

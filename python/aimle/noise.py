@@ -12,17 +12,13 @@ from typing import ClassVar, overload
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
 
 from aimle import _library  # noqa: F401  (registers the ops)
 from aimle.settings.checks import check_int
 from aimle.settings.names import with_known_names
 
 _ops = torch.ops.aimle
-
-
-_GUMBEL_MEAN = 0.5772156649015329  # Euler's constant
-_GUMBEL_STDDEV = math.pi / math.sqrt(6.0)
-_LOGISTIC_STDDEV = math.pi / math.sqrt(3.0)
 
 
 class Noise(ABC):
@@ -48,59 +44,56 @@ class Noise(ABC):
         """float32 [*batch, samples, *instance] on the device of key; samples = -1 omits it."""
 
 
-@with_known_names
-@dataclass(frozen=True)
-class Gumbel(Noise):
-    """Gumbel(0, 1): mean 0.5772, standard deviation 1.2825. With Argmax it samples a softmax."""
+class _Standard(Noise):
+    """A distribution without settings."""
 
-    name: ClassVar[str] = "gumbel"
+    _op: ClassVar[OpOverload]
+    _stddev: ClassVar[float]
+    _mean: ClassVar[float] = 0.0
 
     @property
     def stddev(self) -> float:
-        return _GUMBEL_STDDEV
+        return self._stddev
 
     @property
     def mean(self) -> float:
-        return _GUMBEL_MEAN
+        return self._mean
 
     def sample(
         self, key: Tensor, batch: Sequence[int], samples: int, instance: Sequence[int]
     ) -> Tensor:
-        return _ops.gumbel.default(key, batch, samples, instance)
+        return self._op(key, batch, samples, instance)
 
 
 @with_known_names
 @dataclass(frozen=True)
-class Normal(Noise):
+class Gumbel(_Standard):
+    """Gumbel(0, 1): mean 0.5772, standard deviation 1.2825. With Argmax it samples a softmax."""
+
+    name: ClassVar[str] = "gumbel"
+    _op = _ops.gumbel.default
+    _stddev = math.pi / math.sqrt(6.0)
+    _mean = 0.5772156649015329  # Euler's constant
+
+
+@with_known_names
+@dataclass(frozen=True)
+class Normal(_Standard):
     """The standard normal."""
 
     name: ClassVar[str] = "normal"
-
-    @property
-    def stddev(self) -> float:
-        return 1.0
-
-    def sample(
-        self, key: Tensor, batch: Sequence[int], samples: int, instance: Sequence[int]
-    ) -> Tensor:
-        return _ops.normal.default(key, batch, samples, instance)
+    _op = _ops.normal.default
+    _stddev = 1.0
 
 
 @with_known_names
 @dataclass(frozen=True)
-class Logistic(Noise):
+class Logistic(_Standard):
     """The standard logistic, the difference of two Gumbel draws: standard deviation 1.8138."""
 
     name: ClassVar[str] = "logistic"
-
-    @property
-    def stddev(self) -> float:
-        return _LOGISTIC_STDDEV
-
-    def sample(
-        self, key: Tensor, batch: Sequence[int], samples: int, instance: Sequence[int]
-    ) -> Tensor:
-        return _ops.logistic.default(key, batch, samples, instance)
+    _op = _ops.logistic.default
+    _stddev = math.pi / math.sqrt(3.0)
 
 
 @with_known_names

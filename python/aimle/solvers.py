@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
 from torch import Tensor
+from typing_extensions import dataclass_transform
 
 from aimle import _library  # noqa: F401  (registers the ops)
 from aimle.settings.checks import check_choice, check_int, check_tensor
@@ -215,9 +216,12 @@ _CLASSES: dict[str, type[Solver]] = {}
 _AnySolver = TypeVar("_AnySolver", bound=type[Solver])
 
 
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(dataclasses.field,))
 def declared(cls: _AnySolver) -> _AnySolver:
-    """Fills in the class attributes and registers the class with ``aimle.solver``."""
-    _CLASSES[cls.name] = cls
+    """A frozen dataclass of settings, with the class attributes of the C++ declaration, and
+    registered with ``aimle.solver``."""
+    dataclasses.dataclass(frozen=True, eq=False)(cls)  # in place
+    _CLASSES[cls.name] = with_known_names(cls)
     return _described(cls)
 
 

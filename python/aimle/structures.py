@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -13,13 +12,10 @@ import torch
 from torch import Tensor
 
 from aimle.settings.checks import check_choice, check_int
-from aimle.settings.names import with_known_names
 from aimle.solvers import Solver, declared
 
 
 @declared
-@with_known_names
-@dataclass(frozen=True, eq=False)
 class Argmax(Solver):
     """The one-hot vector of the largest score: [*batch, n] -> [*batch, n]. -inf is masked."""
 
@@ -27,8 +23,6 @@ class Argmax(Solver):
 
 
 @declared
-@with_known_names
-@dataclass(frozen=True, eq=False)
 class TopK(Solver):
     """The indicator of the k largest scores: [*batch, n] -> [*batch, n], exactly k ones a row.
 
@@ -45,8 +39,6 @@ class TopK(Solver):
 
 
 @declared
-@with_known_names
-@dataclass(frozen=True, eq=False)
 class SpanningTree(Solver):
     """The maximum spanning tree of the complete graph on n vertices.
 
@@ -67,8 +59,6 @@ class SpanningTree(Solver):
 
 
 @declared
-@with_known_names
-@dataclass(frozen=True, eq=False)
 class GridPath(Solver):
     """The cheapest path over grids of cell costs: [*batch, H, W] -> [*batch, H, W]. Sense: min.
 
@@ -105,8 +95,6 @@ class GridPath(Solver):
 
 
 @declared
-@with_known_names
-@dataclass(frozen=True, eq=False)
 class Chain(Solver):
     """The best label sequence of a chain (Viterbi): [*batch, T - 1, C, C] -> the same shape.
 
@@ -136,8 +124,6 @@ class Chain(Solver):
 
 
 @declared
-@with_known_names
-@dataclass(frozen=True, eq=False)
 class Bernoulli(Solver):
     """Each entry on or off independently: [*batch, n] -> [*batch, n], 1 where the score is > 0.
 
@@ -152,8 +138,6 @@ class Bernoulli(Solver):
 
 
 @declared
-@with_known_names
-@dataclass(frozen=True, eq=False)
 class Knapsack(Solver):
     """The best items whose weights fit into a capacity: [*batch, n] -> [*batch, n].
 
@@ -253,8 +237,6 @@ def _integers(name: str, value: Any, scale: int) -> Tensor:
 
 
 @declared
-@with_known_names
-@dataclass(frozen=True, eq=False)
 class LatticePath(Solver):
     """The best monotone path through a lattice of cells: [*batch, T, U] -> [*batch, T, U].
 
@@ -289,8 +271,6 @@ class LatticePath(Solver):
 
 
 @declared
-@with_known_names
-@dataclass(frozen=True, eq=False)
 class LatticeMoves(Solver):
     """The best monotone path through a lattice of moves: [*batch, T, U, 3] -> [*batch, T, U, 3].
 
@@ -315,8 +295,6 @@ class LatticeMoves(Solver):
 
 
 @declared
-@with_known_names
-@dataclass(frozen=True, eq=False)
 class Assignment(Solver):
     """The best one-to-one matching of rows and columns: [*batch, n, m] -> [*batch, n, m].
 
@@ -339,8 +317,6 @@ class Assignment(Solver):
 
 
 @declared
-@with_known_names
-@dataclass(frozen=True, eq=False)
 class Arborescence(Solver):
     """The maximum spanning arborescence: [*batch, n, n] -> [*batch, n, n].
 

@@ -27,10 +27,11 @@ _ALLOWED = {
 }
 
 
-def _require(owner: object, condition: bool, name: str, value: object, allowed: str) -> None:
+def _require(owner: object, name: str, condition: bool, allowed: str) -> None:
     if not condition:
         raise ValueError(
-            f"[aimle.{type(owner).__name__}] expected {name} {allowed} but got {value!r}"
+            f"[aimle.{type(owner).__name__}] expected {name} {allowed} but got "
+            f"{getattr(owner, name)!r}"
         )
 
 
@@ -49,8 +50,8 @@ class FixedTarget:
     lambda_: float = 1.0
 
     def __post_init__(self) -> None:
-        value = self.lambda_
-        _require(self, is_number(value) and value >= 0, "lambda_", value, "finite and >= 0")
+        valid = is_number(self.lambda_) and self.lambda_ >= 0
+        _require(self, "lambda_", valid, "finite and >= 0")
 
 
 @with_known_names
@@ -103,66 +104,39 @@ class AdaptiveTarget:
         if self.step is None:
             object.__setattr__(self, "step", 1e-3)
         for name, allowed in _ALLOWED.items():
-            value = getattr(self, name)
-            _require(self, value in allowed, name, value, f"to be one of {', '.join(allowed)}")
+            known = getattr(self, name) in allowed
+            _require(self, name, known, f"to be one of {', '.join(allowed)}")
         for name in ("step", "initial_gbar"):
             value = getattr(self, name)
-            _require(self, is_number(value) and value >= 0, name, value, "finite and >= 0")
+            _require(self, name, is_number(value) and value >= 0, "finite and >= 0")
         count = self.target_norm
         counts = count is None or (is_number(count) and count >= 0)
-        _require(self, counts, "target_norm", count, "finite and >= 0, or None")
+        _require(self, "target_norm", counts, "finite and >= 0, or None")
         for name in ("decay", "momentum"):
             value = getattr(self, name)
-            _require(self, is_number(value) and 0 <= value < 1, name, value, "in [0, 1)")
-        _require(
-            self,
-            is_number(self.factor) and self.factor > 1,
-            "factor",
-            self.factor,
-            "finite and > 1",
-        )
+            _require(self, name, is_number(value) and 0 <= value < 1, "in [0, 1)")
+        _require(self, "factor", is_number(self.factor) and self.factor > 1, "finite and > 1")
         self._check_range()
         if count is None:
-            _require(
-                self,
-                self.alpha_range is None or not math.isinf(self.alpha_range[1]),
-                "alpha_range",
-                self.alpha_range,
-                "with a finite upper bound where target_norm is None (or give target_norm)",
-            )
-            _require(
-                self,
-                self.momentum == 0,
-                "momentum",
-                self.momentum,
-                "to be 0 where target_norm is None (or give target_norm)",
-            )
+            or_give = "where target_norm is None (or give target_norm)"
+            bounded = self.alpha_range is None or not math.isinf(self.alpha_range[1])
+            _require(self, "alpha_range", bounded, f"with a finite upper bound {or_give}")
+            _require(self, "momentum", self.momentum == 0, f"to be 0 {or_give}")
 
     def _check_range(self) -> None:
         given = self.alpha_range
         if given is None:
             given = (SMALLEST_ALPHA, LARGEST_ALPHA_OF_COSTS)  # the layer may have a smaller one
         pair = isinstance(given, tuple | list) and len(given) == 2
-        _require(self, pair, "alpha_range", given, "to be (low, high)")
+        _require(self, "alpha_range", pair, "to be (low, high)")
         low, high = given
         inside = is_number(low) and (is_number(high) or high == math.inf)
-        _require(
-            self,
-            inside and 0 <= low <= high and high > 0,
-            "alpha_range",
-            given,
-            "to be (low, high) with 0 <= low <= high and high > 0",
-        )
-        if self.rule == "multiplicative":
-            _require(self, low > 0, "alpha_range", given, "with low > 0 for rule='multiplicative'")
-        start = self.start
-        _require(
-            self,
-            is_number(start) and low <= start <= high,
-            "initial_alpha",
-            start,
-            f"within alpha_range [{low:g}, {high:g}]",
-        )
+        valid = inside and 0 <= low <= high and high > 0
+        _require(self, "alpha_range", valid, "to be (low, high) with 0 <= low <= high and high > 0")
+        positive = low > 0 or self.rule != "multiplicative"
+        _require(self, "alpha_range", positive, "with low > 0 for rule='multiplicative'")
+        within = is_number(self.start) and low <= self.start <= high
+        _require(self, "initial_alpha", within, f"within alpha_range [{low:g}, {high:g}]")
 
     def __repr__(self) -> str:
         """The settings that differ from those of the closest classmethod."""
@@ -249,15 +223,10 @@ class ThresholdTarget:
     max_weight: float = 20.0
 
     def __post_init__(self) -> None:
-        _require(
-            self,
-            self.order in ("first", "trapezoid"),
-            "order",
-            self.order,
-            "to be one of first, trapezoid",
-        )
-        value = self.max_weight
-        _require(self, isinstance(value, Real) and value > 0, "max_weight", value, "> 0")
+        known = self.order in ("first", "trapezoid")
+        _require(self, "order", known, "to be one of first, trapezoid")
+        valid = isinstance(self.max_weight, Real) and self.max_weight > 0
+        _require(self, "max_weight", valid, "> 0")
 
 
 Target = FixedTarget | AdaptiveTarget

@@ -19,7 +19,7 @@ from torch import Tensor
 
 import aimle
 from aimle.diagnosis.truth import Loss, Model
-from aimle.estimate.perturbed import perturbed_solutions, signed
+from aimle.estimate.perturbed import Instances, signed
 from aimle.settings.checks import instance_dims_of
 from aimle.structures import Argmax
 
@@ -67,19 +67,9 @@ def _is_saturated(solver: Any, model: Model, theta: Tensor) -> bool:
     sense: Literal["max", "min"] = getattr(solver, "sense", "max")
     noise, tau = model.with_density()
     with torch.no_grad():
-        _, z = perturbed_solutions(
-            solver,
-            sense,
-            noise,
-            signed(tau, sense),
-            _SAMPLES,
-            theta,
-            None,
-            None,
-            None,
-            aimle.draw_key(theta),
-            instance_dims_of(solver, theta),
-        )
+        instances = Instances(solver, sense, instance_dims_of(solver, theta))
+        key = aimle.draw_key(theta)
+        _, z = instances.perturbed(noise, signed(tau, sense), _SAMPLES, theta, key)
         chosen = torch.as_tensor(solver(theta)).to(z)
     changed = (z - chosen).abs().sum()
     return bool(changed < _SATURATED * (z.abs().sum() + _SAMPLES * chosen.abs().sum()))

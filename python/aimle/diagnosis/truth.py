@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import aimle
 from aimle import exact
-from aimle.estimate.perturbed import perturbed_solutions, signed
+from aimle.estimate.perturbed import Instances, signed
 from aimle.noise import Gumbel, Logistic, Noise, Normal, SumOfGamma
 from aimle.settings.checks import instance_dims_of
 from aimle.settings.defaults import noise_for, temperature_for, varies
@@ -178,9 +178,7 @@ def _model_gradient(solver, noise, tau: float, theta: Tensor, loss: Loss, sample
     dims = instance_dims_of(solver, theta)
     key = aimle.draw_key(theta)
     tau = signed(tau, sense)
-    eps, z = perturbed_solutions(
-        solver, sense, noise, tau, samples, theta, None, None, None, key, dims
-    )
+    eps, z = Instances(solver, sense, dims).perturbed(noise, tau, samples, theta, key)
     place = theta.dim() - dims
     losses = loss(z.movedim(0, place)).detach().movedim(-1, 0)
     centred = (losses - losses.mean(0)) * (1.0 / (tau * (samples - 1)))

@@ -120,9 +120,9 @@ class DPO(SettingsModule):
         check_batch("DPO", theta, dims)
         if in_onnx_export():
             return onnx_solution(self, theta, mask, k)
-        about = _About("DPO", self.fractional)
+        given = Instances(self.solver, self.sense, dims, mask, k, data, "DPO", self.fractional)
         if not (self.training or self.noise_in_eval):
-            return _solve(self.solver, self.sense, theta.detach(), mask, k, data, dims, about)
+            return given.solve(theta.detach())
         if key is None:
             check_generator("DPO", self.generator)
             key = draw_key(theta, generator=self.generator)
@@ -130,23 +130,10 @@ class DPO(SettingsModule):
         key = key.to(theta.device)
         nb_samples, temperature = self._checked()
         tau = signed(temperature, self.sense)
-        folded, mask = _undirected(self.solver, theta, mask)
-        eps, z = perturbed_solutions(
-            self.solver,
-            self.sense,
-            self.noise,
-            tau,
-            nb_samples,
-            folded,
-            mask,
-            k,
-            data,
-            key,
-            dims,
-            about,
-        )
+        folded, given = given.undirected(theta)
+        eps, z = given.perturbed(self.noise, tau, nb_samples, folded, key)
         reduced = self.variance_reduction == "leave_one_out"
-        mean = _ops.dpo.default(folded, eps, z, mask, self.noise.name, tau, dims, reduced)
+        mean = _ops.dpo.default(folded, eps, z, given.mask, self.noise.name, tau, dims, reduced)
         if not isinstance(self.solver, Solver):
             return mean
         return _ops.directed.default(mean, theta, self.solver.text)
@@ -189,38 +176,23 @@ def perturbed_fenchel_young_loss(
 
     instance_dims and fractional describe a callable, as for ``AIMLE``.
     """
-    nb_samples = check_int("perturbed_fenchel_young_loss", "nb_samples", nb_samples, 1)
-    check_positive("perturbed_fenchel_young_loss", "temperature", temperature)
-    check_theta("perturbed_fenchel_young_loss", theta)
-    check_solver("perturbed_fenchel_young_loss", solver)
-    check_tensor("perturbed_fenchel_young_loss", "target", target)
-    if target.shape != theta.shape:
-        raise ValueError(
-            "[aimle.perturbed_fenchel_young_loss] expected target of the shape of theta, "
-            f"{list(theta.shape)}, but got {list(target.shape)}"
-        )
+    owner = "perturbed_fenchel_young_loss"
+    nb_samples = check_int(owner, "nb_samples", nb_samples, 1)
+    check_positive(owner, "temperature", temperature)
+    given = instances_of(
+        owner, theta, solver, sense, mask, k, data, instance_dims, fractional, target=target
+    )
     if target.dtype is torch.bool:
         target = target.to(theta.dtype)
-    if mask is not None:
-        check_mask("perturbed_fenchel_young_loss", mask, theta)
-    noise = as_noise(noise)
-    sense = resolve_sense("perturbed_fenchel_young_loss", solver, sense)
-    owner = "perturbed_fenchel_young_loss"
-    given_dims = checked_dims(owner, solver, instance_dims, fractional)
-    dims = instance_dims_of(solver, theta, given_dims)
-    check_batch(owner, theta, dims)
-    about = _About(owner, fractional)
     key = draw_key(theta) if key is None else key.to(theta.device)
-    tau = signed(temperature, sense)
-    folded, mask = _undirected(solver, theta, mask)
-    eps, z = perturbed_solutions(
-        solver, sense, noise, tau, nb_samples, folded, mask, k, data, key, dims, about
-    )
+    tau = signed(temperature, given.sense)
+    folded, given = given.undirected(theta)
+    eps, z = given.perturbed(as_noise(noise), tau, nb_samples, folded, key)
     if isinstance(solver, Solver) and folded.shape != theta.shape:
         # The target has the same value in both directions.
         target = _ops.undirected.default(target.to(theta.dtype), solver.text) / 2
     clips = getattr(solver, "negative", None) == "clip"
-    return _ops.fenchel_young.default(folded, target, eps, z, mask, tau, dims, clips)
+    return _ops.fenchel_young.default(folded, target, eps, z, given.mask, tau, given.dims, clips)
 
 
 def signed(temperature: float, sense: Sense) -> float:
@@ -228,55 +200,96 @@ def signed(temperature: float, sense: Sense) -> float:
     return -float(temperature) if sense == "min" else float(temperature)
 
 
-def perturbed_solutions(
-    solver,
-    sense: Sense,
-    noise,
-    tau: float,
-    nb_samples: int,
-    theta: Tensor,
-    mask,
-    k,
-    data,
-    key,
-    dims: int,
-    about: _About | None = None,
-) -> tuple[Tensor, Tensor]:
-    """eps and the solutions of theta + tau eps: both [S, *batch, *instance]."""
-    eps = sample_noise(noise, theta.shape, key, instance_dims=dims, nb_samples=nb_samples)
-    eps = eps.movedim(theta.dim() - dims, 0).to(theta.dtype)
-    return eps, _solve(solver, sense, theta.detach() + tau * eps, mask, k, data, dims, about)
+class Instances(NamedTuple):
+    """How instances of scores or costs are solved, and what belongs to them besides theta."""
 
-
-def _undirected(solver: AnySolver, theta: Tensor, mask: Tensor | None) -> list[Any]:
-    """theta and mask in the layout of the noise: trees have one entry for both directions."""
-    if not isinstance(solver, Solver):
-        return [theta, mask]
-    return [None if x is None else _ops.undirected.default(x, solver.text) for x in (theta, mask)]
-
-
-class _About(NamedTuple):
-    """The owner for messages about a callable, and whether its solutions may be fractional."""
-
-    owner: str = "solve"
+    solver: Any
+    sense: Sense  # "min": theta holds costs
+    dims: int  # of an instance
+    mask: Tensor | None = None
+    k: Tensor | int | None = None
+    data: Tensor | None = None
+    owner: str = "solve"  # for messages
     fractional: bool | None = None
 
+    def solve(self, x: Tensor) -> Tensor:
+        """Solutions of x [..., *instance]."""
+        own = getattr(self.solver, "sense", self.sense)
+        scores = x if own == self.sense else -x
+        if isinstance(self.solver, Solver):
+            return self.solver.solve_rows(scores, self.mask, self.k, data=self.data)[0]
+        if self.mask is not None:
+            scores = scores.masked_fill(~self.mask, torch.inf if own == "min" else -torch.inf)
+        rows = scores.reshape(-1, *x.shape[x.dim() - self.dims :])
+        fractional = may_be_fractional(self.solver, self.fractional)
+        z = as_answer(self.owner, self.solver(rows), rows, fractional=fractional)
+        return z.reshape(x.shape)
 
-def _solve(
-    solver, sense: Sense, x: Tensor, mask, k, data, dims: int, about: _About | None = None
-) -> Tensor:
-    """Solutions of x [..., *instance]; x are costs if sense is "min"."""
-    own = getattr(solver, "sense", sense)
-    scores = x if own == sense else -x
-    if isinstance(solver, Solver):
-        return solver.solve_rows(scores, mask, k, data=data)[0]
+    def perturbed(
+        self, noise: Noise | None, tau: float, nb_samples: int, theta: Tensor, key: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """eps and the solutions of theta + tau eps: both [S, *batch, *instance]."""
+        shape, dims = theta.shape, self.dims
+        eps = sample_noise(noise, shape, key, instance_dims=dims, nb_samples=nb_samples)
+        eps = eps.movedim(theta.dim() - dims, 0).to(theta.dtype)
+        return eps, self.solve(theta.detach() + tau * eps)
+
+    def undirected(self, theta: Tensor) -> tuple[Tensor, Instances]:
+        """theta and these in the layout of the noise: trees have one entry for both directions."""
+        if not isinstance(self.solver, Solver):
+            return theta, self
+        text = self.solver.text
+        mask = None if self.mask is None else _ops.undirected.default(self.mask, text)
+        return _ops.undirected.default(theta, text), self._replace(mask=mask)
+
+
+def instances_of(
+    owner: str,
+    theta: Tensor,
+    solver: AnySolver,
+    sense: Sense | None,
+    mask: Tensor | None,
+    k: Tensor | int | None,
+    data: Tensor | None,
+    instance_dims: int | None,
+    fractional: bool | None,
+    **like_theta: Tensor,
+) -> Instances:
+    """The instances of theta; raises TypeError or ValueError for bad arguments of a loss.
+
+    like_theta: arguments of the shape of theta.
+    """
+    check_theta(owner, theta)
+    check_solver(owner, solver)
+    for name, value in like_theta.items():
+        _check_like_theta(owner, name, value, theta)
     if mask is not None:
-        scores = scores.masked_fill(~mask, torch.inf if own == "min" else -torch.inf)
-    instance = x.shape[x.dim() - dims :]
-    rows = scores.reshape(-1, *instance)
-    owner, fractional = about or _About()
-    z = as_answer(owner, solver(rows), rows, fractional=may_be_fractional(solver, fractional))
-    return z.reshape(x.shape)
+        check_mask(owner, mask, theta)
+    sense = resolve_sense(owner, solver, sense)
+    given_dims = checked_dims(owner, solver, instance_dims, fractional)
+    dims = instance_dims_of(solver, theta, given_dims)
+    check_batch(owner, theta, dims)
+    return Instances(solver, sense, dims, mask, k, data, owner, fractional)
+
+
+def _check_like_theta(owner: str, name: str, value: Tensor, theta: Tensor) -> None:
+    """Raises TypeError or ValueError unless value is real, and has theta's shape and device."""
+    check_tensor(owner, name, value)
+    if value.is_complex():
+        raise TypeError(
+            f"[aimle.{owner}] expected {name} of a real type but got {value.dtype}: pass "
+            f"{name}.real"
+        )
+    if value.shape != theta.shape:
+        raise ValueError(
+            f"[aimle.{owner}] expected {name} of the shape of theta, {list(theta.shape)}, but got "
+            f"{list(value.shape)}"
+        )
+    if value.device != theta.device:
+        raise ValueError(
+            f"[aimle.{owner}] expected {name} on the device of theta, {theta.device}, but got "
+            f"{value.device}: pass {name}.to(theta.device)"
+        )
 
 
 def _with_density(owner: str, noise: Noise | str | None) -> Noise:

@@ -15,20 +15,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from aimle.estimate.perturbed import _About, _solve
-from aimle.settings.checks import (
-    check_batch,
-    check_mask,
-    check_tensor,
-    check_theta,
-    instance_dims_of,
-)
+from aimle.estimate.perturbed import instances_of
 from aimle.settings.names import loss_names
 from aimle.settings.shared import AnySolver, Sense
-from aimle.solvers import Solver, check_solver, checked_dims, resolve_sense
+from aimle.solvers import Solver
 
 _ops = torch.ops.aimle
-_OWNER = "spo_plus_loss"
 
 
 @loss_names
@@ -65,47 +57,21 @@ def spo_plus_loss(
 
     sense, mask, k, data, instance_dims and fractional are as for ``perturbed_fenchel_young_loss``.
     """
-    check_theta(_OWNER, theta)
-    check_solver(_OWNER, solver)
-    _check_like_theta("true_theta", true_theta, theta)
-    if solution is not None:
-        _check_like_theta("solution", solution, theta)
-    if mask is not None:
-        check_mask(_OWNER, mask, theta)
-    sense = resolve_sense(_OWNER, solver, sense)
-    given_dims = checked_dims(_OWNER, solver, instance_dims, fractional)
-    dims = instance_dims_of(solver, theta, given_dims)
-    check_batch(_OWNER, theta, dims)
+    owner = "spo_plus_loss"
+    like = {"true_theta": true_theta, **({} if solution is None else {"solution": solution})}
+    given = instances_of(
+        owner, theta, solver, sense, mask, k, data, instance_dims, fractional, **like
+    )
     if isinstance(solver, Solver):
-        text, row_data = solver.row_arguments(_OWNER, theta, k, data)
-        return _ops.spo_plus_loss.default(theta, true_theta, solution, mask, row_data, text, sense)
-    costs = bool(getattr(solver, "has_costs", False)) and sense == "min"
+        text, row_data = solver.row_arguments(owner, theta, k, data)
+        return _ops.spo_plus_loss.default(
+            theta, true_theta, solution, mask, row_data, text, given.sense
+        )
+    costs = bool(getattr(solver, "has_costs", False)) and given.sense == "min"
     scores = _ops.spo_plus_scores.default(theta, true_theta, costs)
     x = scores.detach().clamp(min=0) if costs else scores.detach()
-    about = _About(_OWNER, fractional)
     if solution is None:
-        rows = torch.stack([x, true_theta.detach().to(x.dtype)])
-        z, solution = _solve(solver, sense, rows, mask, k, data, dims, about).unbind(0)
+        z, solution = given.solve(torch.stack([x, true_theta.detach().to(x.dtype)])).unbind(0)
     else:
-        z = _solve(solver, sense, x, mask, k, data, dims, about)
-    return _ops.spo_plus.default(scores, z, solution, mask, sense == "max", dims, costs)
-
-
-def _check_like_theta(name: str, value: Tensor, theta: Tensor) -> None:
-    """Raises TypeError or ValueError unless value is real, and has theta's shape and device."""
-    check_tensor(_OWNER, name, value)
-    if value.is_complex():
-        raise TypeError(
-            f"[aimle.{_OWNER}] expected {name} of a real type but got {value.dtype}: pass "
-            f"{name}.real"
-        )
-    if value.shape != theta.shape:
-        raise ValueError(
-            f"[aimle.{_OWNER}] expected {name} of the shape of theta, {list(theta.shape)}, but got "
-            f"{list(value.shape)}"
-        )
-    if value.device != theta.device:
-        raise ValueError(
-            f"[aimle.{_OWNER}] expected {name} on the device of theta, {theta.device}, but got "
-            f"{value.device}: pass {name}.to(theta.device)"
-        )
+        z = given.solve(x)
+    return _ops.spo_plus.default(scores, z, solution, mask, given.sense == "max", given.dims, costs)

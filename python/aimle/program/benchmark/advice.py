@@ -9,11 +9,9 @@ rows.
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass
 
 import torch
 
@@ -23,7 +21,7 @@ from aimle.diagnosis.contestants import YOURS
 from aimle.diagnosis.measure import SaturatedError
 from aimle.program.benchmark import held_out_tasks, small_tasks
 from aimle.program.benchmark.methods import SINGLE
-from aimle.program.benchmark.results import Row
+from aimle.program.benchmark.results import Row, RowFile
 from aimle.program.benchmark.table import Mean, Section, compare, sections
 from aimle.program.benchmark.task import Task
 from aimle.program.benchmark.tasks import TASKS
@@ -55,6 +53,11 @@ class Advice:
     recommended: str
     highest_cosine: str
     commit: str
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What identifies the diagnosis."""
+        return self.task, self.seed
 
 
 def methods_of(task: Task, rows: Iterable[Row]) -> list[str]:
@@ -101,31 +104,10 @@ def _method(estimator: str) -> str:
     return next((name for name, known in _ESTIMATOR_OF.items() if known == estimator), estimator)
 
 
-class AdviceFile:
+class AdviceFile(RowFile[Advice]):
     """advice.csv."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
-
-    def read(self) -> list[Advice]:
-        if not self.file.exists():
-            return []
-        with self.file.open() as lines:
-            return [Advice(seed=int(line.pop("seed")), **line) for line in csv.DictReader(lines)]
-
-    def add(self, advice: Advice) -> None:
-        same = (advice.task, advice.seed)
-        rows = [row for row in self.read() if (row.task, row.seed) != same]
-        self._write([*rows, advice])
-
-    def _write(self, rows: list[Advice]) -> None:
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        with self.file.open("w", newline="") as out:
-            writer = csv.DictWriter(
-                out, [field.name for field in fields(Advice)], lineterminator="\n"
-            )
-            writer.writeheader()
-            writer.writerows(asdict(row) for row in rows)
+    kind = Advice
 
 
 class Ranking:

@@ -14,7 +14,12 @@ from torch import Tensor, nn
 
 import aimle
 from aimle.estimate.texts import python_settings
-from aimle.program.benchmark.models import DIAGNOSED_EXAMPLES, STEPS_BEFORE_DIAGNOSIS, Probe
+from aimle.program.benchmark.models import (
+    DIAGNOSED_EXAMPLES,
+    STEPS_BEFORE_DIAGNOSIS,
+    Probe,
+    solves_of,
+)
 
 PIXELS, CHOSEN, CLASSES = 64, 8, 10
 TRAINING_IMAGES = 1300
@@ -93,5 +98,4 @@ def train(
     with torch.no_grad():
         guesses = model(images[TRAINING_IMAGES:]).argmax(-1)
     accuracy = (guesses == labels[TRAINING_IMAGES:]).double().mean().item()
-    solves = {"central": 3, "forward": 2, "straight_through": 1, "thresholds": 1}
-    return accuracy, steps, steps * BATCH * solves.get(getattr(layer, "difference", ""), 0)
+    return accuracy, steps, steps * BATCH * solves_of(layer)

@@ -21,7 +21,6 @@ The others are decisions with linear or other losses, as in small_tasks.py.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -29,17 +28,25 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import aimle
-from aimle.program.benchmark import digits, small_tasks
+from aimle.program.benchmark import digits
 from aimle.program.benchmark.models import Model, Recipe
-from aimle.program.benchmark.small_tasks import classifier, code, decision, network, task_of
+from aimle.program.benchmark.small_tasks import (
+    DIGITS,
+    FEATURES,
+    OF_ARGMAX,
+    TEST,
+    TRAINING,
+    Structure,
+    classifier,
+    code,
+    decision_task,
+    digits_task,
+    network,
+    task_of,
+)
 from aimle.program.benchmark.task import PythonTask, Task
 
-_DIGITS = "scikit-learn's digits"
-_FEATURES, _TRAINING, _TEST, _DATA_SEED = 6, 400, 300, 11
-
-
-def _same(x: Tensor) -> Tensor:
-    return x
+_DATA_SEED = 11
 
 
 def _edges(side: int, diagonal: bool = False) -> list[tuple[int, int]]:
@@ -54,17 +61,6 @@ def _edges(side: int, diagonal: bool = False) -> list[tuple[int, int]]:
     ]
 
 
-class _Structure(NamedTuple):
-    """A solver, the shape of its scores, and about how many ones a solution has."""
-
-    title: str
-    solver: aimle.Solver
-    shape: tuple[int, ...]
-    ones: float
-    link: Callable[[Tensor], Tensor] = _same
-    more: tuple[str, ...] = ("thresholds", "exact", "sst")
-
-
 _NO_THRESHOLDS = ("exact", "sst")
 
 
@@ -72,87 +68,57 @@ def _weights(items: int) -> list[int]:
     return [2 + (5 * item) % 7 for item in range(items)]
 
 
-def _structure(name: str) -> _Structure:
+def _structure(name: str) -> Structure:
     """Of a name such as tree-6 or subset-4-16."""
     kind, *numbers = name.split("-")
     n = int(numbers[0])
     more: tuple[str, ...] = _NO_THRESHOLDS
     if kind == "pick":
-        more = ("thresholds", "exact", *small_tasks.OF_ARGMAX)
-        return _Structure(f"1 of {n}", aimle.Argmax(), (n,), 1, more=more)
+        more = ("thresholds", "exact", *OF_ARGMAX)
+        return Structure(f"1 of {n}", aimle.Argmax(), (n,), 1, more=more)
     if kind == "subset":
         of = int(numbers[1])
-        return _Structure(f"{n} of {of}", aimle.TopK(n), (of,), n)
+        return Structure(f"{n} of {of}", aimle.TopK(n), (of,), n)
     if kind == "tree":
         size = n * (n - 1) // 2
-        return _Structure(f"trees of {n} vertices", aimle.SpanningTree(n), (size,), n - 1)
+        return Structure(f"trees of {n} vertices", aimle.SpanningTree(n), (size,), n - 1)
     if kind == "heads":
         title = f"directed trees of {n} vertices"
-        return _Structure(title, aimle.Arborescence(n), (n, n), n, more=more)
+        return Structure(title, aimle.Arborescence(n), (n, n), n, more=more)
     if kind == "tags":
         of = int(numbers[1])
-        return _Structure(f"{n + 1} tags of {of}", aimle.Chain(), (n, of, of), n)
+        return Structure(f"{n + 1} tags of {of}", aimle.Chain(), (n, of, of), n)
     if kind == "align":
-        return _Structure(f"alignments of {n} to {n}", aimle.LatticePath(), (n, n), 1.5 * n)
+        return Structure(f"alignments of {n} to {n}", aimle.LatticePath(), (n, n), 1.5 * n)
     if kind == "moves":
-        return _Structure(f"edits of {n} to {n}", aimle.LatticeMoves(), (n, n, 3), 1.5 * n)
+        return Structure(f"edits of {n} to {n}", aimle.LatticeMoves(), (n, n, 3), 1.5 * n)
     if kind == "dag":
         edges = _edges(n, diagonal=True)
         dag = aimle.DagPath(edges, source=0, target=n * n - 1)
         title = f"paths over a {n} × {n} DAG"
-        return _Structure(title, dag, (len(edges),), 1.5 * n, more=more)
+        return Structure(title, dag, (len(edges),), 1.5 * n, more=more)
     if kind == "packing":
         weights = _weights(n)
         knapsack = aimle.Knapsack(weights, capacity=sum(weights) // 3)
-        return _Structure(f"packings of {n} items", knapsack, (n,), n / 2, more=more)
+        return Structure(f"packings of {n} items", knapsack, (n,), n / 2, more=more)
     if kind == "matching":
         title = f"matchings of {n} to {n}"
-        return _Structure(title, aimle.Assignment(), (n, n), n, more=())
+        return Structure(title, aimle.Assignment(), (n, n), n, more=())
     softplus = functional.softplus
     if kind == "graph":
         edges = _edges(n)
         graph = aimle.GraphPath(edges, source=n - 1, target=n * n - n, directed=False)
         title = f"paths over a {n} × {n} graph"
-        return _Structure(title, graph, (len(edges),), 2 * n, softplus, ())
+        return Structure(title, graph, (len(edges),), 2 * n, softplus, ())
     title = f"paths over {n} × {n} cells"
-    return _Structure(title, aimle.GridPath(), (n, n), n + 1, softplus, ())
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]
+    return Structure(title, aimle.GridPath(), (n, n), n + 1, softplus, ())
 
 
 def _code(name: str, samples: int) -> PythonTask:
     found = _structure(name)
     recipe = Recipe(functools.partial(code, found.solver, found.shape, found.link), samples=samples)
     title = f"Codes: {found.title}"
-    return task_of(f"code-{name}", title, recipe, found.ones, found.more, "test_bce", _DIGITS)
-
-
-def _decision(name: str, loss: str, samples: int) -> PythonTask:
-    found = _structure(name)
-    build = decision(found.solver, found.shape, loss, found.link)
-    recipe = Recipe(build, samples=samples, learning_rate=1e-2)
-    words = {"wrong": "wrong entries", "regret": "regret as the loss"}.get(loss, loss)
-    linear = loss in ("wrong", "regret")
-    # As for the decisions of small_tasks.py, relaxations are left out if the loss is linear.
-    more = tuple(each for each in found.more if each not in ("sst", "gumbel_softmax") or not linear)
-    metric = "regret_percent" if linear else "test_loss"
-    title = f"{_capital(found.title)}, {words}"
-    return task_of(f"{name}-{loss}", title, recipe, found.ones, (*more, "identity"), metric)
-
-
-def _digits(kind: str, count: int, samples: int) -> PythonTask:
-    build, title, more = {
-        "experts": (small_tasks.experts, "1 of {} experts", small_tasks.OF_ARGMAX),
-        "bits": (small_tasks.bits, "{} bits", ("sst",)),
-        "pixels": (small_tasks.pixels, "{} of 64 pixels", ("sst",)),
-    }[kind]
-    recipe = Recipe(functools.partial(build, count), samples=samples)
-    ones = {"experts": 1, "bits": count / 2}.get(kind, count)
-    metric = "test_bce" if kind == "bits" else "test_accuracy"
-    methods = ("thresholds", "exact", *more)
-    return task_of(f"{kind}-{count}", title.format(count), recipe, ones, methods, metric, _DIGITS)
+    return task_of(f"code-{name}", title, recipe, found.ones, found.more, "test_bce", DIGITS)
 
 
 def _of_route() -> Model:
@@ -170,7 +136,7 @@ def _of_route() -> Model:
 
 def _route(samples: int) -> PythonTask:
     recipe = Recipe(_of_route, samples=samples)
-    return task_of("route-8", "Pixels on a path", recipe, 15, (), "test_accuracy", _DIGITS)
+    return task_of("route-8", "Pixels on a path", recipe, 15, (), "test_accuracy", DIGITS)
 
 
 class _Measured(NamedTuple):
@@ -238,12 +204,12 @@ def _measurements(name: str, count: int, samples: int) -> PythonTask:
 
 def _of_order(items: int) -> Model:
     fixed = torch.Generator().manual_seed(_DATA_SEED)
-    features = torch.randn(_TRAINING + _TEST, items, _FEATURES, generator=fixed)
-    mixing = torch.randn(_FEATURES, generator=fixed) / _FEATURES**0.5
+    features = torch.randn(TRAINING + TEST, items, FEATURES, generator=fixed)
+    mixing = torch.randn(FEATURES, generator=fixed) / FEATURES**0.5
     values = (1 + 0.5 * features @ mixing).pow(3)
     ranked = values.sort(-1).values
     positions = torch.linspace(-1, 1, items)
-    solver, predict = aimle.Assignment(), network(_FEATURES, 16, 1)
+    solver, predict = aimle.Assignment(), network(FEATURES, 16, 1)
 
     def scores(rows: Tensor) -> Tensor:
         return predict(features[rows]) * positions
@@ -253,10 +219,10 @@ def _of_order(items: int) -> Model:
         return (placed - ranked[rows].unsqueeze(1)).square().mean(-1)
 
     def measure() -> float:
-        rows = torch.arange(_TRAINING, _TRAINING + _TEST)
+        rows = torch.arange(TRAINING, TRAINING + TEST)
         return losses(solver(scores(rows)).unsqueeze(1), rows).mean().item()
 
-    return Model(solver, predict, _TRAINING, scores, losses, measure)
+    return Model(solver, predict, TRAINING, scores, losses, measure)
 
 
 def _order(items: int, samples: int) -> PythonTask:
@@ -276,12 +242,12 @@ def _task(name: str) -> PythonTask:
         return _code(rest, s)
     if name.endswith(_DECISIONS):
         structure, _, loss = name.rpartition("-")
-        return _decision(structure, loss, s)
+        return decision_task(structure, _structure(structure), loss, s)
     if kind == "route":
         return _route(s)
     if kind == "order":
         return _order(int(rest), s)
-    return (_measurements if kind in _MEASURED else _digits)(kind, int(rest), s)
+    return (_measurements if kind in _MEASURED else digits_task)(kind, int(rest), s)
 
 
 def _tasks(names: str) -> dict[str, Task]:

@@ -42,20 +42,15 @@ class Method:
 
 
 #: The methods without a grid. PyEPO's own layers have its name.
+_OF_THEIR_NAME = (
+    *("thresholds", "reinmax", "exact", "gumbel_rao", "gumbel_softmax", "sst", "softsub"),
+    *("identity", "pyepo_aimle", "pyepo_aimle_two_sided"),
+)
 SINGLE = {
     "default": Method("default", "aimle"),
     "paper": Method("paper", "aimle", tuple(PAPER.items())),
     "noise": Method("noise", "aimle_noise"),
-    "thresholds": Method("thresholds", "thresholds"),
-    "reinmax": Method("reinmax", "reinmax"),
-    "exact": Method("exact", "exact"),
-    "gumbel_rao": Method("gumbel_rao", "gumbel_rao"),
-    "gumbel_softmax": Method("gumbel_softmax", "gumbel_softmax"),
-    "sst": Method("sst", "sst"),
-    "softsub": Method("softsub", "softsub"),
-    "identity": Method("identity", "identity"),
-    "pyepo_aimle": Method("pyepo_aimle", "pyepo_aimle"),
-    "pyepo_aimle_two_sided": Method("pyepo_aimle_two_sided", "pyepo_aimle_two_sided"),
+    **{name: Method(name, name) for name in _OF_THEIR_NAME},
 }
 
 #: The methods that are run for every lambda of a task.

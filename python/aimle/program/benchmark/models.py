@@ -22,6 +22,11 @@ DIAGNOSED_EXAMPLES = 16
 _SOLVES = {"central": 3, "forward": 2, "straight_through": 1, "thresholds": 1}
 
 
+def solves_of(layer: Any) -> int:
+    """Solves per sample and training step; 0 for estimators without a solver."""
+    return _SOLVES.get(getattr(layer, "difference", ""), 0)
+
+
 @dataclass(frozen=True)
 class Probe:
     """What `aimle.diagnose` needs: a layer, scores, and the loss of every sample."""
@@ -71,8 +76,7 @@ class Recipe:
         self._train(model, layer, steps)
         with torch.no_grad():
             value = model.measure()
-        solves = _SOLVES.get(getattr(layer, "difference", ""), 0)
-        return value, steps, steps * self.batch * self.samples * solves
+        return value, steps, steps * self.batch * self.samples * solves_of(layer)
 
     def probe(self, seed: int) -> Probe:
         """The model as trained for a short time with the default."""

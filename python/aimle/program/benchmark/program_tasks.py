@@ -20,11 +20,11 @@ from pathlib import Path
 
 import aimle
 from aimle.program import launch
+from aimle.program.benchmark.models import solves_of
 from aimle.program.benchmark.task import Context, Job, Outcome, Task, TaskError
 from aimle.solvers import Solver
 
 _POLL_SECONDS = 1.0
-_SOLVES = {"central": 3, "forward": 2, "straight_through": 1, "thresholds": 1}
 _NAMES_OF_FILES = {"": "", "mnist": "MNIST", "films": "film reviews"}
 
 
@@ -205,18 +205,13 @@ class ProgramTask(Task):
         if self.metric not in epochs[-1]:
             raise TaskError(f"{files[1]} has no {self.metric}; it has {', '.join(epochs[-1])}")
         seen = [round(epoch["examples_per_second"] * epoch["seconds"]) for epoch in epochs]
-        solves = self._solves(job.method.estimator)
+        solves = solves_of(aimle.estimator(job.method.estimator, self.solver))
         return Outcome(
             value=epochs[-1][self.metric],
             steps=sum(math.ceil(examples / settings["batch"]) for examples in seen),
             solver_calls=sum(seen) * settings.get("rows", 1) * self.samples * solves,
             seconds=sum(epoch["seconds"] for epoch in epochs),
         )
-
-    def _solves(self, estimator: str) -> int:
-        """Solves per sample and step."""
-        layer = aimle.estimator(estimator, self.solver)
-        return _SOLVES.get(getattr(layer, "difference", ""), 0)
 
 
 @contextmanager

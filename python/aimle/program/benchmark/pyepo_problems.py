@@ -200,7 +200,12 @@ class Training:
         return problem.regret(solutions, rows).mean()
 
 
-SHORTEST_PATH_L1 = Training(_shortest_path, "l1", 0.01)
-SHORTEST_PATH_REGRET = Training(_shortest_path, "regret", 0.01)
-KNAPSACK_L1 = Training(_knapsack, "l1", 0.1)
-KNAPSACK_REGRET = Training(_knapsack, "regret", 0.1)
+#: By problem and loss.
+TRAINING = {
+    (name, loss): Training(problem, loss, learning_rate)
+    for name, problem, learning_rate in (
+        ("shortest-path", _shortest_path, 0.01),
+        ("knapsack", _knapsack, 0.1),
+    )
+    for loss in ("l1", "regret")
+}

@@ -1,4 +1,4 @@
-"""The CSV file of finished runs: one row per run, replaced atomically."""
+"""CSV files of finished runs: one row per run, replaced atomically."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import io
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 Key = tuple[str, str, str, str, str, int]
 
@@ -25,10 +26,10 @@ class Row:
     setting: str
     seed: int
     metric: str
-    value: float
+    value: float = field(metadata={"format": ".6g"})
     steps: int
     solver_calls: int
-    seconds: float
+    seconds: float = field(metadata={"format": ".1f"})
     commit: str
     device: str
 
@@ -38,43 +39,38 @@ class Row:
         return (self.task, self.data, self.length, self.method, self.setting, self.seed)
 
 
-_COLUMNS = [field.name for field in fields(Row)]
-_TYPES: dict[str, Callable[[str], object]] = {
-    "seed": int,
-    "steps": int,
-    "solver_calls": int,
-    "value": float,
-    "seconds": float,
-}
+_PARSERS: dict[Any, Callable[[str], object]] = {"str": str, "int": int, "float": float}
+R = TypeVar("R", bound=Any)
 
 
-def _parse(line: dict[str, str]) -> Row:
-    return Row(**{name: _TYPES.get(name, str)(line[name]) for name in _COLUMNS})  # type: ignore[arg-type]
+class RowFile(Generic[R]):
+    """The rows of a CSV file. Several processes may add rows to the same file."""
 
-
-def _spell(row: Row) -> dict[str, object]:
-    return {**asdict(row), "value": f"{row.value:.6g}", "seconds": f"{row.seconds:.1f}"}
-
-
-class Results:
-    """The rows of a file. Several processes may add rows to the same file."""
+    #: A dataclass with a `key`.
+    kind: type[R]
 
     def __init__(self, file: Path) -> None:
         self.file = file
+        self._fields = {field.name: field for field in fields(self.kind)}
 
-    def read(self) -> list[Row]:
+    def read(self) -> list[R]:
         """All rows; none if the file does not exist. Raises ValueError if it is not such a file."""
         if not self.file.exists():
             return []
         reader = csv.DictReader(io.StringIO(self.file.read_text()))
-        if reader.fieldnames != _COLUMNS:
+        if reader.fieldnames != list(self._fields):
             raise ValueError(
-                f"{self.file}: expected the columns {','.join(_COLUMNS)} but got "
+                f"{self.file}: expected the columns {','.join(self._fields)} but got "
                 f"{','.join(reader.fieldnames or [])}; remove or rename the file"
             )
-        return [_parse(line) for line in reader]
+        return [
+            self.kind(
+                **{name: _PARSERS[self._fields[name].type](text) for name, text in line.items()}
+            )
+            for line in reader
+        ]
 
-    def add(self, row: Row) -> None:
+    def add(self, row: R) -> None:
         """Adds the row; replaces an earlier one of the same run."""
         with self._locked():
             rows = [other for other in self.read() if other.key != row.key]
@@ -84,7 +80,7 @@ class Results:
         """Creates a file without rows if it does not exist."""
         self.remove(lambda _: False)
 
-    def remove(self, unwanted: Callable[[Row], bool]) -> None:
+    def remove(self, unwanted: Callable[[R], bool]) -> None:
         """Removes the rows for which the function is true."""
         with self._locked():
             self._write([row for row in self.read() if not unwanted(row)])
@@ -99,14 +95,24 @@ class Results:
         finally:
             os.close(folder)
 
-    def _write(self, rows: list[Row]) -> None:
+    def _write(self, rows: list[R]) -> None:
         text = io.StringIO()
-        writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(_spell(row) for row in rows)
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self._fields)
+        for row in rows:
+            writer.writerow(
+                format(getattr(row, name), field.metadata.get("format", ""))
+                for name, field in self._fields.items()
+            )
         unfinished = self.file.with_suffix(".new")
         with unfinished.open("w") as file:
             file.write(text.getvalue())
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(self.file)
+
+
+class Results(RowFile[Row]):
+    """training.csv or small.csv."""
+
+    kind = Row

@@ -36,11 +36,12 @@ from aimle.program.benchmark.models import Model, Recipe
 from aimle.program.benchmark.task import PythonTask, Task
 
 _IMAGES = digits.TRAINING_IMAGES
-_FEATURES, _TRAINING, _TEST = 6, 400, 300
+FEATURES, TRAINING, TEST = 6, 400, 300
 _TOTALS = 4
 _DATA_SEED = 7
 _LAMBDAS = ("0.1", "1", "10", "100", "1000")
 OF_ARGMAX = ("reinmax", "gumbel_rao", "gumbel_softmax")
+DIGITS = "scikit-learn's digits"
 
 
 def _same(x: Tensor) -> Tensor:
@@ -155,13 +156,13 @@ def decision(
     def build() -> Model:
         size = torch.Size(shape).numel()
         fixed = torch.Generator().manual_seed(_DATA_SEED)
-        features = torch.randn(_TRAINING + _TEST, _FEATURES, generator=fixed)
-        mixing = torch.randn(_FEATURES, size, generator=fixed) / _FEATURES**0.5
+        features = torch.randn(TRAINING + TEST, FEATURES, generator=fixed)
+        mixing = torch.randn(FEATURES, size, generator=fixed) / FEATURES**0.5
         spread = 1 + 0.2 * torch.rand(len(features), size, generator=fixed)
         true = ((1 + 0.3 * features @ mixing).pow(3).abs() * spread).view(-1, *shape)
         best = solver(true)
         sums = torch.randn(size, _TOTALS, generator=fixed)
-        predict = nn.Linear(_FEATURES, size)
+        predict = nn.Linear(FEATURES, size)
 
         def scores(rows: Tensor) -> Tensor:
             return link(predict(features[rows])).view(-1, *shape)
@@ -178,13 +179,13 @@ def decision(
             return sign * (price * (z - right)).flatten(2).sum(-1)
 
         def measure() -> float:
-            rows = torch.arange(_TRAINING, _TRAINING + _TEST)
+            rows = torch.arange(TRAINING, TRAINING + TEST)
             if loss in ("overlap", "totals"):
                 return losses(solver(scores(rows)).unsqueeze(1), rows).mean().item()
             excess = (solver(scores(rows)) - best[rows]) * true[rows]
             return 100 * sign * (excess.sum() / (best[rows] * true[rows]).sum()).item()
 
-        return Model(solver, predict, _TRAINING, scores, losses, measure)
+        return Model(solver, predict, TRAINING, scores, losses, measure)
 
     return build
 
@@ -217,76 +218,86 @@ def task_of(
     )
 
 
-def _of_digits() -> Iterator[PythonTask]:
-    exact = ("thresholds", "exact")
-    for name, title, build, sizes, more, metric in (
-        ("experts", "1 of {} experts", experts, (8, 4, 16), (*exact, *OF_ARGMAX), "test_accuracy"),
-        ("bits", "{} bits", bits, (24, 12, 40), (*exact, "sst"), "test_bce"),
-        ("pixels", "{} of 64 pixels", pixels, (10, 5, 20), (*exact, "sst"), "test_accuracy"),
-    ):
+_OF_DIGITS: dict[str, tuple[Callable[[int], Model], str, tuple[str, ...]]] = {
+    "experts": (experts, "1 of {} experts", OF_ARGMAX),
+    "bits": (bits, "{} bits", ("sst",)),
+    "pixels": (pixels, "{} of 64 pixels", ("sst",)),
+}
+
+
+def digits_task(kind: str, count: int, samples: int) -> PythonTask:
+    """A choice of parts of a network on the digits, of a kind above."""
+    build, title, more = _OF_DIGITS[kind]
+    recipe = Recipe(functools.partial(build, count), samples=samples)
+    ones = {"experts": 1, "bits": count / 2}.get(kind, count)
+    metric = "test_bce" if kind == "bits" else "test_accuracy"
+    methods = ("thresholds", "exact", *more)
+    return task_of(f"{kind}-{count}", title.format(count), recipe, ones, methods, metric, DIGITS)
+
+
+class Structure(NamedTuple):
+    """A solver, the shape of its scores, and about how many ones a solution has."""
+
+    title: str
+    solver: aimle.Solver
+    shape: tuple[int, ...]
+    ones: float
+    link: Callable[[Tensor], Tensor] = _same
+    more: tuple[str, ...] = ("thresholds", "exact", "sst")
+
+
+def decision_task(name: str, found: Structure, loss: str, samples: int = 1) -> PythonTask:
+    """A prediction of the structure's scores, trained with this loss of `decision`."""
+    build = decision(found.solver, found.shape, loss, found.link)
+    recipe = Recipe(build, samples=samples, learning_rate=1e-2)
+    words = {"wrong": "wrong entries", "regret": "regret as the loss"}.get(loss, loss)
+    linear = loss in ("wrong", "regret")
+    # Relaxations are left out if the loss is linear.
+    more = tuple(each for each in found.more if each not in ("sst", "gumbel_softmax") or not linear)
+    metric = "regret_percent" if linear else "test_loss"
+    title = f"{found.title[0].upper()}{found.title[1:]}, {words}"
+    return task_of(f"{name}-{loss}", title, recipe, found.ones, (*more, "identity"), metric)
+
+
+def _structure(kind: str, n: int) -> Structure:
+    if kind == "tree":
+        edges = n * (n - 1) // 2
+        return Structure(f"Trees of {n} vertices", aimle.SpanningTree(n), (edges,), n - 1)
+    if kind == "tags":
+        tags = (n + 1) // 2
+        return Structure(f"Sequences of tags, {n} steps", aimle.Chain(), (n, tags, tags), n)
+    if kind == "path":
+        title, softplus = f"Paths over {n} × {n} cells", functional.softplus
+        return Structure(title, aimle.GridPath(), (n, n), n + 1, softplus, ())
+    if kind == "packing":
+        weights = [3, 5, 2, 7, 4, 6, 3, 8, 5, 4, 2, 6, 4, 5, 3, 6][:n]
+        knapsack = aimle.Knapsack(weights, capacity=sum(weights) * 4 // 11)
+        return Structure(f"Packing {n} items", knapsack, (n,), n / 2, more=())
+    return Structure(f"Matching {n} to {n}", aimle.Assignment(), (n, n), n, more=())
+
+
+_SIZES = {
+    "experts": (8, 4, 16),
+    "bits": (24, 12, 40),
+    "pixels": (10, 5, 20),
+    "tree": (7, 5, 9),
+    "tags": (7, 5, 9),
+    "path": (7, 5, 10),
+    "packing": (12, 8, 16),
+    "matching": (6, 4, 8),
+}
+
+
+def _tasks() -> Iterator[PythonTask]:
+    for kind, sizes in _SIZES.items():
         for size in sizes:
-            ones = {"experts": 1, "bits": size / 2}.get(name, size)
-            for samples in (1, 10):
-                recipe = Recipe(functools.partial(build, size), samples=samples)
-                own = f"{name}-{size}"
-                yield task_of(
-                    own, title.format(size), recipe, ones, more, metric, "scikit-learn's digits"
+            if kind in _OF_DIGITS:
+                yield from (digits_task(kind, size, samples) for samples in (1, 10))
+            else:
+                found = _structure(kind, size)
+                yield from (
+                    decision_task(f"{kind}-{size}", found, loss) for loss in ("wrong", "regret")
                 )
 
 
-class _Kind(NamedTuple):
-    """Problems of one kind: from a size their solver, the shape of scores, and the ones."""
-
-    name: str
-    title: str
-    sizes: tuple[int, ...]
-    make: Callable[[int], tuple[aimle.Solver, tuple[int, ...], float]]
-    link: Callable[[Tensor], Tensor] = _same
-    more: tuple[str, ...] = ("identity",)
-
-
-def _packing(items: int) -> aimle.Solver:
-    weights = [3, 5, 2, 7, 4, 6, 3, 8, 5, 4, 2, 6, 4, 5, 3, 6][:items]
-    return aimle.Knapsack(weights, capacity=sum(weights) * 4 // 11)
-
-
-_EXACT = ("thresholds", "exact", "identity")
-_KINDS = (
-    _Kind(
-        "tree",
-        "Trees of {} vertices",
-        (7, 5, 9),
-        lambda n: (aimle.SpanningTree(n), (n * (n - 1) // 2,), n - 1),
-        more=_EXACT,
-    ),
-    _Kind(
-        "tags",
-        "Sequences of tags, {} steps",
-        (7, 5, 9),
-        lambda n: (aimle.Chain(), (n, (n + 1) // 2, (n + 1) // 2), n),
-        more=_EXACT,
-    ),
-    _Kind(
-        "path",
-        "Paths over {0} × {0} cells",
-        (7, 5, 10),
-        lambda n: (aimle.GridPath(), (n, n), n + 1),
-        functional.softplus,
-    ),
-    _Kind("packing", "Packing {} items", (12, 8, 16), lambda n: (_packing(n), (n,), n / 2)),
-    _Kind("matching", "Matching {0} to {0}", (6, 4, 8), lambda n: (aimle.Assignment(), (n, n), n)),
-)
-
-
-def _of_decisions() -> Iterator[PythonTask]:
-    for kind in _KINDS:
-        for size in kind.sizes:
-            solver, shape, ones = kind.make(size)
-            for loss, words in (("wrong", "wrong entries"), ("regret", "regret as the loss")):
-                recipe = Recipe(decision(solver, shape, loss, kind.link), learning_rate=1e-2)
-                name = f"{kind.name}-{size}-{loss}"
-                title = f"{kind.title.format(size)}, {words}"
-                yield task_of(name, title, recipe, ones, kind.more, "regret_percent")
-
-
-TASKS: dict[str, Task] = {task.name: task for task in (*_of_digits(), *_of_decisions())}
+TASKS: dict[str, Task] = {task.name: task for task in _tasks()}

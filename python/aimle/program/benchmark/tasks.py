@@ -14,14 +14,13 @@ from aimle.program.benchmark.task import PythonTask, Task
 
 _COMMON = ("default", "paper", "imle", "imle_central", "noise")
 
-LAMBDAS_OF_ONE = ("0.1", "0.3", "1", "3", "10", "30", "100")
-LAMBDAS_OF_TEN = ("0.3", "1", "3", "10", "30", "100", "300")
-LAMBDAS_OF_MAPS = ("1", "3", "10", "30", "100", "300", "1000")
-LAMBDAS_OF_TREES = ("0.1", "0.3", "1", "3", "10", "30", "100")
-LAMBDAS_OF_WORDS = ("10", "30", "100", "300", "1000", "3000", "10000")
-LAMBDAS_OF_PIXELS = ("10", "30", "100", "300", "1000", "3000", "10000")
-LAMBDAS_OF_L1 = ("30", "100", "300", "1000", "3000", "10000", "30000")
-LAMBDAS_OF_REGRET = ("10", "30", "100", "300", "1000", "3000", "10000")
+_LAMBDAS = ("0.1", "0.3", "1", "3", "10", "30", "100", "300", "1000", "3000", "10000", "30000")
+
+
+def _seven_from(first: str) -> tuple[str, ...]:
+    """A grid of lambda."""
+    place = _LAMBDAS.index(first)
+    return _LAMBDAS[place : place + 7]
 
 
 def _dvae(k: int, samples: int) -> ProgramTask:
@@ -37,7 +36,7 @@ def _dvae(k: int, samples: int) -> ProgramTask:
             "exact",
             *(("reinmax", "gumbel_rao", "gumbel_softmax") if k == 1 else ("sst", "softsub")),
         ),
-        lambdas=LAMBDAS_OF_ONE if k == 1 else LAMBDAS_OF_TEN,
+        lambdas=_seven_from("0.1" if k == 1 else "0.3"),
         ones=k,
         samples=samples,
         length="20 epochs",
@@ -61,7 +60,7 @@ def _maps(cells: int, epochs: int) -> ProgramTask:
         metric="test_optimal",
         higher_is_better=True,
         methods=_COMMON,
-        lambdas=LAMBDAS_OF_MAPS,
+        lambdas=_seven_from("1"),
         ones=cells,
         samples=1,
         length=f"{epochs} epochs",
@@ -83,7 +82,7 @@ def _trees() -> ProgramTask:
         metric="val_elbo",  # the test set is measured only at the best epoch
         higher_is_better=True,
         methods=(*_COMMON, "thresholds", "sst"),
-        lambdas=LAMBDAS_OF_TREES,
+        lambdas=_seven_from("0.1"),
         ones=9,
         samples=1,
         length="5,000 steps",
@@ -107,7 +106,7 @@ def _words(name: str, title: str, arguments: str, files: str, without_files: str
         metric="test_loss",
         higher_is_better=False,
         methods=(*_COMMON, "thresholds", "sst", "softsub"),
-        lambdas=LAMBDAS_OF_WORDS,
+        lambdas=_seven_from("10"),
         ones=10,
         samples=1,
         length="5 epochs",
@@ -122,16 +121,16 @@ def _words(name: str, title: str, arguments: str, files: str, without_files: str
     )
 
 
-def _pyepo(
-    name: str, title: str, train: pyepo_problems.Training, ones: float, lambdas: tuple[str, ...]
-) -> PythonTask:
+def _pyepo(problem: str, loss: str, ones: float) -> PythonTask:
+    train = pyepo_problems.TRAINING[problem, loss]
+    words, first = {"l1": ("L1 loss", "30"), "regret": ("regret as the loss", "10")}[loss]
     return PythonTask(
-        name=name,
-        title=title,
+        name=f"{problem}-{loss}",
+        title=f"PyEPO's {problem.replace('-', ' ')}, {words}",
         metric="regret_percent",
         higher_is_better=False,
         methods=(*_COMMON, "pyepo_aimle", "pyepo_aimle_two_sided", "pyepo_imle", "identity"),
-        lambdas=lambdas,
+        lambdas=_seven_from(first),
         ones=ones,
         samples=pyepo_problems.SAMPLES,
         length=f"{pyepo_problems.CALLS:,} solver calls",
@@ -150,7 +149,7 @@ def _pixels() -> PythonTask:
         metric="test_accuracy",
         higher_is_better=True,
         methods=(*_COMMON, "thresholds", "exact", "sst", "softsub"),
-        lambdas=LAMBDAS_OF_PIXELS,
+        lambdas=_seven_from("10"),
         ones=digits.CHOSEN,
         samples=1,
         length=f"{digits.STEPS} steps",
@@ -171,41 +170,11 @@ _TASKS: tuple[Task, ...] = (
     _maps(30, 10),
     _trees(),
     _words("l2x-planted", "Explaining planted ratings", "", "", "generated reviews"),
-    _words(
-        "l2x-films",
-        "Explaining film reviews",
-        "--examples 25000 --heldout 10000",
-        "films",
-        "",
-    ),
-    _pyepo(
-        "shortest-path-l1",
-        "PyEPO's shortest path, L1 loss",
-        pyepo_problems.SHORTEST_PATH_L1,
-        8,
-        LAMBDAS_OF_L1,
-    ),
-    _pyepo(
-        "shortest-path-regret",
-        "PyEPO's shortest path, regret as the loss",
-        pyepo_problems.SHORTEST_PATH_REGRET,
-        8,
-        LAMBDAS_OF_REGRET,
-    ),
-    _pyepo(
-        "knapsack-l1",
-        "PyEPO's knapsack, L1 loss",
-        pyepo_problems.KNAPSACK_L1,
-        4,
-        LAMBDAS_OF_L1,
-    ),
-    _pyepo(
-        "knapsack-regret",
-        "PyEPO's knapsack, regret as the loss",
-        pyepo_problems.KNAPSACK_REGRET,
-        4,
-        LAMBDAS_OF_REGRET,
-    ),
+    _words("l2x-films", "Explaining film reviews", "--examples 25000 --heldout 10000", "films", ""),
+    _pyepo("shortest-path", "l1", ones=8),
+    _pyepo("shortest-path", "regret", ones=8),
+    _pyepo("knapsack", "l1", ones=4),
+    _pyepo("knapsack", "regret", ones=4),
     _pixels(),
 )
 TASKS: dict[str, Task] = {task.name: task for task in _TASKS}

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 
 from aimle.program.report import Page, figures
-from aimle.program.report.files import read_csv, read_json_lines
+from aimle.program.report.files import number, read_csv, read_json_lines
 
 Key = tuple[str, float | None, int]  # estimator, lambda, samples
 
@@ -34,10 +34,6 @@ class Descent:
         return figures.name(self.key[0], self.key[1])
 
 
-def _float(text: str) -> float | None:
-    return float(text) if text else None
-
-
 def read(folder: Path) -> list[Descent]:
     """Every estimator at its best learning rate, in the order of the study."""
     curves: dict[tuple[Key, float], list[list[float]]] = defaultdict(list)
@@ -47,7 +43,7 @@ def read(folder: Path) -> list[Descent]:
         )
     best: dict[Key, dict[str, str]] = {}
     for line in read_csv(folder / "training.csv"):
-        key = (line["estimator"], _float(line["lambda"]), int(line["samples"]))
+        key = (line["estimator"], number(line["lambda"]), int(line["samples"]))
         so_far = best.get(key)
         gap = float(line["average_gap_mean"])
         if so_far is None or gap < float(so_far["average_gap_mean"]):
@@ -57,11 +53,11 @@ def read(folder: Path) -> list[Descent]:
             key=key,
             learning_rate=float(line["learning_rate"]),
             gap=float(line["gap_mean"]),
-            gap_error=_float(line["gap_se"]) or 0.0,
+            gap_error=number(line["gap_se"]) or 0.0,
             average_gap=float(line["average_gap_mean"]),
-            average_gap_error=_float(line["average_gap_se"]) or 0.0,
+            average_gap_error=number(line["average_gap_se"]) or 0.0,
             cosine=float(line["cosine_mean"]),
-            alpha=_float(line["alpha_mean"]),
+            alpha=number(line["alpha_mean"]),
             curve=[
                 fmean(step) for step in zip(*curves[key, float(line["learning_rate"])], strict=True)
             ],

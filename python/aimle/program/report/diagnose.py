@@ -30,19 +30,19 @@ def best_steps(rows: list[Row]) -> list[Row]:
     return sorted(best.values(), key=lambda row: -row["cosine"])
 
 
-def _samples_figure(page: Page, folder: Path, rows: list[Row]) -> None:
+def _curves(page: Page, path: Path, rows: list[Row], key: str, label: str, caption: str) -> None:
+    """The cosine over ``key``, with bands of its error where that is the samples."""
     figure, axes = figures.subplots(figsize=(10.5, 5.2))
     for name in dict.fromkeys(row["estimator"] for row in rows):
         own = sorted((r for r in rows if r["estimator"] == name), key=lambda r: r["samples"])
         look = figures.line(name)
-        x = [row["samples"] for row in own]
-        axes.plot(x, [row["cosine"] for row in own], **look)
-        figures.band(
-            axes, x, [r["cosine"] for r in own], [r["cosine_se"] for r in own], look["color"]
-        )
-    axes.set(xscale="log", xlabel="samples S", ylabel="cosine to the true gradient")
+        x, cosines = [row[key] for row in own], [row["cosine"] for row in own]
+        axes.plot(x, cosines, **look)
+        if key == "samples":
+            figures.band(axes, x, cosines, [row["cosine_se"] for row in own], look["color"])
+    axes.set(xscale="log", xlabel=label, ylabel="cosine to the true gradient")
     figures.legend_beside(axes)
-    page.figure(figure, folder / "samples", "Each at its best λ; bands are one standard error.")
+    page.figure(figure, path, caption)
 
 
 def _lambda_figure(page: Page, folder: Path, rows: list[Row]) -> None:
@@ -72,20 +72,6 @@ def _lambda_figure(page: Page, folder: Path, rows: list[Row]) -> None:
     page.figure(figure, folder / "lambda", "Stars: the λ at which adaptive estimators settle.")
 
 
-def _cost_figure(page: Page, folder: Path, rows: list[Row]) -> None:
-    figure, axes = figures.subplots(figsize=(10.5, 5.2))
-    for name in dict.fromkeys(row["estimator"] for row in rows):
-        own = sorted((r for r in rows if r["estimator"] == name), key=lambda r: r["samples"])
-        axes.plot(
-            [r["microseconds"] for r in own], [r["cosine"] for r in own], **figures.line(name)
-        )
-    axes.set(xscale="log", xlabel="microseconds per call", ylabel="cosine to the true gradient")
-    figures.legend_beside(axes)
-    page.figure(
-        figure, folder / "cost", "Cost of a call, forward and backward. Up and left is better."
-    )
-
-
 def _fill(page: Page, folder: Path, found: Row) -> None:
     rows = found["results"]
     page.heading("Recommended")
@@ -98,10 +84,12 @@ def _fill(page: Page, folder: Path, found: Row) -> None:
     )
     best = best_steps(rows)
     page.heading("How close")
-    _samples_figure(page, folder, best)
+    bands = "Each at its best λ; bands are one standard error."
+    _curves(page, folder / "samples", best, "samples", "samples S", bands)
     _lambda_figure(page, folder, rows)
     page.heading("Cost")
-    _cost_figure(page, folder, best)
+    cost = "Cost of a call, forward and backward. Up and left is better."
+    _curves(page, folder / "cost", best, "microseconds", "microseconds per call", cost)
     page.heading("Everything")
     for count in sorted({row["samples"] for row in rows}):
         columns = [

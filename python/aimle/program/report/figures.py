@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import colorsys
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 
@@ -43,67 +43,50 @@ _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "aimle",
 }
 
+
+class _Look(NamedTuple):
+    name: str
+    colour: str
+    line: str
+    marker: str
+
+
 # Families share a hue: adaptive blue, fixed orange, thresholds green, exact purple, relaxations
 # red and brown, straight-through grey.
-_LOOKS: dict[str, tuple[str, str, str]] = {
-    "aimle": ("#0b5fa5", "-", "o"),
-    "aimle_forward": ("#5aa9e6", "-", "o"),
-    "aimle_noise": ("#06355f", "--", "D"),
-    "aimle_covariance": ("#00a3a3", "--", "P"),
-    "imle": ("#f0a04b", "-", "s"),
-    "imle_central": ("#d9641e", "-", "s"),
-    "dbb": ("#8c6d46", ":", "s"),
-    "ste": ("#7f8b97", "-", "v"),
-    "identity": ("#aab4bd", "--", "v"),
-    "thresholds": ("#188a4b", "-", "^"),
-    "thresholds:order=first": ("#7cc48f", "--", "^"),
-    "sfe": ("#7b3fa0", "-", "x"),
-    "sfe:baseline=leave_one_out": ("#b48ad1", "--", "x"),
-    "exact": ("#4b2e83", "--", "*"),
-    "reinmax": ("#b03a6f", "-", "*"),
-    "gumbel_softmax": ("#c0392b", "-", "h"),
-    "gumbel_rao": ("#e67e22", "-", "h"),
-    "sst": ("#e57373", "--", "h"),
-    "softsub": ("#a1553f", ":", "h"),
-    "l2x": ("#cc9b8f", ":", "h"),
-    "dpo": ("#b59b00", "-", "d"),
-    "dpo:noise=gumbel": ("#d8c65a", "--", "d"),
-    "gradient": ("#111111", "-", ""),
-}
-
-_NAMES = {
-    "aimle": "AIMLE",
-    "aimle_forward": "AIMLE, forward",
-    "aimle_noise": "AIMLE, noise-scaled",
-    "aimle_covariance": "AIMLE + covariance",
-    "imle": "IMLE, forward",
-    "imle_central": "IMLE, central",
-    "dbb": "DBB",
-    "ste": "STE",
-    "identity": "Identity",
-    "thresholds": "Thresholds",
-    "thresholds:order=first": "Thresholds, first order",
-    "sfe": "SFE",
-    "sfe:baseline=leave_one_out": "SFE, leave-one-out",
-    "exact": "Exact marginals",
-    "reinmax": "ReinMax",
-    "gumbel_softmax": "Gumbel-Softmax",
-    "gumbel_rao": "Gumbel-Rao",
-    "sst": "SST",
-    "softsub": "SoftSub",
-    "l2x": "L2X",
-    "dpo": "DPO, Normal",
-    "dpo:noise=gumbel": "DPO, Gumbel",
-    "gradient": "true gradient",
+_LOOKS = {
+    "aimle": _Look("AIMLE", "#0b5fa5", "-", "o"),
+    "aimle_forward": _Look("AIMLE, forward", "#5aa9e6", "-", "o"),
+    "aimle_noise": _Look("AIMLE, noise-scaled", "#06355f", "--", "D"),
+    "aimle_covariance": _Look("AIMLE + covariance", "#00a3a3", "--", "P"),
+    "imle": _Look("IMLE, forward", "#f0a04b", "-", "s"),
+    "imle_central": _Look("IMLE, central", "#d9641e", "-", "s"),
+    "dbb": _Look("DBB", "#8c6d46", ":", "s"),
+    "ste": _Look("STE", "#7f8b97", "-", "v"),
+    "identity": _Look("Identity", "#aab4bd", "--", "v"),
+    "thresholds": _Look("Thresholds", "#188a4b", "-", "^"),
+    "thresholds:order=first": _Look("Thresholds, first order", "#7cc48f", "--", "^"),
+    "sfe": _Look("SFE", "#7b3fa0", "-", "x"),
+    "sfe:baseline=leave_one_out": _Look("SFE, leave-one-out", "#b48ad1", "--", "x"),
+    "exact": _Look("Exact marginals", "#4b2e83", "--", "*"),
+    "reinmax": _Look("ReinMax", "#b03a6f", "-", "*"),
+    "gumbel_softmax": _Look("Gumbel-Softmax", "#c0392b", "-", "h"),
+    "gumbel_rao": _Look("Gumbel-Rao", "#e67e22", "-", "h"),
+    "sst": _Look("SST", "#e57373", "--", "h"),
+    "softsub": _Look("SoftSub", "#a1553f", ":", "h"),
+    "l2x": _Look("L2X", "#cc9b8f", ":", "h"),
+    "dpo": _Look("DPO, Normal", "#b59b00", "-", "d"),
+    "dpo:noise=gumbel": _Look("DPO, Gumbel", "#d8c65a", "--", "d"),
+    "gradient": _Look("true gradient", "#111111", "-", ""),
 }
 
 
 def name(label: str, lambda_: float | None = None) -> str:
     """The name of an estimator in figures and tables."""
-    shown = _NAMES.get(label)
-    if shown is None:
-        base, *settings = label.split(":")
-        shown = ", ".join([_NAMES.get(base, base), *settings])
+    base, *settings = label.split(":")
+    if label in _LOOKS:
+        shown = _LOOKS[label].name
+    else:
+        shown = ", ".join([_LOOKS[base].name if base in _LOOKS else base, *settings])
     return shown if lambda_ is None else f"{shown} λ={lambda_:g}"
 
 
@@ -121,10 +104,10 @@ def line(label: str, lambda_: float | None = None) -> dict[str, Any]:
     Settings without a colour of their own get a lighter shade of their estimator's. The line style
     shows a fixed step: solid below 0.3, dash-dotted below 1, dashed from there.
     """
-    known = label in _LOOKS
     style: str | tuple[float, tuple[float, float]]
-    colour, style, marker = _LOOKS.get(label) or _LOOKS.get(label.split(":")[0], ("#444", "-", "."))
-    if not known:
+    look = _LOOKS.get(label) or _LOOKS.get(label.split(":")[0], _Look(label, "#444", "-", "."))
+    _, colour, style, marker = look
+    if label not in _LOOKS:
         colour, style = _lighter(colour, 0.35), "-."
     if lambda_ is not None:
         style = "-" if lambda_ < 0.3 else "-." if lambda_ < 1 else (0, (4, 1.5))

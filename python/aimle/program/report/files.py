@@ -80,6 +80,11 @@ def read_csv(file: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(_read_text(file).splitlines()))
 
 
+def number(field: str) -> float | None:
+    """A number that `read_csv` read; None if it is empty."""
+    return float(field) if field else None
+
+
 def read_png(file: Path) -> bytes:
     """A whole picture; raises UnreadableError."""
     content = file.read_bytes()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aimle.program.report import figures
-from aimle.program.report.files import read_csv, read_json, read_json_lines
+from aimle.program.report.files import number, read_csv, read_json, read_json_lines
 
 Key = tuple[str, float | None]  # estimator, fixed lambda
 
@@ -62,7 +62,7 @@ class Study:
         cells = []
         for line in read_csv(self.folder / "summary.csv"):
             is_fixed = fixed[line["estimator"]]
-            step = _float(line["lambda"])
+            step = number(line["lambda"])
             key = (
                 line["estimator"],
                 int(line["n"]),
@@ -79,9 +79,9 @@ class Study:
                     samples=int(line["samples"]),
                     seeds=int(line["seeds"]),
                     cosine=float(line["cosine_mean"]),
-                    cosine_error=_float(line["cosine_se"]) or 0.0,
+                    cosine_error=number(line["cosine_se"]) or 0.0,
                     zeros=float(line["zeros_mean"]),
-                    alpha=_float(line["alpha_mean"]),
+                    alpha=number(line["alpha_mean"]),
                     step=step,
                     squared_error=sum(squares) / len(squares),
                 )
@@ -124,10 +124,6 @@ class Study:
         wanted = fact.get("warmup")
         steps = self.settings["warmup"]
         return wanted is None or (steps >= 1000 if wanted == "converged" else steps == wanted)
-
-
-def _float(text: str) -> float | None:
-    return float(text) if text else None
 
 
 def _lambda_key(row: dict[str, Any]) -> str | None:

@@ -1,12 +1,18 @@
 // fold_directions and spread_directions convert between the two layouts of a graph's edges
 // (aimle/map/directions.h). Each is the other's gradient. Masks (bool) can also be folded.
+//
+// symmetrise replaces both directions of every edge by their mean,
+//
+//   y = P x,  y_ij = (x_ij + x_ji) / 2.   P is symmetric, so the gradient is P applied to dy.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include "aimle/cuda/device_rows.h"
 #include "aimle/cuda/directions.h"
 #include "aimle/map/directions.h"
+#include "aimle/map/spanning_tree.h"
 #include "aimle/torch/tensor/device_context.h"
 #include "aimle/torch/tensor/dtype.h"
 #include "aimle/torch/tensor/executor.h"
@@ -20,7 +26,9 @@ using at::Tensor;
 struct Fold {
   static constexpr const char* kName = "fold_directions";
   static constexpr const char* kOp = "aimle::fold_directions";
+  static constexpr const char* kEntries = " entries";
   static constexpr int64_t kReads = 2, kWrites = 1;  // entries of an edge
+  static constexpr bool kTakesMasks = true;
 
   template <class T>
   static void on_cpu(int64_t vertices, int64_t count, const T* x, T* y) {
@@ -36,7 +44,9 @@ struct Fold {
 struct Spread {
   static constexpr const char* kName = "spread_directions";
   static constexpr const char* kOp = "aimle::spread_directions";
+  static constexpr const char* kEntries = " entries";
   static constexpr int64_t kReads = 1, kWrites = 2;
+  static constexpr bool kTakesMasks = true;
 
   template <class T>
   static void on_cpu(int64_t vertices, int64_t count, const T* x, T* y) {
@@ -49,15 +59,33 @@ struct Spread {
   }
 };
 
+struct Symmetrise {
+  static constexpr const char* kName = "symmetrise";
+  static constexpr const char* kOp = "aimle::symmetrise";
+  static constexpr const char* kEntries = " directed entries";
+  static constexpr int64_t kReads = 2, kWrites = 2;
+  static constexpr bool kTakesMasks = false;
+
+  template <class T>
+  static void on_cpu(int64_t vertices, int64_t count, const T* x, T* y) {
+    symmetrise(vertices, count, x, y);
+  }
+  template <class T>
+  static void on_gpu(int64_t vertices, int64_t count, const T* x, T* y,
+                     const cuda::Context& context) {
+    cuda::symmetrise(vertices, count, x, y, context);
+  }
+};
+
 template <class Op>
 void check(const Tensor& scores, int64_t vertices) {
-  if (scores.scalar_type() != at::kBool) check_scores_type(Op::kName, scores);
+  if (!Op::kTakesMasks || scores.scalar_type() != at::kBool) check_scores_type(Op::kName, scores);
   const SpanningTree tree{.vertices = vertices};
   with_value_errors([&] { tree.validate(); });
   TORCH_CHECK_VALUE(scores.dim() >= 1 && scores.sym_size(-1) == Op::kReads * tree.edges(),
                     "[aimle::", Op::kName, "] expected scores of ", Op::kReads * tree.edges(),
-                    " entries in the last dimension for vertices=", vertices, " but got shape ",
-                    scores.sym_sizes());
+                    Op::kEntries, " in the last dimension for vertices=", vertices,
+                    " but got shape ", scores.sym_sizes());
 }
 
 template <class Op>
@@ -97,11 +125,10 @@ Tensor convert(const Tensor& scores, int64_t vertices) {
     scores.is_cpu() ? fill_on_cpu<T, Op>(native, vertices, out)
                     : fill_on_gpu<T, Op>(native, vertices, out);
   };
-  if (mask) {
-    fill(bool{});
-  } else {
-    native.scalar_type() == at::kDouble ? fill(double{}) : fill(float{});
+  if constexpr (Op::kTakesMasks) {
+    if (mask) fill(bool{});
   }
+  if (!mask) native.scalar_type() == at::kDouble ? fill(double{}) : fill(float{});
   return out.to(scores.scalar_type());
 }
 
@@ -148,6 +175,7 @@ TORCH_LIBRARY_FRAGMENT(aimle, library) {
 void register_for_devices(torch::Library& library) {
   library.impl(Fold::kName, convert<Fold>);
   library.impl(Spread::kName, convert<Spread>);
+  library.impl(Symmetrise::kName, convert<Symmetrise>);
 }
 
 TORCH_LIBRARY_IMPL(aimle, CPU, library) { register_for_devices(library); }
@@ -155,10 +183,12 @@ TORCH_LIBRARY_IMPL(aimle, CUDA, library) { register_for_devices(library); }
 TORCH_LIBRARY_IMPL(aimle, Meta, library) {
   library.impl(Fold::kName, shape_of<Fold>);
   library.impl(Spread::kName, shape_of<Spread>);
+  library.impl(Symmetrise::kName, shape_of<Symmetrise>);
 }
 TORCH_LIBRARY_IMPL(aimle, Autograd, library) {
   library.impl(Fold::kName, with_gradient<Fold, Spread>);
   library.impl(Spread::kName, with_gradient<Spread, Fold>);
+  library.impl(Symmetrise::kName, with_gradient<Symmetrise, Symmetrise>);
 }
 
 }  // namespace
