@@ -110,7 +110,8 @@ __device__ __forceinline__ void sum_of_changes(const Pair& pair, const DivideRul
         uint32_t left = 0, right = 0;
 #pragma unroll 5
         for (int64_t s = begin; s < end; ++s) {
-          lost |= isnan(step_of(s)) | pair.missing(first_row + s);
+          lost |= isnan(step_of(s));
+          lost |= pair.missing(first_row + s);
           left += pair.left_four(first_row + s, q);
           right += pair.right_four(first_row + s, q);
         }
