@@ -41,7 +41,11 @@ nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_output_stderr = "remove"
 
-autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_default_options = {
+    "members": True,
+    "member-order": "bysource",
+    "exclude-members": "extra_repr",  # PyTorch's
+}
 autodoc_typehints = "none"
 napoleon_numpy_docstring = False
 add_module_names = False

@@ -31,7 +31,7 @@ class SampledEstimator(SamplingModule):
     """
 
     solver: Solver
-    #: The solvers to which the estimator applies; None: all with an exact distribution.
+    #: The solvers to which the estimator applies, or None for all with an exact distribution.
     applies_to: ClassVar[tuple[type[Solver], ...] | None] = None
     #: The op that draws the samples.
     _op: ClassVar[OpOverload]
