@@ -1,6 +1,6 @@
-"""Compiles the sources of a folder as a build would, without writing objects.
+"""Compiles the sources of a target as a build would, without writing objects.
 
-    python scripts/check_compiles.py build/arm64-torch aimle/torch
+    python scripts/check_compiles.py build/arm64-torch aimle_torch
 
 For a processor whose libraries are not here: the build folder is configured but cannot be linked.
 """
@@ -20,9 +20,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def check_only(command: str) -> list[str]:
+def object_of(words: list[str]) -> str:
+    return words[words.index("-o") + 1]
+
+
+def check_only(words: list[str]) -> list[str]:
     """The command of a build, without its output file and what writes one."""
-    words = shlex.split(command)
     output = words.index("-o")
     return [*words[:output], *words[output + 2 :], "-fsyntax-only"]
 
@@ -30,7 +33,7 @@ def check_only(command: str) -> list[str]:
 def compiles(entry: dict[str, str]) -> bool:
     source = Path(entry["file"]).relative_to(ROOT)
     done = subprocess.run(
-        check_only(entry["command"]),
+        check_only(shlex.split(entry["command"])),
         cwd=entry["directory"],
         env=os.environ | {"CCACHE_DISABLE": "1"},  # there is no object to store
         capture_output=True,
@@ -45,14 +48,15 @@ def compiles(entry: dict[str, str]) -> bool:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("build", type=Path, help="a configured build folder")
-    parser.add_argument("folder", help="of the sources, such as aimle/torch")
+    parser.add_argument("target", help="of the build, such as aimle_torch")
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args(arguments)
     entries = json.loads((given.build / "compile_commands.json").read_text())
-    folder = ROOT / given.folder
-    chosen = [entry for entry in entries if Path(entry["file"]).is_relative_to(folder)]
+    # By target: several sources may be compiled as one file, which is in the build folder.
+    objects = f"{given.target}.dir/"
+    chosen = [each for each in entries if objects in object_of(shlex.split(each["command"]))]
     if not chosen:
-        print(f"{given.build} compiles no file of {given.folder}", file=sys.stderr)
+        print(f"{given.build} compiles no file of {given.target}", file=sys.stderr)
         return 1
     with ThreadPoolExecutor(given.jobs) as pool:
         good = sum(pool.map(compiles, chosen))

@@ -23,7 +23,7 @@ test_arm64() {
   ctest --preset arm64 -j "$jobs" --progress
   cmake --preset arm64 -B build/arm64-torch -DAIMLE_TORCH=ON -DAIMLE_CUDA=OFF -DAIMLE_TESTS=OFF \
     -DPYTHON="$python"
-  "$python" scripts/check_compiles.py build/arm64-torch aimle/torch --jobs "$jobs"
+  "$python" scripts/check_compiles.py build/arm64-torch aimle_torch --jobs "$jobs"
 }
 
 platforms=("$@")

@@ -170,29 +170,30 @@ class TestCheckCompiles:
 
     SOURCE = SCRIPTS.parent / "aimle" / "map" / "status.cpp"
 
-    def check(self, build: Path, folder: str, *options: str) -> subprocess.CompletedProcess:
-        words = ["c++", "-std=c++20", *options, "-I", SCRIPTS.parent, "-o", "object.o", "-c"]
+    def check(self, build: Path, target: str, *options: str) -> subprocess.CompletedProcess:
+        made = "CMakeFiles/aimle_core.dir/status.cpp.o"
+        words = ["c++", "-std=c++20", *options, "-I", SCRIPTS.parent, "-o", made, "-c"]
         command = shlex.join(map(str, [*words, self.SOURCE]))
         entry = {"directory": str(build), "command": command, "file": str(self.SOURCE)}
         (build / "compile_commands.json").write_text(json.dumps([entry]))
-        return run(sys.executable, SCRIPTS / "check_compiles.py", build, folder)
+        return run(sys.executable, SCRIPTS / "check_compiles.py", build, target)
 
     def test_writes_nothing(self, tmp_path: Path):
-        result = self.check(tmp_path, "aimle/map")
+        result = self.check(tmp_path, "aimle_core")
         assert result.returncode == 0, result.stderr
         assert result.stdout == "aimle/map/status.cpp: compiles\n1 of 1 files compile\n"
-        assert not (tmp_path / "object.o").exists()
+        assert [file.name for file in tmp_path.iterdir()] == ["compile_commands.json"]
 
     def test_an_error_is_printed(self, tmp_path: Path):
-        result = self.check(tmp_path, "aimle/map", "-include", "no_such_header.h")
+        result = self.check(tmp_path, "aimle_core", "-include", "no_such_header.h")
         assert result.returncode == 1
         assert "no_such_header.h" in result.stderr
         assert result.stdout.endswith("0 of 1 files compile\n")
 
-    def test_a_folder_without_sources_is_an_error(self, tmp_path: Path):
-        result = self.check(tmp_path, "aimle/torch")
+    def test_a_target_without_sources_is_an_error(self, tmp_path: Path):
+        result = self.check(tmp_path, "aimle_torch")
         assert result.returncode == 1
-        assert "compiles no file of aimle/torch" in result.stderr
+        assert "compiles no file of aimle_torch" in result.stderr
 
 
 def test_an_unknown_platform_is_named(tmp_path: Path):
