@@ -91,12 +91,13 @@ std::vector<std::string> given_options(const EstimatorOptions& options);
 
 struct EstimatorInfo {
   std::string name;
-  std::string summary;                        // one line
-  std::string paper;                          // authors, venue, year
-  bool (*applies)(const SolverKind& solver);  // whether it can be used with the solver
-  std::vector<std::string> settings;          // names of EstimatorOptions
-  bool needs_losses = false;                  // theta's gradient comes (also) from `surrogate`
-  bool soft = false;  // z has values between 0 and 1 in training, unless `hard`
+  std::string summary;  // one line
+  std::string paper;    // authors, venue, year
+  /// Whether it can be used with the solver.
+  bool (*applies)(const SolverKind& solver) = [](const SolverKind&) { return true; };
+  std::vector<std::string> settings;  // names of EstimatorOptions
+  bool needs_losses = false;          // theta's gradient comes (also) from `surrogate`
+  bool soft = false;                  // z has values between 0 and 1 in training, unless `hard`
 
   bool applies_to(const SolverSpec& solver) const;
   /// The names of all registered solvers to which it applies.
