@@ -1,10 +1,12 @@
 #include "experiments/data/idx.h"
 
-#include <zlib.h>
-
+#include <algorithm>
 #include <cstdio>
+#include <memory>
+#include <sstream>
 
 #include "experiments/data/file_error.h"
+#include "experiments/data/gzip_stream.h"
 #include "experiments/data/input_file.h"
 
 namespace aimle::experiments {
@@ -17,35 +19,22 @@ constexpr size_t kMaxDimensions = 4;
   data::fail(name, "is not an IDX file of bytes: ", why);
 }
 
-bool is_gzip(std::span<const uint8_t> bytes) {
-  return bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
-}
-
-/// Never more than `limit` bytes, whatever the stream would unpack to.
-std::vector<uint8_t> gunzip(std::span<const uint8_t> packed, const std::string& name,
-                            size_t limit) {
-  z_stream stream = {};
-  constexpr int kGzipOnly = 16 + MAX_WBITS;
-  if (inflateInit2(&stream, kGzipOnly) != Z_OK) refuse(name, "zlib failed to initialise");
-  stream.next_in = const_cast<Bytef*>(packed.data());
-  stream.avail_in = static_cast<uInt>(packed.size());
+/// The bytes, unpacked if they are gzipped. Never more than `limit` bytes, whatever they unpack to.
+std::vector<uint8_t> unpack(std::span<const uint8_t> bytes, const std::string& name, size_t limit) {
+  data::GzipStream stream(
+      std::make_unique<std::istringstream>(std::string(bytes.begin(), bytes.end())));
   std::vector<uint8_t> result;
-  std::vector<uint8_t> piece(size_t{1} << 18);
-  int status = Z_OK;
-  while (status == Z_OK && result.size() <= limit) {
-    stream.next_out = piece.data();
-    stream.avail_out = static_cast<uInt>(piece.size());
-    status = inflate(&stream, Z_NO_FLUSH);
-    result.insert(result.end(), piece.data(), piece.data() + (piece.size() - stream.avail_out));
+  std::vector<char> piece(size_t{1} << 18);
+  try {
+    while (const size_t count = stream.read(piece.data(), piece.size())) {
+      result.insert(result.end(), piece.data(), piece.data() + count);
+      if (result.size() > std::max(limit, bytes.size())) {
+        refuse(name, "it unpacks to more than " + std::to_string(limit) + " bytes");
+      }
+    }
+  } catch (const data::GzipStream::Damaged& damaged) {
+    refuse(name, std::string("its compressed data is damaged or ends early (") + damaged.why + ")");
   }
-  const bool rest = stream.avail_in > 0;
-  inflateEnd(&stream);
-  if (result.size() > limit) {
-    refuse(name, "it unpacks to more than " + std::to_string(limit) + " bytes");
-  }
-  if (status == Z_BUF_ERROR) refuse(name, "its compressed data ends early");
-  if (status != Z_STREAM_END) refuse(name, "its compressed data is damaged");
-  if (rest) refuse(name, "there is extra data after its compressed data");
   return result;
 }
 
@@ -62,12 +51,10 @@ uint32_t big_endian(std::span<const uint8_t> bytes, size_t at) {
 
 }  // namespace
 
-Idx parse_idx(std::span<const uint8_t> bytes, const std::string& name, int64_t limit) {
-  std::vector<uint8_t> unpacked;
-  if (is_gzip(bytes)) {
-    unpacked = gunzip(bytes, name, static_cast<size_t>(limit) + 4 + 4 * kMaxDimensions);
-    bytes = unpacked;
-  }
+Idx parse_idx(std::span<const uint8_t> given, const std::string& name, int64_t limit) {
+  const std::vector<uint8_t> unpacked =
+      unpack(given, name, static_cast<size_t>(limit) + 4 + 4 * kMaxDimensions);
+  const std::span<const uint8_t> bytes = unpacked;
   if (bytes.size() < 4) refuse(name, "it has only " + std::to_string(bytes.size()) + " bytes");
   const uint32_t magic = big_endian(bytes, 0);
   const size_t dimensions = bytes[3];
