@@ -59,20 +59,17 @@ WordVectors load_vectors(const Settings& settings, const Corpus& corpus, Rules r
   return learn_word_vectors(corpus.train, corpus.vocabulary, how, ops::torch_threads());
 }
 
-int64_t longest(const Reviews& reviews) {
-  int64_t result = 0;
-  for (int64_t i = 0; i < reviews.count(); ++i) {
-    result = std::max(result, static_cast<int64_t>(reviews.review(i).size()));
+/// Words of the shortest and of the longest review, kLength at most.
+std::pair<int64_t, int64_t> range_of_lengths(const Corpus& corpus) {
+  int64_t shortest = kLength, longest = 0;
+  for (const Reviews* reviews : {&corpus.train, &corpus.heldout, &corpus.annotated}) {
+    for (int64_t i = 0; i < reviews->count(); ++i) {
+      const int64_t size = std::min(kLength, std::ssize(reviews->review(i)));
+      shortest = std::min(shortest, size);
+      longest = std::max(longest, size);
+    }
   }
-  return result;
-}
-
-int64_t shortest(const Reviews& reviews) {
-  int64_t result = kLength;
-  for (int64_t i = 0; i < reviews.count(); ++i) {
-    result = std::min(result, static_cast<int64_t>(reviews.review(i).size()));
-  }
-  return result;
+  return {shortest, longest};
 }
 
 ReviewRows to_rows(const Reviews& reviews, Rules rules, int64_t length, at::Device device) {
@@ -145,16 +142,13 @@ Data load_data(const Settings& settings) {
                                {data.corpus.vocabulary.size(), vectors.dimensions}, at::kFloat)
                      .to(device, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
   const Corpus& corpus = data.corpus;
-  auto length = settings.get<int64_t>("length");
-  if (length == 0) {
-    length = std::min(kLength, std::max({longest(corpus.train), longest(corpus.heldout),
-                                         longest(corpus.annotated)}));
-  }
+  const auto [shortest, longest] = range_of_lengths(corpus);
+  const auto given = settings.get<int64_t>("length");
+  const int64_t length = given == 0 ? longest : given;
   data.train = to_rows(corpus.train, data.rules, length, device);
   data.heldout = to_rows(corpus.heldout, data.rules, length, device);
   data.annotated = to_rows(corpus.annotated, data.rules, length, device);
-  data.shortest =
-      std::min({shortest(corpus.train), shortest(corpus.heldout), shortest(corpus.annotated)});
+  data.shortest = shortest;
   return data;
 }
 

@@ -34,17 +34,14 @@ inline constexpr std::array<std::array<std::string_view, 5>, 4> kQualityWords{{
 /// [aspect]: sentences with slots.
 inline constexpr std::array<std::string_view, 4> kAspectSentences{
     "pours a @ color with a @ head .|in the glass it looks @ with @ edges .|the body is @ and the "
-    "foam "
-    "is @ .|a @ beer to look at , topped by @ bubbles .|under the light it is @ , at the rim @ .",
-    "the nose is @ with @ notes .|smells @ and then a bit @ .|on the first whiff it is @ , later @ "
-    ".|a @ "
-    "aroma rises , behind it something @ .|i get @ scents and @ hints .",
-    "the mouthfeel is @ with a @ finish .|it feels @ on the tongue and @ at the end .|a @ body and "
-    "@ "
-    "carbonation .|going down it is @ , afterwards @ .|@ at first , then rather @ .",
+    "foam is @ .|a @ beer to look at , topped by @ bubbles .|under the light it is @ , at the rim "
+    "@ .",
+    "the nose is @ with @ notes .|smells @ and then a bit @ .|on the first whiff it is @ , later "
+    "@ .|a @ aroma rises , behind it something @ .|i get @ scents and @ hints .",
+    "the mouthfeel is @ with a @ finish .|it feels @ on the tongue and @ at the end .|a @ body "
+    "and @ carbonation .|going down it is @ , afterwards @ .|@ at first , then rather @ .",
     "the taste is @ and @ .|up front it is @ , in the middle @ .|flavors are @ with @ undertones "
-    ".|a @ "
-    "sip followed by @ ones .|it drinks @ from start to @ end ."};
+    ".|a @ sip followed by @ ones .|it drinks @ from start to @ end ."};
 
 /// [aspect]: sentences for words that do not tell the aspect. The first noun after a slot does.
 inline constexpr std::array<std::string_view, 4> kSharedSentences{
@@ -60,18 +57,13 @@ inline constexpr std::array<std::string_view, 4> kSharedSentences{
 /// Neutral sentences.
 inline constexpr std::string_view kFillers =
     "had this on tap at the local pub .|bottle shared by a friend from out of town .|i drank it "
-    "last "
-    "week while watching the game .|served in a tulip glass at cellar temperature .|this one came "
-    "in a "
-    "mixed pack from the store .|it went with a plate of cheese and some bread .|the label shows a "
-    "ship "
-    "and the name of the brewery .|from a twelve ounce can , dated two months ago .|my second "
-    "review of "
-    "a beer from this brewer .|we stopped at the brewpub after the hike .|the alcohol is listed at "
-    "six "
-    "percent .|thanks to the trader who sent it along .|poured into a pint glass and let it warm "
-    ".|it is "
-    "a seasonal that shows up every fall .|notes were taken in the evening .";
+    "last week while watching the game .|served in a tulip glass at cellar temperature .|this one "
+    "came in a mixed pack from the store .|it went with a plate of cheese and some bread .|the "
+    "label shows a ship and the name of the brewery .|from a twelve ounce can , dated two months "
+    "ago .|my second review of a beer from this brewer .|we stopped at the brewpub after the hike "
+    ".|the alcohol is listed at six percent .|thanks to the trader who sent it along .|poured "
+    "into a pint glass and let it warm .|it is a seasonal that shows up every fall .|notes were "
+    "taken in the evening .";
 
 /// [low, middle, high]: verdicts that follow the aspects loosely.
 inline constexpr std::array<std::string_view, 3> kVerdicts{
