@@ -9,9 +9,7 @@
 #include "experiments/dvae/data.h"
 #include "experiments/dvae/evidence.h"
 #include "experiments/dvae/model.h"
-#include "experiments/engine/adam.h"
-#include "experiments/engine/estimator_options.h"
-#include "experiments/engine/module_tensors.h"
+#include "experiments/engine/learner.h"
 #include "experiments/engine/png.h"
 #include "experiments/engine/randomness.h"
 #include "experiments/process/failure.h"
@@ -23,47 +21,34 @@ namespace {
 constexpr int64_t kEvaluationBatch = 500;
 constexpr int64_t kBinarisingSeed = 20230207;  // the same binarised digits in every run
 
-/// A model with its estimator and optimiser, on shared data.
-class AutoEncoder {
+class AutoEncoder : public Learner<Data, Dvae> {
  public:
-  AutoEncoder(const Settings& settings, std::shared_ptr<const Data> data)
-      : data_(std::move(data)),
-        device_(settings.get<std::string>("device")),
+  AutoEncoder(const Settings& settings, const std::shared_ptr<const Data>& data)
+      : Learner(settings, data,
+                Dvae(Shape{.pixels = data->height * data->width,
+                           .rows = settings.get<int64_t>("rows"),
+                           .size = settings.get<int64_t>("size")})),
         k_(settings.get<int64_t>("k")),
         solver_(k_ == 1 ? argmax() : topk(k_)),
         kl_weight_(settings.get<double>("kl_weight")),
-        bound_codes_(settings.get<int64_t>("bound_codes")),
-        model_(Shape{.pixels = data_->height * data_->width,
-                     .rows = settings.get<int64_t>("rows"),
-                     .size = settings.get<int64_t>("size")}) {
-    model_->to(device_);
+        bound_codes_(settings.get<int64_t>("bound_codes")) {
     EstimatorOptions options = chosen_estimator_options(settings);
-    const EstimatorInfo& method = estimator_info(settings.get<std::string>("method"));
-    if (!options.noise && method.takes("noise")) options.noise = default_noise(method, k_);
-    estimator_ = make_estimator(settings, solver_, options, device_);
+    if (!options.noise && method_.takes("noise")) options.noise = default_noise(method_, k_);
+    use(settings, solver_, options, {.lr = settings.get<double>("lr")});
     anneal_ = settings.get<bool>("anneal") && estimator_->state().contains("temperature");
     samples_ = options.nb_samples.value_or(1);
-    given_samples_ = given_samples(method, options);
     first_temperature_ = options.temperature.value_or(1.0);
 
     EstimatorOptions noisy;
     noisy.nb_samples = samples_;
-    noisy.noise = options.noise.value_or(default_noise(method, k_));
+    noisy.noise = options.noise.value_or(default_noise(method_, k_));
     noisy.theta_noise_temperature = options.theta_noise_temperature;
     const bool noise_free = noisy.noise->kind == NoiseKind::kNone;
     code_temperature_ = noise_free ? 0.0 : options.theta_noise_temperature.value_or(1.0);
     Settings as_sampler = settings;
     as_sampler.set("method", Json("ste"), Origin::kDefault);
     sampler_ = make_estimator(as_sampler, solver_, noisy, device_);
-
-    adam_ = std::make_unique<Adam>(parameters_of(*model_),
-                                   AdamOptions{.lr = settings.get<double>("lr")});
   }
-
-  Estimator& estimator() const { return *estimator_; }
-  std::map<std::string, at::Tensor> model_tensors() const { return tensors_of(*model_); }
-
-  std::map<std::string, at::Tensor> state_tensors() const { return state_of(*adam_, *estimator_); }
 
   Scalars step(const Batch& batch) {
     const at::Tensor x = to_unit(data_->train.index_select(0, batch.rows));
@@ -75,23 +60,13 @@ class AutoEncoder {
     const at::Tensor kl = softmax_kl(theta);
     const auto samples = static_cast<double>(bce.size(1));
 
-    at::Tensor objective = batch.mean(bce.sum(1) + kl_weight_ * kl);
-    if (estimator_->needs_losses()) {
-      // All rows of the code share the example's losses; this adds a gradient, not a value.
-      const at::Tensor losses = bce.detach().unsqueeze(1).expand({-1, theta.size(1), -1});
-      const at::Tensor scored = estimator_->surrogate(coded, z, losses) - losses;
-      objective = objective + batch.mean(scored.sum({1, 2}));
-    }
-    adam_->zero_grad();
-    objective.backward();
-    adam_->step();
-
+    // All rows of the code share the example's losses.
+    const at::Tensor losses = bce.detach().unsqueeze(1).expand({-1, theta.size(1), -1});
+    descend(with_surrogate(batch.mean(bce.sum(1) + kl_weight_ * kl), batch, coded, z, losses));
     const at::Tensor bce_mean = bce.detach().mean(), kl_mean = kl.detach().mean();
-    Scalars result = {{"loss", bce_mean + kl_mean / samples},
-                      {"train_bce", bce_mean},
-                      {"train_kl_softmax", kl_mean}};
-    for (auto& entry : estimator_stats(*estimator_)) result.push_back(std::move(entry));
-    return result;
+    return with_stats({{"loss", bce_mean + kl_mean / samples},
+                       {"train_bce", bce_mean},
+                       {"train_kl_softmax", kl_mean}});
   }
 
   bool schedule(int64_t step) {
@@ -111,8 +86,6 @@ class AutoEncoder {
     }
     return metrics;
   }
-
-  Scalars watch() const { return estimator_state(*estimator_); }
 
   std::vector<Picture> pictures(const at::Tensor& key) {
     const at::NoGradGuard no_grad;
@@ -187,22 +160,16 @@ class AutoEncoder {
     return at::stack({nelbo.sum(), kl.sum(), weighted.sum()});
   }
 
-  std::shared_ptr<const Data> data_;
-  at::Device device_;
   int64_t k_;
   SolverSpec solver_;
   double kl_weight_;
   int64_t bound_codes_;
   double code_temperature_ = 1.0;  // of the distribution of codes (evidence.h)
   bool anneal_ = false;
-  Dvae model_;
-  int64_t samples_ = 1;        // in an evaluation
-  int64_t given_samples_ = 1;  // in a step
+  int64_t samples_ = 1;  // in an evaluation
   double first_temperature_ = 1.0;
   double temperature_ = 0.0;  // as set last
-  std::unique_ptr<Estimator> estimator_;
   std::unique_ptr<Estimator> sampler_;
-  std::unique_ptr<Adam> adam_;
 };
 
 Training begin(const Settings& settings, const std::shared_ptr<const Data>& data) {
@@ -211,16 +178,7 @@ Training begin(const Settings& settings, const std::shared_ptr<const Data>& data
     throw Misuse("expected --k of at most the --size of a row but got k=" + std::to_string(k) +
                  ", size=" + std::to_string(size));
   }
-  const auto trained = std::make_shared<AutoEncoder>(settings, data);
-  return {.model = trained->model_tensors(),
-          .state = trained->state_tensors(),
-          .examples = data->train.size(0),
-          .step = [trained](const Batch& batch) { return trained->step(batch); },
-          .estimator = {trained, &trained->estimator()},
-          .schedule = [trained](int64_t step) { return trained->schedule(step); },
-          .evaluate = [trained](const at::Tensor& key) { return trained->evaluate(key); },
-          .watch = [trained] { return trained->watch(); },
-          .pictures = [trained](const at::Tensor& key) { return trained->pictures(key); }};
+  return training_of(std::make_shared<AutoEncoder>(settings, data), data->train.size(0));
 }
 
 }  // namespace
@@ -260,10 +218,7 @@ Experiment experiment() {
             .help = "small, for a CPU: less than a minute",
             .values = {{"epochs", 5}}}},
       .defaults = {{"nb_samples", "10"}},
-      .load = [](const Settings& settings) -> Start {
-        const auto data = std::make_shared<const Data>(load_data(settings));
-        return [data](const Settings& run) { return begin(run, data); };
-      },
+      .load = loading(load_data, begin),
   };
 }
 

@@ -5,9 +5,7 @@
 #include <memory>
 
 #include "aimle/torch/functions.h"
-#include "experiments/engine/adam.h"
-#include "experiments/engine/estimator_options.h"
-#include "experiments/engine/module_tensors.h"
+#include "experiments/engine/learner.h"
 #include "experiments/engine/randomness.h"
 #include "experiments/l2x/data.h"
 #include "experiments/l2x/model.h"
@@ -27,33 +25,22 @@ struct Words {
   at::Tensor ratings;              // [B]
 };
 
-class Explainer {
+class Explainer : public Learner<Data, L2xModel> {
  public:
-  Explainer(const Settings& settings, std::shared_ptr<const Data> data)
-      : data_(std::move(data)),
-        device_(settings.get<std::string>("device")),
+  Explainer(const Settings& settings, const std::shared_ptr<const Data>& data)
+      : Learner(settings, data, L2xModel(data->vectors.size(1))),
         k_(settings.get<int64_t>("k")),
-        masked_(data_->rules == Rules::kMended),
-        model_(data_->vectors.size(1)) {
-    model_->to(device_);
-    const EstimatorInfo& method = estimator_info(settings.get<std::string>("method"));
+        masked_(data_->rules == Rules::kMended) {
     // Methods for one of n are trained on one word and tested on k words.
-    takes_k_ = method.applies_to(topk(k_));
+    takes_k_ = method_.applies_to(topk(k_));
     const SolverSpec solver = takes_k_ ? topk(k_) : argmax();
-    const EstimatorOptions options = chosen_estimator_options(settings);
-    estimator_ = make_estimator(settings, solver, options, device_);
-    given_samples_ = given_samples(method, options);
-    adam_ = std::make_unique<Adam>(parameters_of(*model_),
-                                   AdamOptions{.lr = settings.get<double>("lr"), .eps = 1e-7});
+    use(settings, solver, chosen_estimator_options(settings),
+        {.lr = settings.get<double>("lr"), .eps = 1e-7});
     const auto seed = static_cast<uint32_t>(settings.get<int64_t>("seed"));
     const Split split = split_heldout(data_->heldout.count(), seed);
     validation_ = at::tensor(split.validation, at::kLong).to(device_);
     test_ = at::tensor(split.test, at::kLong).to(device_);
   }
-
-  Estimator& estimator() const { return *estimator_; }
-  std::map<std::string, at::Tensor> model_tensors() const { return tensors_of(*model_); }
-  std::map<std::string, at::Tensor> state_tensors() const { return state_of(*adam_, *estimator_); }
 
   Scalars step(const Batch& batch) {
     const Words words = gather(data_->train, batch.rows);
@@ -65,18 +52,9 @@ class Explainer {
     const at::Tensor z = with_samples((*estimator_)(scored, call), scored, 1);  // [B, S, L]
     const at::Tensor rating = model_->predictor(words.vectors, z, words.count);
     const at::Tensor errors = (rating - words.ratings.unsqueeze(1)).square();
-    at::Tensor objective = batch.mean(errors.sum(1));
-    if (estimator_->needs_losses()) {
-      const at::Tensor losses = errors.detach();
-      objective =
-          objective + batch.mean((estimator_->surrogate(scored, z, losses, call) - losses).sum(1));
-    }
-    adam_->zero_grad();
-    objective.backward();
-    adam_->step();
-    Scalars result = {{"loss", errors.detach().mean() * 100.0}};
-    for (auto& entry : estimator_stats(*estimator_)) result.push_back(std::move(entry));
-    return result;
+    const at::Tensor losses = errors.detach();
+    descend(with_surrogate(batch.mean(errors.sum(1)), batch, scored, z, losses, call));
+    return with_stats({{"loss", losses.mean() * 100.0}});
   }
 
   Metrics evaluate(const at::Tensor&) {
@@ -85,8 +63,6 @@ class Explainer {
             {"test_loss", squared_error(test_)},
             {"precision", 100.0 * precision()}};
   }
-
-  Scalars watch() const { return estimator_state(*estimator_); }
 
   /// A few annotated reviews with their words, for the report.
   Json exhibits(const at::Tensor&) {
@@ -178,28 +154,14 @@ class Explainer {
             {"predicted", rating}};
   }
 
-  std::shared_ptr<const Data> data_;
-  at::Device device_;
   int64_t k_;
   bool masked_;
-  bool takes_k_ = true;        // whether the method chooses k words instead of one
-  int64_t given_samples_ = 1;  // in a step
-  L2xModel model_;
-  std::unique_ptr<Estimator> estimator_;
-  std::unique_ptr<Adam> adam_;
+  bool takes_k_ = true;           // whether the method chooses k words instead of one
   at::Tensor validation_, test_;  // rows of the held-out reviews
 };
 
 Training begin(const Settings& settings, const std::shared_ptr<const Data>& data) {
-  const auto explainer = std::make_shared<Explainer>(settings, data);
-  return {.model = explainer->model_tensors(),
-          .state = explainer->state_tensors(),
-          .examples = data->train.count(),
-          .step = [explainer](const Batch& batch) { return explainer->step(batch); },
-          .estimator = {explainer, &explainer->estimator()},
-          .evaluate = [explainer](const at::Tensor& key) { return explainer->evaluate(key); },
-          .watch = [explainer] { return explainer->watch(); },
-          .exhibits = [explainer](const at::Tensor& key) { return explainer->exhibits(key); }};
+  return training_of(std::make_shared<Explainer>(settings, data), data->train.count());
 }
 
 }  // namespace
@@ -234,10 +196,7 @@ Experiment experiment() {
                    .values = {{"epochs", 5}, {"examples", 4000}}}},
       .defaults = {{"epochs", 20}, {"batch", 40}, {"lambda", "1000"}},
       .maximised = {"precision"},
-      .load = [](const Settings& settings) -> Start {
-        const auto data = std::make_shared<const Data>(load_data(settings));
-        return [data](const Settings& run) { return begin(run, data); };
-      },
+      .load = loading(load_data, begin),
   };
 }
 

@@ -5,9 +5,7 @@
 #include <memory>
 
 #include "aimle/torch/functions.h"
-#include "experiments/engine/adam.h"
-#include "experiments/engine/estimator_options.h"
-#include "experiments/engine/module_tensors.h"
+#include "experiments/engine/learner.h"
 #include "experiments/engine/randomness.h"
 #include "experiments/nri/choice.h"
 #include "experiments/nri/data.h"
@@ -36,48 +34,40 @@ Tuned tuned(const std::string& method, int64_t frames) {
   return {5e-4, forward ? "0.1" : "1"};
 }
 
-class TreeLearner {
+class TreeLearner : public Learner<Data, NriModel> {
  public:
-  TreeLearner(const Settings& settings, std::shared_ptr<const Data> data)
-      : data_(std::move(data)),
-        device_(settings.get<std::string>("device")),
+  TreeLearner(const Settings& settings, const std::shared_ptr<const Data>& data)
+      : Learner(settings, data,
+                NriModel(NriShape{.vertices = kVertices,
+                                  .frames = data->train.paths.size(2),
+                                  .hidden = settings.get<int64_t>("hidden")})),
         solver_(spanning_tree(kVertices)),
         wiring_(kVertices, device_),
         horizon_(settings.get<int64_t>("horizon")),
         authors_(settings.get<std::string>("evaluation") == "authors"),
-        model_(NriShape{.vertices = kVertices,
-                        .frames = data_->train.paths.size(2),
-                        .hidden = settings.get<int64_t>("hidden")}),
         best_(at::full({}, -1e300, at::kDouble)) {
-    model_->to(device_);
     const int64_t frames = data_->train.paths.size(2);
     if (horizon_ == 0) horizon_ = std::min<int64_t>(frames - 1, 10);
-    const EstimatorInfo& method = estimator_info(settings.get<std::string>("method"));
-    const Tuned found = tuned(method.name, frames);
+    const Tuned found = tuned(method_.name, frames);
     EstimatorOptions options = chosen_estimator_options(settings);
-    if (method.takes("noise") && !options.noise) options.noise = default_noise(method, kVertices);
-    if (method.takes("theta_noise_temperature") && !options.theta_noise_temperature &&
+    if (method_.takes("noise") && !options.noise) options.noise = default_noise(method_, kVertices);
+    if (method_.takes("theta_noise_temperature") && !options.theta_noise_temperature &&
         !found.noise_temperature.empty()) {
       set_option(options, "theta_noise_temperature", found.noise_temperature);
     }
-    noisy_ = method.name == "sst" || method.name == "ste";
+    noisy_ = method_.name == "sst" || method_.name == "ste";
     noise_ = options.noise.value_or(NoiseSpec{});
     noise_temperature_ = options.theta_noise_temperature.value_or(1.0);
-    const bool noise_free = noise_.kind == NoiseKind::kNone || method.name == "dbb";
+    const bool noise_free = noise_.kind == NoiseKind::kNone || method_.name == "dbb";
     tree_temperature_ = noise_free ? 0.0 : noise_temperature_;
     gradient_ = link_gradient(settings, options);
-    links_ = method.soft && !options.hard.value_or(false) ? Links::kAny : Links::kTrees;
-    given_samples_ = given_samples(method, options);
-    estimator_ = make_estimator(settings, solver_, options, device_);
+    links_ = method_.soft && !options.hard.value_or(false) ? Links::kAny : Links::kTrees;
     const double lr = settings.get<double>("lr");
-    adam_ =
-        std::make_unique<Adam>(parameters_of(*model_), AdamOptions{.lr = lr > 0 ? lr : found.lr});
+    use(settings, solver_, options, {.lr = lr > 0 ? lr : found.lr});
   }
 
-  Estimator& estimator() const { return *estimator_; }
-  std::map<std::string, at::Tensor> model_tensors() const { return tensors_of(*model_); }
   std::map<std::string, at::Tensor> state_tensors() const {
-    std::map<std::string, at::Tensor> result = state_of(*adam_, *estimator_);
+    std::map<std::string, at::Tensor> result = Learner::state_tensors();
     result["best"] = best_;
     return result;
   }
@@ -90,21 +80,11 @@ class TreeLearner {
     const at::Tensor nll =
         path_nll(paths, model_->decoder(paths, links, horizon_, wiring_, links_));
     const at::Tensor kl = score_kl(theta, kVertices);
-    at::Tensor objective = batch.mean(nll.sum(1) + kl);
-    const at::Tensor loss = (nll.detach().mean(1) + kl.detach()).mean();
-    if (estimator_->needs_losses()) {
-      const at::Tensor losses = nll.detach();
-      objective =
-          objective + batch.mean((estimator_->surrogate(scored, z, losses) - losses).sum(1));
-    }
-    adam_->zero_grad();
-    objective.backward();
-    adam_->step();
-
-    Scalars result = {
-        {"loss", loss}, {"train_nll", nll.detach().mean()}, {"train_kl", kl.detach().mean()}};
-    for (auto& entry : estimator_stats(*estimator_)) result.push_back(std::move(entry));
-    return result;
+    const at::Tensor losses = nll.detach();
+    descend(with_surrogate(batch.mean(nll.sum(1) + kl), batch, scored, z, losses));
+    return with_stats({{"loss", (losses.mean(1) + kl.detach()).mean()},
+                       {"train_nll", losses.mean()},
+                       {"train_kl", kl.detach().mean()}});
   }
 
   Metrics evaluate(const at::Tensor& key) {
@@ -132,8 +112,6 @@ class TreeLearner {
     model_->train();
     return metrics;
   }
-
-  Scalars watch() const { return estimator_state(*estimator_); }
 
   /// A few graphs of the test set, for the report.
   Json exhibits(const at::Tensor&) {
@@ -215,13 +193,10 @@ class TreeLearner {
     metrics.emplace_back(split + "_accuracy", 100.0 * mean(scored + 2));
   }
 
-  std::shared_ptr<const Data> data_;
-  at::Device device_;
   SolverSpec solver_;
   Wiring wiring_;
   int64_t horizon_;
   bool authors_;
-  NriModel model_;
   at::Tensor best_;  // validation ELBO so far
   bool noisy_ = false;
   LinkGradient gradient_;
@@ -229,24 +204,14 @@ class TreeLearner {
   NoiseSpec noise_;
   double noise_temperature_ = 1.0;
   double tree_temperature_ = 1.0;  // of the distribution of trees (evidence.h)
-  int64_t given_samples_ = 1;      // of a step
-  std::unique_ptr<Estimator> estimator_;
-  std::unique_ptr<Adam> adam_;
 };
 
 Training begin(const Settings& settings, const std::shared_ptr<const Data>& data) {
-  const auto learner = std::make_shared<TreeLearner>(settings, data);
-  return {.model = learner->model_tensors(),
-          .state = learner->state_tensors(),
-          .examples = data->train.count(),
-          .shuffle = settings.get<bool>("shuffle"),
-          .epoch_steps = settings.get<int64_t>("epoch_steps"),
-          .evaluate_first = true,
-          .step = [learner](const Batch& batch) { return learner->step(batch); },
-          .estimator = {learner, &learner->estimator()},
-          .evaluate = [learner](const at::Tensor& key) { return learner->evaluate(key); },
-          .watch = [learner] { return learner->watch(); },
-          .exhibits = [learner](const at::Tensor& key) { return learner->exhibits(key); }};
+  Training result = training_of(std::make_shared<TreeLearner>(settings, data), data->train.count());
+  result.shuffle = settings.get<bool>("shuffle");
+  result.epoch_steps = settings.get<int64_t>("epoch_steps");
+  result.evaluate_first = true;
+  return result;
 }
 
 }  // namespace
@@ -330,10 +295,7 @@ Experiment experiment() {
       .select = "val_elbo",
       .maximised = {"val_elbo", "test_elbo", "val_tree_elbo", "test_tree_elbo", "val_precision",
                     "test_precision", "val_recall", "test_recall", "val_accuracy", "test_accuracy"},
-      .load = [](const Settings& settings) -> Start {
-        const auto data = std::make_shared<const Data>(load_data(settings));
-        return [data](const Settings& run) { return begin(run, data); };
-      },
+      .load = loading(load_data, begin),
   };
 }
 

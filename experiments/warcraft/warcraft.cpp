@@ -7,9 +7,7 @@
 #include <utility>
 
 #include "aimle/torch/functions.h"
-#include "experiments/engine/adam.h"
-#include "experiments/engine/estimator_options.h"
-#include "experiments/engine/module_tensors.h"
+#include "experiments/engine/learner.h"
 #include "experiments/process/interrupt.h"
 #include "experiments/warcraft/data.h"
 #include "experiments/warcraft/model.h"
@@ -20,52 +18,42 @@ namespace {
 
 constexpr int64_t kEvaluationBatch = 200;
 
-/// One network with its estimator and optimiser, on shared data.
-class Pathfinder {
+bool is_baseline(const Settings& settings) {
+  return settings.get<std::string>("model") == "resnet18";
+}
+
+class Pathfinder : public Learner<Data, PathNet> {
  public:
-  Pathfinder(const Settings& settings, std::shared_ptr<const Data> data)
-      : data_(std::move(data)),
-        device_(settings.get<std::string>("device")),
-        baseline_(settings.get<std::string>("model") == "resnet18"),
+  Pathfinder(const Settings& settings, const std::shared_ptr<const Data>& data)
+      : Learner(
+            settings, data,
+            PathNet(is_baseline(settings) ? PathNetImpl::Kind::kMask : PathNetImpl::Kind::kCosts,
+                    data->cells)),
+        baseline_(is_baseline(settings)),
         fenchel_young_(settings.get<std::string>("loss") == "fenchel_young"),
         schedule_(settings.get<bool>("schedule")),
         lr_(settings.get<double>("lr")),
         steps_per_epoch_((data_->train.maps.count - 1) / settings.get<int64_t>("batch") + 1),
-        solver_(grid_path()),
-        net_(baseline_ ? PathNetImpl::Kind::kMask : PathNetImpl::Kind::kCosts, data_->cells) {
-    net_->to(device_);
+        solver_(grid_path()) {
     EstimatorOptions options = chosen_estimator_options(settings);
-    const EstimatorInfo& method = estimator_info(settings.get<std::string>("method"));
     perturbation_.nb_samples = options.nb_samples.value_or(1);
     perturbation_.temperature = settings.get<double>("fenchel_young_temperature");
     if (options.noise && fenchel_young_) perturbation_.noise = *options.noise;
-    if (!options.noise && method.takes("theta_noise_temperature")) {
+    if (!options.noise && method_.takes("theta_noise_temperature")) {
       options.noise = NoiseSpec{.kind = NoiseKind::kSumOfGamma, .k = data_->cells};
     }
     if (options.noise) options.noise->centred = false;  // as in the published runs
-    given_samples_ = given_samples(method, options);
-    estimator_ = make_estimator(settings, solver_, options, device_);
-
-    adam_ = std::make_unique<Adam>(parameters_of(*net_), AdamOptions{.lr = lr_});
+    use(settings, solver_, options, {.lr = lr_});
   }
 
-  Estimator& estimator() const { return *estimator_; }
-  std::map<std::string, at::Tensor> model_tensors() const { return tensors_of(*net_); }
-  std::map<std::string, at::Tensor> state_tensors() const { return state_of(*adam_, *estimator_); }
-
   Scalars step(const Batch& batch) {
-    net_->train();
+    model_->train();
     const at::Tensor label = data_->train.paths.index_select(0, batch.rows);
     const at::Tensor out = look(data_->train.images.index_select(0, batch.rows));
-    adam_->zero_grad();
     const at::Tensor losses = loss(out, label, batch.noise_key());
-    batch.mean(losses.sum(1)).backward();
-    adam_->step();
-    Scalars result = {{"loss", losses.detach().mean()}};
-    if (solves()) {
-      for (auto& entry : estimator_stats(*estimator_)) result.push_back(std::move(entry));
-    }
-    return result;
+    descend(batch.mean(losses.sum(1)));
+    const Scalars result = {{"loss", losses.detach().mean()}};
+    return solves() ? with_stats(result) : result;
   }
 
   /// The learning rate of the public code: a tenth from epoch 30 on, a hundredth from 40 on.
@@ -77,18 +65,18 @@ class Pathfinder {
     return std::exchange(present_lr_, lr) != lr;
   }
 
-  Metrics evaluate() {
+  Metrics evaluate(const at::Tensor&) {
     Metrics metrics;
     measure("test", data_->test, metrics);
     if (data_->validation.maps.count > 0) measure("val", data_->validation, metrics);
     return metrics;
   }
 
-  Scalars watch() const { return solves() ? estimator_state(*estimator_) : Scalars(); }
+  Scalars watch() const { return solves() ? Learner::watch() : Scalars(); }
 
-  std::vector<Picture> pictures() {
+  std::vector<Picture> pictures(const at::Tensor&) {
     const at::NoGradGuard no_grad;
-    net_->eval();
+    model_->eval();
     const Split& test = data_->test;
     const int64_t count = std::min<int64_t>(5, test.maps.count);
     const at::Tensor images = test.images.narrow(0, 0, count);
@@ -100,7 +88,7 @@ class Pathfinder {
  private:
   bool solves() const { return !baseline_ && !fenchel_young_; }
 
-  at::Tensor look(const at::Tensor& images) { return net_->forward(data_->pictures(images)); }
+  at::Tensor look(const at::Tensor& images) { return model_->forward(data_->pictures(images)); }
 
   /// One loss for every example and sample, [B, S].
   at::Tensor loss(const at::Tensor& out, const at::Tensor& label, const at::Tensor& key) {
@@ -125,7 +113,7 @@ class Pathfinder {
 
   void measure(const std::string& name, const Split& split, Metrics& metrics) {
     const at::NoGradGuard no_grad;
-    net_->eval();
+    model_->eval();
     std::vector<at::Tensor> predictions;
     at::Tensor sum = at::zeros({}, at::device(device_).dtype(at::kDouble));
     for (int64_t first = 0; first < split.maps.count; first += kEvaluationBatch) {
@@ -150,8 +138,6 @@ class Pathfinder {
     metrics.emplace_back(name + "_valid", scores.valid);
   }
 
-  std::shared_ptr<const Data> data_;
-  at::Device device_;
   bool baseline_;
   bool fenchel_young_;
   bool schedule_;
@@ -159,24 +145,11 @@ class Pathfinder {
   double present_lr_ = lr_;
   int64_t steps_per_epoch_;
   SolverSpec solver_;
-  PathNet net_;
-  int64_t given_samples_ = 1;
   PerturbationOptions perturbation_;
-  std::unique_ptr<Estimator> estimator_;
-  std::unique_ptr<Adam> adam_;
 };
 
 Training begin(const Settings& settings, const std::shared_ptr<const Data>& data) {
-  const auto finder = std::make_shared<Pathfinder>(settings, data);
-  return {.model = finder->model_tensors(),
-          .state = finder->state_tensors(),
-          .examples = data->train.maps.count,
-          .step = [finder](const Batch& batch) { return finder->step(batch); },
-          .estimator = {finder, &finder->estimator()},
-          .schedule = [finder](int64_t step) { return finder->schedule(step); },
-          .evaluate = [finder](const at::Tensor&) { return finder->evaluate(); },
-          .watch = [finder] { return finder->watch(); },
-          .pictures = [finder](const at::Tensor&) { return finder->pictures(); }};
+  return training_of(std::make_shared<Pathfinder>(settings, data), data->train.maps.count);
 }
 
 std::vector<Option> options() {
@@ -249,10 +222,7 @@ Experiment experiment() {
       .select = "val_optimal",
       .maximised = {"test_optimal", "test_perfect_match", "test_valid", "val_optimal",
                     "val_perfect_match", "val_valid"},
-      .load = [](const Settings& settings) -> Start {
-        const auto data = std::make_shared<const Data>(load_data(settings));
-        return [data](const Settings& run) { return begin(run, data); };
-      },
+      .load = loading(load_data, begin),
   };
 }
 
