@@ -14,6 +14,7 @@ import pytest
 from aimle_program import aimle, need_program
 from extras import need
 from repository import ROOT
+from torch import Tensor
 
 from aimle.estimate.texts import python_settings
 from aimle.program.benchmark import __main__ as command
@@ -42,6 +43,20 @@ def row(method: str, value: float, seed: int = 0, setting: str = "", name: str =
 
 def run(*arguments: object, out: Path) -> int:
     return command.main(["training", *map(str, arguments), "--work", str(out)])
+
+
+@pytest.mark.parametrize("method", ["aimle", "exact", "identity"])
+def test_losses_of_a_model_get_the_samples_of_every_method(method: str) -> None:
+    recipe: Any = advice.SMALL_TASKS["heads-6-overlap-s4"].train
+    model, shapes = recipe.build(), []
+
+    def losses(z: Tensor, rows: Tensor) -> Tensor:
+        shapes.append(z.shape)
+        return model.losses(z, rows)
+
+    recipe = replace(recipe, build=lambda: replace(model, losses=losses))
+    recipe(method, {}, seed=0, quick=True)
+    assert shapes[0] == (32, 1 if method == "identity" else 4, 6, 6)
 
 
 class TestResults:

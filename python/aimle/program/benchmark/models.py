@@ -70,13 +70,14 @@ class Recipe:
         """The metric, steps and solver calls, as `PythonTask.train`."""
         torch.manual_seed(seed)
         model = self.build()
-        own = {} if estimator == "identity" else {"nb_samples": self.samples}
+        # `identity` has one sample, and returns the mean unless told otherwise.
+        own = {"output": "samples"} if estimator == "identity" else {"nb_samples": self.samples}
         layer = aimle.estimator(estimator, model.solver, **{**own, **python_settings(settings)})
         steps = self.quick_steps if quick else self.steps
         self._train(model, layer, steps)
         with torch.no_grad():
             value = model.measure()
-        return value, steps, steps * self.batch * self.samples * solves_of(layer)
+        return value, steps, steps * self.batch * layer.nb_samples * solves_of(layer)
 
     def probe(self, seed: int) -> Probe:
         """The model as trained for a short time with the default."""
