@@ -184,7 +184,10 @@ def perturbed_fenchel_young_loss(
     )
     if target.dtype is torch.bool:
         target = target.to(theta.dtype)
-    key = draw_key(theta) if key is None else key.to(theta.device)
+    if key is None:
+        key = draw_key(theta)
+    check_tensor(owner, "key", key)
+    key = key.to(theta.device)
     tau = signed(temperature, given.sense)
     folded, given = given.undirected(theta)
     eps, z = given.perturbed(as_noise(noise), tau, nb_samples, folded, key)

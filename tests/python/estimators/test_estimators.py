@@ -404,6 +404,19 @@ def test_the_fenchel_young_gradient_is_the_slope_of_its_value(negative: str):
         assert slope.item() == pytest.approx(gradient.view(-1)[j].item(), abs=3e-3)
 
 
+def test_the_fenchel_young_loss_names_a_bad_key():
+    theta = torch.zeros(2, 3)
+    with pytest.raises(TypeError, match="key to be a tensor but got list"):
+        aimle.perturbed_fenchel_young_loss(theta, theta, aimle.Argmax(), key=[1, 2])
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_estimators_name_an_instance_with_too_few_dimensions(name: str):
+    layer = aimle.estimator(name, aimle.Chain())
+    with pytest.raises(ValueError, match=r"theta of at least 3 dimensions but got shape \[4, 4\]"):
+        layer(torch.zeros(4, 4))
+
+
 def test_the_fenchel_young_loss_is_lowest_at_its_target():
     """Training from costs that noise clips finds the costs of the target path."""
     torch.manual_seed(0)
