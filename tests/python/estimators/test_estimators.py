@@ -108,6 +108,35 @@ def test_a_nan_reaches_z_and_the_gradient_of_its_own_row(name: str):
         assert found[1].isnan().sum() >= 5  # the entry itself may have a gradient of zero
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", [name for name in aimle.estimators() if name != "identity"])
+def test_few_bits_are_computed_in_float32(name: str, dtype: torch.dtype):
+    """Rounding the noise would make ties, and the lower index more likely."""
+    settings = {} if name == "dbb" else {"nb_samples": 5}
+    theta, results = torch.randn(40, 6).to(dtype), []
+    for given in (dtype, torch.float32):
+        x = theta.to(given, copy=True).requires_grad_()
+        z = aimle.estimator(name, solver_for(name), **settings)(x, key=KEY)
+        if z.requires_grad:
+            z.backward(torch.ones_like(z).cumsum(-1))
+        results.append((z, torch.zeros_like(x) if x.grad is None else x.grad))
+    assert torch.equal(results[0][0], results[1][0].to(dtype))
+    torch.testing.assert_close(results[0][1], results[1][1].to(dtype), rtol=2e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_the_fenchel_young_loss_of_few_bits_is_computed_in_float32(dtype: torch.dtype):
+    theta, target = torch.randn(40, 6).to(dtype), aimle.TopK(2)(torch.randn(40, 6))
+    results = []
+    for given in (dtype, torch.float32):
+        x = theta.to(given, copy=True).requires_grad_()
+        loss = aimle.perturbed_fenchel_young_loss(x, target.to(given), aimle.TopK(2), key=KEY)
+        loss.sum().backward()
+        results.append((loss, x.grad))
+    assert torch.equal(results[0][0], results[1][0].to(dtype))
+    assert torch.equal(results[0][1], results[1][1].to(dtype))
+
+
 def test_structures_to_which_an_estimator_does_not_apply_are_refused_by_name():
     grid = aimle.GridPath()
     for name, wrong, allowed in (
