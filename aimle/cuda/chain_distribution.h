@@ -18,26 +18,24 @@ namespace aimle::cuda {
 struct ChainTables {
   enum class Wanted { kForward, kMarginals, kCovariance };
 
-  double* forward;         // [steps + 1, labels]
-  double* forward_scale;   // [steps + 1]
-  double* backward;        // [steps + 1, labels]
-  double* backward_scale;  // [steps + 1]
-  double* before;          // [steps + 1, labels], for the part before a label
-  double* behind;          // [steps + 1, labels]
-  double* mean;            // [steps], of v at a step
+  double* forward;        // [steps + 1, labels]
+  double* forward_scale;  // [steps + 1]
+  double* backward;       // [steps + 1, labels]
+  double* before;         // [steps + 1, labels], for the part before a label
+  double* behind;         // [steps + 1, labels]
+  double* mean;           // [steps], of v at a step
 
   static int64_t doubles(int64_t steps, int64_t labels, Wanted wanted) {
     const int64_t table = (steps + 1) * labels, line = steps + 1;
     const int64_t tables = wanted == Wanted::kForward ? 1 : wanted == Wanted::kMarginals ? 2 : 4;
-    const int64_t lines = wanted == Wanted::kForward ? 1 : wanted == Wanted::kMarginals ? 2 : 3;
+    const int64_t lines = wanted == Wanted::kCovariance ? 2 : 1;
     return tables * table + lines * line;
   }
   AIMLE_DEVICE static ChainTables at(double* memory, int64_t steps, int64_t labels) {
     const int64_t table = (steps + 1) * labels, line = steps + 1;
     double* const second = memory + table + line;
-    double* const third = second + table + line;
-    return {memory, memory + table, second,           second + table,
-            third,  third + table,  third + 2 * table};
+    double* const third = second + table;
+    return {memory, memory + table, second, third, third + table, third + 2 * table};
   }
 };
 
@@ -130,34 +128,51 @@ AIMLE_DEVICE void fill_backward_sums(Group& group, const ChainShape& chain, cons
   group.sync();
   for (int64_t t = row.steps - 1; t >= 0; --t) {
     const double* const to = tables.backward + (t + 1) * labels;
-    const double largest = fill_line(group, labels, tables.backward + t * labels, [&](int64_t i) {
+    fill_line(group, labels, tables.backward + t * labels, [&](int64_t i) {
       return log_sum(labels, [&](int64_t j) { return x(t * edges + i * labels + j) + to[j]; });
     });
-    if (group.rank() == 0) tables.backward_scale[t] = largest;
   }
   group.sync();
 }
 
-/// The logarithm of the divisor of F w B of step t.
-AIMLE_DEVICE double log_total(const ChainShape& chain, const ChainTables& tables, int64_t t) {
-  const int64_t at = t * chain.labels;
-  return tables.backward_scale[t] + log_sum(chain.labels, [&](int64_t i) {
-           return tables.forward[at + i] + tables.backward[at + i];
-         });
-}
-
-/// Calls body(e, mu, i, j) for a thread's share of the edges of step t.
+/// Calls body(e, mu, i, j) for a thread's share of the edges of step t. Weights are relative to the
+/// largest: rounding can change all logarithms by the same large number.
 template <class T, class Group, class Body>
 AIMLE_DEVICE void for_each_edge(Group& group, const ChainShape& chain, const ChainScores<T>& x,
                                 const ChainTables& tables, int64_t t, const Body& body) {
   const int64_t labels = chain.labels, edges = chain.edges_per_step();
-  const double total = log_total(chain, tables, t);
+  const auto log_weight = [&](int64_t at) {
+    const double before = tables.forward[t * labels + at / labels];
+    return before + x(t * edges + at) + tables.backward[(t + 1) * labels + at % labels];
+  };
+  double most = -__builtin_huge_val(), sum = 0;
   for (int64_t at = group.rank(); at < edges; at += group.size()) {
-    const int64_t e = t * edges + at, i = at / labels, j = at % labels;
-    const double log_mu =
-        tables.forward[t * labels + i] + x(e) + tables.backward[(t + 1) * labels + j] - total;
-    body(e, exp(log_mu), i, j);
+    const double weight = log_weight(at);
+    most = weight > most ? weight : most;
   }
+  most = group.reduce(most, Higher{});
+  for (int64_t at = group.rank(); at < edges; at += group.size()) sum += exp(log_weight(at) - most);
+  sum = group.reduce(sum, Plus{});
+  for (int64_t at = group.rank(); at < edges; at += group.size()) {
+    body(t * edges + at, exp(log_weight(at) - most) / sum, at / labels, at % labels);
+  }
+}
+
+/// The mean of value(i), i < count, under weights exp(log_weight(i)); 0 if all of them are zero.
+template <class Weight, class Value>
+AIMLE_DEVICE double mean_of(int64_t count, const Weight& log_weight, const Value& value) {
+  double most = -__builtin_huge_val(), sum = 0, total = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const double weight = log_weight(i);
+    most = weight > most ? weight : most;
+  }
+  if (most == -__builtin_huge_val()) return 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const double p = exp(log_weight(i) - most);
+    sum += p * value(i);
+    total += p;
+  }
+  return sum / total;
 }
 
 /// Marginals [size], zeros past the end of the chain.
@@ -202,26 +217,20 @@ AIMLE_DEVICE void write_chain_covariance(Group& group, const ChainShape& chain, 
   for (int64_t t = 0; t < row.steps; ++t) {
     const double* const from = tables.forward + t * labels;
     for (int64_t j = group.rank(); j < labels; j += group.size()) {
-      const double sum = tables.forward[(t + 1) * labels + j] + tables.forward_scale[t + 1];
-      double mean = 0;
-      for (int64_t i = 0; i < labels && sum > never; ++i) {
-        const int64_t e = t * edges + i * labels + j;
-        mean += exp(from[i] + x(e) - sum) * (tables.before[t * labels + i] + centred(t, e));
-      }
-      tables.before[(t + 1) * labels + j] = mean;
+      const auto edge = [&](int64_t i) { return t * edges + i * labels + j; };
+      tables.before[(t + 1) * labels + j] = mean_of(
+          labels, [&](int64_t i) { return from[i] + x(edge(i)); },
+          [&](int64_t i) { return tables.before[t * labels + i] + centred(t, edge(i)); });
     }
     group.sync();
   }
   for (int64_t t = row.steps - 1; t >= 0; --t) {
     const double* const to = tables.backward + (t + 1) * labels;
     for (int64_t i = group.rank(); i < labels; i += group.size()) {
-      const double sum = tables.backward[t * labels + i] + tables.backward_scale[t];
-      double mean = 0;
-      for (int64_t j = 0; j < labels && sum > never; ++j) {
-        const int64_t e = t * edges + i * labels + j;
-        mean += exp(x(e) + to[j] - sum) * (tables.behind[(t + 1) * labels + j] + centred(t, e));
-      }
-      tables.behind[t * labels + i] = mean;
+      const auto edge = [&](int64_t j) { return t * edges + i * labels + j; };
+      tables.behind[t * labels + i] = mean_of(
+          labels, [&](int64_t j) { return x(edge(j)) + to[j]; },
+          [&](int64_t j) { return tables.behind[(t + 1) * labels + j] + centred(t, edge(j)); });
     }
     group.sync();
   }

@@ -1,5 +1,8 @@
 #include "aimle/exact/chain_distribution.h"
 
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include "aimle/exact/chain_sums.h"
@@ -77,22 +80,30 @@ class Evaluator {
   template <class Number>
   void fill_marginals(int64_t t) {
     const int64_t labels = weights_.labels;
+    const double* const w = weights_.step(t);
     const double* const before = forward_.at(t);
     const double* const behind = backward_.at(t + 1);
-    // Sum over i of F_t(i) B_t(i), B_t as it was before its division.
-    double sum = Number::zero();
-    for (int64_t i = 0; i < labels; ++i) {
-      sum = Number::add(sum, Number::multiply(before[i], backward_.at(t)[i]));
-    }
-    sum = Number::multiply(sum, backward_.scale[static_cast<size_t>(t)]);
-    for (int64_t i = 0; i < labels; ++i) {
-      const double* const w = weights_.step(t) + i * labels;
-      double* const mu = mu_.data() + t * weights_.edges + i * labels;
-      const double first = Number::divide(before[i], sum);
-      for (int64_t j = 0; j < labels; ++j) {
-        mu[j] =
-            Number::ratio(Number::multiply(Number::multiply(first, w[j]), behind[j]), kOne<Number>);
+    double* const mu = mu_.data() + t * weights_.edges;
+    double sum = 0;
+    if constexpr (std::is_same_v<Number, Linear>) {
+      // Sum over i of F_t(i) B_t(i), B_t as it was before its division.
+      for (int64_t i = 0; i < labels; ++i) sum += before[i] * backward_.at(t)[i];
+      sum *= backward_.scale[static_cast<size_t>(t)];
+      for (int64_t i = 0, e = 0; i < labels; ++i) {
+        const double first = before[i] / sum;
+        for (int64_t j = 0; j < labels; ++j, ++e) mu[e] = first * w[e] * behind[j];
       }
+    } else {
+      // Relative to the largest: rounding can change all logarithms by the same large number.
+      double most = -kInf;
+      for (int64_t i = 0, e = 0; i < labels; ++i) {
+        for (int64_t j = 0; j < labels; ++j, ++e) {
+          mu[e] = before[i] + w[e] + behind[j];
+          most = std::max(most, mu[e]);
+        }
+      }
+      for (int64_t e = 0; e < weights_.edges; ++e) sum += mu[e] = std::exp(mu[e] - most);
+      for (int64_t e = 0; e < weights_.edges; ++e) mu[e] /= sum;
     }
   }
 
@@ -117,25 +128,34 @@ class Evaluator {
     }
   }
 
+  /// The mean of value(i) under `weight`, a Number; 0 if all weights are zero.
+  template <class Number, class Weight, class Value>
+  double mean_of(const Weight& weight, const Value& value) const {
+    double most = Number::zero();
+    for (int64_t i = 0; i < weights_.labels; ++i) most = std::max(most, weight(i));
+    if (!(most > Number::zero())) return 0;
+    double sum = 0, total = 0;
+    for (int64_t i = 0; i < weights_.labels; ++i) {
+      const double p = Number::ratio(weight(i), most);
+      sum += p * value(i);
+      total += p;
+    }
+    return sum / total;
+  }
+
   /// f_t+1(j) = sum over i of p(i before j) (f_t(i) + v_tij), [steps + 1, labels].
   template <class Number>
   void fill_before() {
     const int64_t labels = weights_.labels;
     before_.assign(static_cast<size_t>((weights_.steps + 1) * labels), 0.0);
     for (int64_t t = 0; t < weights_.steps; ++t) {
-      const double scale = forward_.scale[static_cast<size_t>(t + 1)];
+      const double* const from = before_.data() + t * labels;
       for (int64_t j = 0; j < labels; ++j) {
-        const double sum = Number::multiply(forward_.at(t + 1)[j], scale);
-        if (!(sum > Number::zero())) continue;
-        double mean = 0;
-        for (int64_t i = 0; i < labels; ++i) {
-          const int64_t e = i * labels + j;
-          const double p =
-              Number::ratio(Number::multiply(forward_.at(t)[i], weights_.step(t)[e]), sum);
-          mean += p * (before_[static_cast<size_t>(t * labels + i)] +
-                       centred_[static_cast<size_t>(t * weights_.edges + e)]);
-        }
-        before_[static_cast<size_t>((t + 1) * labels + j)] = mean;
+        const double* const w = weights_.step(t) + j;
+        const double* const v = centred_.data() + t * weights_.edges + j;
+        before_[static_cast<size_t>((t + 1) * labels + j)] = mean_of<Number>(
+            [&](int64_t i) { return Number::multiply(forward_.at(t)[i], w[i * labels]); },
+            [&](int64_t i) { return from[i] + v[i * labels]; });
       }
     }
   }
@@ -146,19 +166,13 @@ class Evaluator {
     const int64_t labels = weights_.labels;
     behind_.assign(static_cast<size_t>((weights_.steps + 1) * labels), 0.0);
     for (int64_t t = weights_.steps - 1; t >= 0; --t) {
-      const double scale = backward_.scale[static_cast<size_t>(t)];
+      const double* const to = behind_.data() + (t + 1) * labels;
       for (int64_t i = 0; i < labels; ++i) {
-        const double sum = Number::multiply(backward_.at(t)[i], scale);
-        if (!(sum > Number::zero())) continue;
-        double mean = 0;
-        for (int64_t j = 0; j < labels; ++j) {
-          const int64_t e = i * labels + j;
-          const double p =
-              Number::ratio(Number::multiply(weights_.step(t)[e], backward_.at(t + 1)[j]), sum);
-          mean += p * (behind_[static_cast<size_t>((t + 1) * labels + j)] +
-                       centred_[static_cast<size_t>(t * weights_.edges + e)]);
-        }
-        behind_[static_cast<size_t>(t * labels + i)] = mean;
+        const double* const w = weights_.step(t) + i * labels;
+        const double* const v = centred_.data() + t * weights_.edges + i * labels;
+        behind_[static_cast<size_t>(t * labels + i)] = mean_of<Number>(
+            [&](int64_t j) { return Number::multiply(w[j], backward_.at(t + 1)[j]); },
+            [&](int64_t j) { return v[j] + to[j]; });
       }
     }
   }

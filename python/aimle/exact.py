@@ -38,7 +38,7 @@ from torch import Tensor
 
 from aimle import _library  # noqa: F401  (registers the ops)
 from aimle.functional import draw_key
-from aimle.settings.checks import check_int, check_tensor
+from aimle.settings.checks import check_int, check_mask, check_tensor
 from aimle.solvers import Solver
 
 __all__ = [
@@ -67,7 +67,7 @@ def log_partition(
 ) -> Tensor:
     """log sum over z of exp<scores, z>: [*batch]. Differentiable twice."""
     if _must_list(solver):
-        _, exponents = _listed(solver, scores, mask, k, data)
+        _, exponents = _listed("log_partition", solver, scores, mask, k, data)
         return exponents.logsumexp(-1).to(scores.dtype)
     return _ops.log_partition.default(
         scores, *_settings("log_partition", solver, scores, mask, k, data)
@@ -84,7 +84,7 @@ def marginals(
 ) -> Tensor:
     """E z, the probability of every entry, like scores. Differentiable once."""
     if _must_list(solver):
-        z, exponents = _listed(solver, scores, mask, k, data)
+        z, exponents = _listed("marginals", solver, scores, mask, k, data)
         return torch.tensordot(exponents.softmax(-1), z.double(), dims=1).to(scores.dtype)
     return _ops.marginals.default(scores, *_settings("marginals", solver, scores, mask, k, data))
 
@@ -104,7 +104,12 @@ def covariance(
     """
     check_tensor("exact.covariance", "v", v)
     if _must_list(solver):
-        listed, exponents = _listed(solver, scores, mask, k, data)
+        listed, exponents = _listed("covariance", solver, scores, mask, k, data)
+        if v.shape != scores.shape:
+            raise ValueError(
+                "[aimle.exact.covariance] expected v of the shape of scores, "
+                f"{list(scores.shape)}, but got {list(v.shape)}"
+            )
         z, p = listed.double().flatten(1), exponents.softmax(-1)
         along = v.double().flatten(v.dim() - solver.instance_dims) @ z.T
         centred = along - (p * along).sum(-1, keepdim=True)
@@ -123,6 +128,7 @@ def entropy(
 ) -> Tensor:
     """-sum over z of p(z) log p(z), in nats: [*batch]. Differentiable once."""
     check_tensor("exact.entropy", "scores", scores)
+    _check_floating("entropy", scores)
     wide = scores.double()
     mu = marginals(solver, wide, mask=mask, k=k, data=data)
     terms = torch.where(mu > 0, mu * wide.masked_fill(mu == 0, 0), 0)
@@ -154,7 +160,7 @@ def sample(
     if nb_samples is not None:
         nb_samples = check_int("exact.sample", "nb_samples", nb_samples, 1)
     if _must_list(solver):
-        every, exponents = _listed(solver, scores, mask, k, data)
+        every, exponents = _listed("sample", solver, scores, mask, k, data)
         chosen = _ops.exact_sample.default(exponents, key, nb_samples or 1, "argmax")
         z = every.to(scores.dtype)[chosen.argmax(-1)]
         refused = chosen.isnan().any(-1)
@@ -185,6 +191,11 @@ def structures(
         raise TypeError("[aimle.exact.structures] expected k to be an int, for TopK only")
     text, row_data = solver.row_arguments("exact.structures", scores, k, data)
     instance = scores.shape[scores.dim() - solver.instance_dims :]
+    if row_data is not None and (row_data.dtype != torch.int64 or row_data.dim() != 1):
+        raise ValueError(
+            "[aimle.exact.structures] expected data of int64 [length], the same for all instances, "
+            f"but got {row_data.dtype} of shape {list(row_data.shape)}"
+        )
     numbers = None if row_data is None else row_data.tolist()
     return _ops.structures.default(text, instance, numbers, device=scores.device)
 
@@ -198,7 +209,7 @@ def probabilities(
     data: Tensor | None = None,
 ) -> Tensor:
     """p(z) of all ``structures``, in their order: float64 [*batch, N]. Differentiable."""
-    return _listed(solver, scores, mask, k, data)[1].softmax(-1)
+    return _listed("probabilities", solver, scores, mask, k, data)[1].softmax(-1)
 
 
 def expected(
@@ -217,7 +228,7 @@ def expected(
     [*batch, *value]; or [*batch, N] if it differs by instance, which gives [*batch]. A shape that
     is both counts as [*batch, N].
     """
-    z, exponents = _listed(solver, scores, mask, k, data)
+    z, exponents = _listed("expected", solver, scores, mask, k, data)
     p = exponents.softmax(-1)
     values = f(z.to(scores.dtype))
     batch = p.shape[:-1]
@@ -272,6 +283,7 @@ def expected_square(
 
 
 def _listed(
+    function: str,
     solver: Solver,
     scores: Tensor,
     mask: Tensor | None,
@@ -280,6 +292,9 @@ def _listed(
 ) -> tuple[Tensor, Tensor]:
     """All structures, and <scores, z> of each, float64 [*batch, N]; -inf for infeasible ones."""
     every = structures(solver, scores, k=cast("int | None", k), data=data)
+    _check_floating(function, scores)
+    if mask is not None:
+        check_mask(f"exact.{function}", mask, scores, "scores")
     z = every.double().flatten(1)
     dims = solver.instance_dims
     x = (scores if solver.sense == "max" else -scores).double()
@@ -294,6 +309,14 @@ def _listed(
             "leave none"
         )
     return every, (x @ z.T).masked_fill(meets_banned, -torch.inf)
+
+
+def _check_floating(function: str, scores: Tensor) -> None:
+    if not scores.is_floating_point():
+        raise TypeError(
+            f"[aimle.exact.{function}] expected scores of a floating-point type but got "
+            f"{scores.dtype}"
+        )
 
 
 def _must_list(solver: object) -> bool:

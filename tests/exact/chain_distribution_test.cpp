@@ -106,6 +106,28 @@ TEST(ChainDistribution, OfALongChainAddsUpToOneAtEveryStep) {
   for (const double c : row.covariance) ASSERT_NEAR(c, 0, 1e-12);  // <z, 1> is the same for all z
 }
 
+// Rounding changes sums of such scores by more than 1.
+TEST(ChainDistribution, OfHugeScoresIsTheBestSequence) {
+  const Chain solver{.length = 4, .labels = 3};
+  for (const double scale : {1e9, 1e15, 1e30, 1e300}) {
+    listed::Rng rng(5);
+    for (int round = 0; round < 50; ++round) {
+      auto x = listed::reals<double>(rng, solver.size(), 1);
+      const auto v = listed::reals<double>(rng, solver.size(), 1);
+      for (double& score : x) score = scale * score;
+      std::vector<double> z(x.size());
+      Status status{};
+      solve_rows(solver,
+                 Rows<double>{.count = 1, .scores = x.data(), .z = z.data(), .status = &status});
+      const auto row = listed::evaluate_row(solver, x, v);
+      for (size_t e = 0; e < x.size(); ++e) {
+        ASSERT_NEAR(row.marginals[e], z[e], 1e-12) << scale;
+        ASSERT_NEAR(row.covariance[e], 0, 1e-12) << scale;
+      }
+    }
+  }
+}
+
 TEST(ChainDistribution, SaysWhyARowHasNoDistribution) {
   const Chain solver{.length = 3, .labels = 1};
   const auto status = [&](std::vector<double> x, const Structure& mask = {}) {

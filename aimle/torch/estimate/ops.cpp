@@ -32,7 +32,6 @@ at::Tensor sampled(const at::Tensor& theta, const MaybeTensor& mask, const Maybe
   TORCH_CHECK_VALUE(temperature || !info.takes("temperature"), "[aimle::", info.name,
                     "] expected a temperature but got none");
   const SampleRequest request{.solver = aimle::solver(solver),
-                              .scores = hide(theta, mask),
                               .mask = mask,
                               .row_data = row_data,
                               .key = key,
@@ -42,7 +41,7 @@ at::Tensor sampled(const at::Tensor& theta, const MaybeTensor& mask, const Maybe
                               .draws = draws};
   TORCH_CHECK_TYPE(info.applies_to(request.solver), "[aimle::", info.name,
                    "] does not apply to solver \"", solver, "\"");
-  return shaped(formula(request), output, request.solver.instance_dims());
+  return samples_of(formula, request, theta, output);
 }
 
 /// Defines an op with its kernel.

@@ -14,6 +14,7 @@
 //         for the Jacobian of y and has lower variance. Any solver; no second solve. Normal: nu' =
 //         eps; Gumbel: 1 - e^-eps; Logistic: tanh(eps / 2).
 #include <ATen/ops/rsub.h>
+#include <c10/core/ScalarType.h>
 #include <c10/util/Exception.h>
 
 #include <cmath>
@@ -28,6 +29,7 @@
 #include "aimle/torch/estimate/solved.h"
 #include "aimle/torch/estimator.h"
 #include "aimle/torch/layer/setting_names.h"
+#include "aimle/torch/tensor/dtype.h"
 
 namespace aimle {
 namespace {
@@ -103,7 +105,7 @@ Perturbed perturb(const at::Tensor& theta, const SolverSpec& solver,
   const at::Tensor eps = sample_noise(options.noise, key, sizes.slice(0, split), options.nb_samples,
                                       sizes.slice(split))
                              .movedim(split, 0)
-                             .to(theta.scalar_type());
+                             .to(ops::native_type(theta));
   const at::Tensor x = theta.detach().add(eps.mul(tau(options, solver)));
   return {.eps = eps, .z = solve_in(options.sense.value_or(solver.sense()), solver, x, call)};
 }
@@ -155,9 +157,10 @@ class Dpo final : public Estimator {
     const LayerCall call = undirected(given_call, solver_);
     const auto [eps, z] = perturb(theta, solver_, perturbation_, call, generator_);
     const std::string noise = ops::word_of(perturbation_.noise.kind, ops::kNoises);
-    return directed(perturbed_mean(theta, eps, z, call.mask, noise, tau(perturbation_, solver_),
-                                   solver_.instance_dims(), leave_one_out_),
-                    given, solver_);
+    const at::Tensor mean =
+        perturbed_mean(theta, eps, z, call.mask, noise, tau(perturbation_, solver_),
+                       solver_.instance_dims(), leave_one_out_);
+    return directed(mean.to(given.scalar_type()), given, solver_);
   }
 
  private:
@@ -190,7 +193,8 @@ at::Tensor perturbed_fenchel_young_loss(const at::Tensor& given, const at::Tenso
   const at::Tensor target = undirected_target(given_target, theta, solver);
   const auto [eps, z] = perturb(theta, solver, options, call, std::nullopt);
   return fenchel_young(theta, target, eps, z, call.mask, tau(options, solver),
-                       solver.instance_dims(), clips(solver));
+                       solver.instance_dims(), clips(solver))
+      .to(c10::promoteTypes(given.scalar_type(), given_target.scalar_type()));
 }
 
 }  // namespace aimle

@@ -81,10 +81,15 @@ at::Tensor straight_through(const at::Tensor& hard, const at::Tensor& soft) {
   return hard.detach().add(soft.sub(soft.detach()));
 }
 
-at::Tensor shaped(const at::Tensor& z, const std::string& output, int64_t instance_dims) {
-  const int64_t samples = -1 - instance_dims;
-  if (output == "mean") return z.mean(samples);
-  return output == "flat" ? z.flatten(0, samples) : z;
+at::Tensor samples_of(SampleFormula* formula, SampleRequest request, const at::Tensor& theta,
+                      const std::string& output) {
+  request.scores = hide(theta.to(ops::native_type(theta)), request.mask);
+  const at::Tensor z = formula(request);
+  const int64_t samples = sample_dim(request);
+  const at::Tensor shaped = output == "mean"   ? z.mean(samples)
+                            : output == "flat" ? z.flatten(0, samples)
+                                               : z;
+  return shaped.to(theta.scalar_type());
 }
 
 Sampled::Sampled(const EstimatorInfo& info, SolverSpec solver, const EstimatorOptions& options,
@@ -117,7 +122,6 @@ at::Tensor Sampled::forward(const at::Tensor& theta, const LayerCall& call) cons
   check_theta(name(), theta);
   if (call.row_data) ops::check_takes_row_data(name(), *solver_.kind());
   SampleRequest request{.solver = solver_,
-                        .scores = hide(theta, call.mask),
                         .mask = call.mask,
                         .row_data = call.row_data,
                         .nb_samples = nb_samples_,
@@ -127,7 +131,7 @@ at::Tensor Sampled::forward(const at::Tensor& theta, const LayerCall& call) cons
     request.key = call.key ? call.key : draw_key(theta, generator_);
   }
   if (!state_.empty()) request.temperature = state_.at("temperature");
-  return shaped(formula_(request), output_, solver_.instance_dims());
+  return samples_of(formula_, std::move(request), theta, output_);
 }
 
 void check_samples(const std::string& name, int64_t nb_samples, int64_t least) {

@@ -61,8 +61,11 @@ RowLimits per_sample(const SampleRequest& request);
 at::Tensor hide(const at::Tensor& theta, const std::optional<at::Tensor>& mask);
 /// The value of hard with the gradient of soft.
 at::Tensor straight_through(const at::Tensor& hard, const at::Tensor& soft);
-/// z [*batch, S, n] in the shape given by `output`: "samples", "flat" or "mean".
-at::Tensor shaped(const at::Tensor& z, const std::string& output, int64_t instance_dims);
+/// The samples for theta, which replaces `scores`, in its type and in the shape given by `output`:
+/// "samples", "flat" or "mean". bfloat16 and float16, which would round the noise, are computed in
+/// float32.
+at::Tensor samples_of(SampleFormula* formula, SampleRequest request, const at::Tensor& theta,
+                      const std::string& output);
 
 // ---- The estimators as objects ----
 

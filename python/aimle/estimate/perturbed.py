@@ -134,6 +134,7 @@ class DPO(SettingsModule):
         eps, z = given.perturbed(self.noise, tau, nb_samples, folded, key)
         reduced = self.variance_reduction == "leave_one_out"
         mean = _ops.dpo.default(folded, eps, z, given.mask, self.noise.name, tau, dims, reduced)
+        mean = mean.to(theta.dtype)
         if not isinstance(self.solver, Solver):
             return mean
         return _ops.directed.default(mean, theta, self.solver.text)
@@ -184,7 +185,10 @@ def perturbed_fenchel_young_loss(
     )
     if target.dtype is torch.bool:
         target = target.to(theta.dtype)
-    key = draw_key(theta) if key is None else key.to(theta.device)
+    if key is None:
+        key = draw_key(theta)
+    check_tensor(owner, "key", key)
+    key = key.to(theta.device)
     tau = signed(temperature, given.sense)
     folded, given = given.undirected(theta)
     eps, z = given.perturbed(as_noise(noise), tau, nb_samples, folded, key)
@@ -192,12 +196,18 @@ def perturbed_fenchel_young_loss(
         # The target has the same value in both directions.
         target = _ops.undirected.default(target.to(theta.dtype), solver.text) / 2
     clips = getattr(solver, "negative", None) == "clip"
-    return _ops.fenchel_young.default(folded, target, eps, z, given.mask, tau, given.dims, clips)
+    loss = _ops.fenchel_young.default(folded, target, eps, z, given.mask, tau, given.dims, clips)
+    return loss.to(torch.promote_types(theta.dtype, target.dtype))
 
 
 def signed(temperature: float, sense: Sense) -> float:
     """tau, the factor of the noise added to theta: negative for costs."""
     return -float(temperature) if sense == "min" else float(temperature)
+
+
+def _wide(x: Tensor) -> torch.dtype:
+    """The type in which x is solved."""
+    return torch.float64 if x.dtype == torch.float64 else torch.float32
 
 
 class Instances(NamedTuple):
@@ -220,18 +230,19 @@ class Instances(NamedTuple):
             return self.solver.solve_rows(scores, self.mask, self.k, data=self.data)[0]
         if self.mask is not None:
             scores = scores.masked_fill(~self.mask, torch.inf if own == "min" else -torch.inf)
-        rows = scores.reshape(-1, *x.shape[x.dim() - self.dims :])
+        rows = scores.reshape(-1, *x.shape[x.dim() - self.dims :]).to(_wide(x))
         fractional = may_be_fractional(self.solver, self.fractional)
         z = as_answer(self.owner, self.solver(rows), rows, fractional=fractional)
-        return z.reshape(x.shape)
+        return z.reshape(x.shape).to(x.dtype)
 
     def perturbed(
         self, noise: Noise | None, tau: float, nb_samples: int, theta: Tensor, key: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """eps and the solutions of theta + tau eps: both [S, *batch, *instance]."""
+        """eps and the solutions of theta + tau eps: both [S, *batch, *instance], float32 for
+        bfloat16 and float16, whose few bits would round the noise."""
         shape, dims = theta.shape, self.dims
         eps = sample_noise(noise, shape, key, instance_dims=dims, nb_samples=nb_samples)
-        eps = eps.movedim(theta.dim() - dims, 0).to(theta.dtype)
+        eps = eps.movedim(theta.dim() - dims, 0).to(_wide(theta))
         return eps, self.solve(theta.detach() + tau * eps)
 
     def undirected(self, theta: Tensor) -> tuple[Tensor, Instances]:

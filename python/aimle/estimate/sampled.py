@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 
 from aimle.functional import check_generator, draw_key
 from aimle.onnx.solution import in_onnx_export, onnx_solution
-from aimle.settings.checks import check_mask, check_tensor, check_theta
+from aimle.settings.checks import check_batch, check_mask, check_tensor, check_theta
 from aimle.settings.shared import SampleSettings, SamplingModule
 from aimle.solvers import Solver
 
@@ -69,6 +69,7 @@ class SampledEstimator(SamplingModule):
         """
         owner = type(self).__name__
         check_theta(owner, theta)
+        check_batch(owner, theta, self.solver.instance_dims)
         solver, row_data = self.solver.row_arguments(owner, theta, k, data)
         if mask is not None:
             check_mask(owner, mask, theta)

@@ -51,7 +51,7 @@ def check_tensor(owner: str, name: str, value: object) -> None:
         )
 
 
-def check_mask(owner: str, mask: Tensor, theta: Tensor) -> None:
+def check_mask(owner: str, mask: Tensor, theta: Tensor, name: str = "theta") -> None:
     """Raises TypeError unless mask is bool, ValueError unless it broadcasts to theta."""
     check_tensor(owner, "mask", mask)
     if mask.dtype is not bool_:
@@ -61,7 +61,7 @@ def check_mask(owner: str, mask: Tensor, theta: Tensor) -> None:
     pairs = zip(reversed(mask.shape), reversed(theta.shape), strict=False)
     if mask.dim() > theta.dim() or any(size not in (1, wanted) for size, wanted in pairs):
         raise ValueError(
-            f"[aimle.{owner}] expected a mask broadcastable to the shape of theta, "
+            f"[aimle.{owner}] expected a mask broadcastable to the shape of {name}, "
             f"{list(theta.shape)}, but got shape {list(mask.shape)}"
         )
 

@@ -108,6 +108,35 @@ def test_a_nan_reaches_z_and_the_gradient_of_its_own_row(name: str):
         assert found[1].isnan().sum() >= 5  # the entry itself may have a gradient of zero
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", [name for name in aimle.estimators() if name != "identity"])
+def test_few_bits_are_computed_in_float32(name: str, dtype: torch.dtype):
+    """Rounding the noise would make ties, and the lower index more likely."""
+    settings = {} if name == "dbb" else {"nb_samples": 5}
+    theta, results = torch.randn(40, 6).to(dtype), []
+    for given in (dtype, torch.float32):
+        x = theta.to(given, copy=True).requires_grad_()
+        z = aimle.estimator(name, solver_for(name), **settings)(x, key=KEY)
+        if z.requires_grad:
+            z.backward(torch.ones_like(z).cumsum(-1))
+        results.append((z, torch.zeros_like(x) if x.grad is None else x.grad))
+    assert torch.equal(results[0][0], results[1][0].to(dtype))
+    torch.testing.assert_close(results[0][1], results[1][1].to(dtype), rtol=2e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_the_fenchel_young_loss_of_few_bits_is_computed_in_float32(dtype: torch.dtype):
+    theta, target = torch.randn(40, 6).to(dtype), aimle.TopK(2)(torch.randn(40, 6))
+    results = []
+    for given in (dtype, torch.float32):
+        x = theta.to(given, copy=True).requires_grad_()
+        loss = aimle.perturbed_fenchel_young_loss(x, target.to(given), aimle.TopK(2), key=KEY)
+        loss.sum().backward()
+        results.append((loss, x.grad))
+    assert torch.equal(results[0][0], results[1][0].to(dtype))
+    assert torch.equal(results[0][1], results[1][1].to(dtype))
+
+
 def test_structures_to_which_an_estimator_does_not_apply_are_refused_by_name():
     grid = aimle.GridPath()
     for name, wrong, allowed in (
@@ -402,6 +431,19 @@ def test_the_fenchel_young_gradient_is_the_slope_of_its_value(negative: str):
         slope = (loss(theta + move) - loss(theta - move)) / (2 * step)
         # Solutions that change within the step: a share of 2 step / temperature of the samples.
         assert slope.item() == pytest.approx(gradient.view(-1)[j].item(), abs=3e-3)
+
+
+def test_the_fenchel_young_loss_names_a_bad_key():
+    theta = torch.zeros(2, 3)
+    with pytest.raises(TypeError, match="key to be a tensor but got list"):
+        aimle.perturbed_fenchel_young_loss(theta, theta, aimle.Argmax(), key=[1, 2])
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_estimators_name_an_instance_with_too_few_dimensions(name: str):
+    layer = aimle.estimator(name, aimle.Chain())
+    with pytest.raises(ValueError, match=r"theta of at least 3 dimensions but got shape \[4, 4\]"):
+        layer(torch.zeros(4, 4))
 
 
 def test_the_fenchel_young_loss_is_lowest_at_its_target():

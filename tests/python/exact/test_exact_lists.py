@@ -124,6 +124,32 @@ def test_listed_solvers_take_no_k(function: str):
         getattr(exact, function)(aimle.GridPath(), costs, *more, k=3)
 
 
+LISTED = ["log_partition", "marginals", "covariance", "entropy", "sample", "probabilities"]
+
+
+@pytest.mark.parametrize("function", LISTED)
+def test_bad_arguments_of_listed_solvers_are_named(function: str):
+    scores, v, key = torch.ones(2, 3, 3), torch.ones(2, 3, 3), torch.tensor([1, 2])
+    more = {"covariance": {"v": v}, "sample": {"key": key}}.get(function, {})
+    for changes, error, words in (
+        ({"scores": scores.long()}, TypeError, "floating-point type but got .*int64"),
+        ({"mask": scores}, TypeError, "a mask of bool but got .*float32"),
+        ({"mask": [True]}, TypeError, "mask to be a tensor but got list"),
+        ({"mask": torch.ones(4, 3).bool()}, ValueError, r"of scores, \[2, 3, 3\], but .*\[4, 3\]"),
+    ):
+        with pytest.raises(error, match=words):
+            getattr(exact, function)(aimle.Assignment(), **{"scores": scores, **changes}, **more)
+
+
+def test_bad_data_and_directions_of_listed_solvers_are_named():
+    solver, costs = aimle.GraphPath([(0, 1), (1, 2), (0, 2)], 0, 2), torch.ones(2, 3)
+    for data in (solver.data.float(), solver.data.expand(2, -1)):
+        with pytest.raises(ValueError, match=r"data of int64 \[length\], the same for all"):
+            exact.marginals(solver, costs, data=data)
+    with pytest.raises(ValueError, match=r"v of the shape of scores, \[2, 3\], but got \[3\]"):
+        exact.covariance(solver, costs, costs[0])
+
+
 def test_lists_that_are_too_long_are_refused():
     for solver, x, words in (
         (aimle.TopK(30), torch.ones(60), "at most 1000000"),
