@@ -133,8 +133,8 @@ const std::vector<Setting>& settings_table() {
                           spell_number(target.factor)),
       setting<&O::alpha_range>("alpha_range", "LOW:HIGH, HIGH may be inf", "bounds of alpha",
                                spell_number(target.alpha_min) + ":" +
-                                   spell_number(target.alpha_max) + " (forward on costs: " +
-                                   spell_number(target.alpha_min) + ":" +
+                                   spell_number(target.alpha_max) +
+                                   " (forward on costs: " + spell_number(target.alpha_min) + ":" +
                                    spell_number(AdaptiveTarget::kLargestAlphaOfCosts) +
                                    ", aimle_noise: 1:1, with reference: 0:inf)"),
       setting<&O::momentum>("momentum", "a number in [0, 1)", "momentum of alpha",
