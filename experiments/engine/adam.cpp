@@ -2,28 +2,23 @@
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include "experiments/engine/adam_kernel.h"
 
 namespace aimle::experiments {
 namespace {
 
-/// On a GPU a block of the fused kernel takes up to 65,536 entries of a tensor, so a small model
-/// would leave most of the chip idle. This many slices avoid that; more would need more launches.
-constexpr int64_t kSlices = 64;
-constexpr int64_t kAlignment = 1024;  // entries of a slice are a multiple of it
+void* stream_of(c10::Device device) {
+  return c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle();
+}
 
-/// The arguments of the fused kernel: lists of equal lengths.
-struct FusedLists {
-  std::vector<at::Tensor> parameters, gradients, first, second, steps;
-
-  void add(const at::Tensor& parameter, const at::Tensor& gradient, const at::Tensor& m,
-           const at::Tensor& v, const at::Tensor& step) {
-    parameters.push_back(parameter);
-    gradients.push_back(gradient);
-    first.push_back(m);
-    second.push_back(v);
-    steps.push_back(step);
-  }
-};
+/// Whether step_on_device takes the tensor.
+bool fits_kernel(const at::Tensor& parameter, const at::Tensor& gradient) {
+  return has_adam_kernel() && parameter.is_cuda() && parameter.scalar_type() == at::kFloat &&
+         parameter.is_contiguous() && gradient.is_contiguous();
+}
 
 }  // namespace
 
@@ -35,7 +30,6 @@ Adam::Adam(const std::map<std::string, at::Tensor>& parameters, AdamOptions opti
     second_.push_back(at::zeros_like(parameter.detach()));
     state_["first." + name] = first_.back();
     state_["second." + name] = second_.back();
-    entries_ += parameter.numel();
   }
   TORCH_CHECK(!parameters_.empty(), "[aimle::Adam] expected parameters but got none");
   steps_ = at::zeros({}, parameters_[0].options().dtype(at::kFloat).requires_grad(false));
@@ -51,24 +45,36 @@ void Adam::step() {
   const at::NoGradGuard no_grad;
   sum_->finish();
   steps_.add_(1);
-  FusedLists lists;
-  const int64_t slice = (entries_ / kSlices / kAlignment + 1) * kAlignment;
+  std::vector<AdamTensor> on_device;
+  std::vector<at::Tensor> parameters, gradients, first, second, steps;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const at::Tensor parameter = parameters_[i].detach(), &gradient = parameters_[i].grad();
     if (!gradient.defined()) continue;
-    if (!parameter.is_cuda() || !parameter.is_contiguous() || !gradient.is_contiguous()) {
-      lists.add(parameter, gradient, first_[i], second_[i], steps_);
+    if (fits_kernel(parameter, gradient)) {
+      on_device.push_back({.parameter = parameter.mutable_data_ptr<float>(),
+                           .gradient = gradient.const_data_ptr<float>(),
+                           .first = first_[i].mutable_data_ptr<float>(),
+                           .second = second_[i].mutable_data_ptr<float>(),
+                           .size = parameter.numel()});
       continue;
     }
-    const auto slices = [slice](const at::Tensor& x) { return x.view({-1}).split(slice); };
-    const auto p = slices(parameter), g = slices(gradient);
-    const auto m = slices(first_[i]), v = slices(second_[i]);
-    for (size_t j = 0; j < p.size(); ++j) lists.add(p[j], g[j], m[j], v[j], steps_);
+    parameters.push_back(parameter);
+    gradients.push_back(gradient);
+    first.push_back(first_[i]);
+    second.push_back(second_[i]);
+    steps.push_back(steps_);
   }
-  if (lists.parameters.empty()) return;
-  at::_fused_adam_(lists.parameters, lists.gradients, lists.first, lists.second,
-                   /*max_exp_avg_sqs=*/{}, lists.steps, options_.lr, options_.beta1, options_.beta2,
-                   options_.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
+  if (!on_device.empty()) {
+    const c10::DeviceGuard guard(steps_.device());
+    step_on_device(
+        on_device,
+        {options_.lr, options_.beta1, options_.beta2, options_.eps, options_.weight_decay},
+        steps_.const_data_ptr<float>(), stream_of(steps_.device()));
+  }
+  if (parameters.empty()) return;
+  at::_fused_adam_(parameters, gradients, first, second, /*max_exp_avg_sqs=*/{}, steps, options_.lr,
+                   options_.beta1, options_.beta2, options_.weight_decay, options_.eps,
+                   /*amsgrad=*/false, /*maximize=*/false);
 }
 
 }  // namespace aimle::experiments

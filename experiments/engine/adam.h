@@ -1,5 +1,6 @@
-// Adam (Kingma and Ba, ICLR 2015) over PyTorch's fused kernel, with its state in tensors of fixed
-// addresses: a checkpoint restores them in place, and a captured CUDA graph may hold them.
+// Adam (Kingma and Ba, ICLR 2015) over a fused kernel, PyTorch's or, on a GPU, our own
+// (adam_kernel.h). Its state is in tensors of fixed addresses: a checkpoint restores them in place,
+// and a captured CUDA graph may hold them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -43,7 +44,6 @@ class Adam {
   std::vector<at::Tensor> first_;
   std::vector<at::Tensor> second_;
   at::Tensor steps_;
-  int64_t entries_ = 0;  // of all parameters
   std::map<std::string, at::Tensor> state_;
   std::optional<GradientSum> sum_;
 };

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <string>
+#include <vector>
 
 namespace aimle::experiments {
 namespace {
@@ -27,6 +30,36 @@ TEST(AdamTest, IsTheFormulaOfItsPaper) {
   }
   EXPECT_LT((parameter.detach() - expected).abs().max().item<double>(), 1e-5);
   EXPECT_EQ(adam.state().at("steps").item<float>(), 20.0F);
+}
+
+/// A model's tensors after some steps on a device.
+std::vector<at::Tensor> after_steps(at::Device device) {
+  at::manual_seed(0);
+  std::map<std::string, at::Tensor> parameters;
+  for (const int64_t rows : {1, 70, 3000}) {
+    parameters["of " + std::to_string(rows)] = at::randn({rows, 3}).to(device).requires_grad_(true);
+  }
+  Adam adam(parameters, {.lr = 0.01, .weight_decay = 0.1});
+  for (int step = 0; step < 5; ++step) {
+    adam.zero_grad();
+    for (auto& [name, parameter] : parameters) {
+      parameter.mutable_grad() = at::randn({parameter.size(0), 3}).to(device);
+    }
+    adam.step();
+  }
+  std::vector<at::Tensor> result;
+  for (auto& [name, parameter] : parameters) result.push_back(parameter.detach().cpu());
+  for (const auto& [name, tensor] : adam.state()) result.push_back(tensor.cpu());
+  return result;
+}
+
+TEST(AdamOnDevice, TakesTheStepsOfTheCpu) {
+  if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no GPU";
+  const std::vector<at::Tensor> expected = after_steps(at::kCPU), found = after_steps(at::kCUDA);
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_LT((found[i] - expected[i]).abs().max().item<double>(), 1e-6);
+  }
 }
 
 }  // namespace
