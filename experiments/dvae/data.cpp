@@ -58,6 +58,6 @@ Data load_data(const Settings& settings) {
           .width = sets.train.width};
 }
 
-at::Tensor to_unit(const at::Tensor& bytes) { return bytes.to(at::kFloat).mul_(1.0 / 255.0); }
+at::Tensor to_unit(const at::Tensor& bytes) { return bytes * (1.0 / 255.0); }
 
 }  // namespace aimle::experiments::dvae

@@ -62,9 +62,11 @@ class AutoEncoder : public Learner<Data, Dvae> {
 
     // All rows of the code share the example's losses.
     const at::Tensor losses = bce.detach().unsqueeze(1).expand({-1, theta.size(1), -1});
-    descend(with_surrogate(batch.mean(bce.sum(1) + kl_weight_ * kl), batch, coded, z, losses));
-    const at::Tensor bce_mean = bce.detach().mean(), kl_mean = kl.detach().mean();
-    return with_stats({{"loss", bce_mean + kl_mean / samples},
+    const at::Tensor objective = batch.mean(at::add(bce.sum(1), kl, kl_weight_));
+    descend(with_surrogate(objective, batch, coded, z, losses));
+    const at::Tensor bce_mean = bce.detach().mean(at::kDouble);
+    const at::Tensor kl_mean = kl.detach().mean(at::kDouble);
+    return with_stats({{"loss", at::add(bce_mean, kl_mean, 1.0 / samples)},
                        {"train_bce", bce_mean},
                        {"train_kl_softmax", kl_mean}});
   }

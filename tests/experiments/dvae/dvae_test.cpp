@@ -124,6 +124,29 @@ TEST(Dvae, LossIsBinaryCrossEntropyAndKl) {
               5 * std::log(20.0), 1e-4);
 }
 
+TEST(Dvae, LossesHaveTheGradientsOfTheirFormulas) {
+  at::manual_seed(0);
+  const auto expect_gradient = [](const auto& loss, const auto& plain, const at::Tensor& at) {
+    const at::Tensor a = at.clone().requires_grad_(true), b = at.clone().requires_grad_(true);
+    const at::Tensor value = loss(a);
+    const at::Tensor weights = at::arange(value.numel(), value.options()).view_as(value) + 1;
+    (value * weights).sum().backward();
+    (plain(b) * weights).sum().backward();
+    EXPECT_LT((a.grad() - b.grad()).abs().max().template item<double>(), 1e-9);
+  };
+  const at::Tensor x = at::rand({4, 7}, at::kDouble), target = x.unsqueeze(1);
+  expect_gradient(
+      [&](const at::Tensor& logits) { return reconstruction_loss(logits, x); },
+      [&](const at::Tensor& logits) { return (at::softplus(logits) - target * logits).sum(-1); },
+      at::randn({4, 3, 7}, at::kDouble) * 5);
+  expect_gradient([](const at::Tensor& theta) { return softmax_kl(theta); },
+                  [](const at::Tensor& theta) {
+                    const at::Tensor q = theta.softmax(-1);
+                    return (q * (q.log() + std::log(6.0))).sum({1, 2});
+                  },
+                  at::randn({4, 5, 6}, at::kDouble) * 3);
+}
+
 // Untrained, every pixel is a coin: 784 ln 2, nearly.
 TEST(Dvae, StartsAtTheLossOfACoin) {
   const Settings settings = small("aimle", 10);
