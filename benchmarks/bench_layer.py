@@ -46,7 +46,7 @@ class Case:
         return torch.randn(shape, generator=torch.Generator().manual_seed(1))
 
 
-def _cases() -> list[Case]:
+def cases() -> list[Case]:
     sog, gumbel = aimle.SumOfGamma(10), aimle.Gumbel()
     plain_sog, plain_gumbel = plain_layer.sum_of_gamma(10), plain_layer.gumbel
     ten, one = aimle.TopK(10), aimle.TopK(1)
@@ -93,6 +93,7 @@ def check(case: Case) -> None:
         case.solver,
         noise=case.noise,
         nb_samples=case.samples,
+        symmetric_perturbation=True,
         target=aimle.AdaptiveTarget.paper(alpha),
     )
     dims = case.solver.instance_dims
@@ -310,13 +311,18 @@ def print_cases(options: argparse.Namespace) -> None:
         f"{'layer':24}{'threads':>8}{'aimle':>12}{'aim':>9}{'plain':>12}{'ratio':>9}"
         f"{'published':>12}{'ratio':>9}" + ("     authors    ratio" if options.reference else "")
     )
-    for case in _cases():
+    for case in cases():
         if options.only not in case.name:
             continue
         check(case)
         for threads in options.threads:
             torch.set_num_threads(threads)
-            ours = aimle.AIMLE(case.solver, noise=case.noise, nb_samples=case.samples)
+            ours = aimle.AIMLE(
+                case.solver,
+                noise=case.noise,
+                nb_samples=case.samples,
+                symmetric_perturbation=True,
+            )
             plain = plain_layer.PlainAIMLE(
                 case.plain_solver, case.plain_noise, case.samples, case.solver.sense == "min"
             )
