@@ -98,6 +98,10 @@ void write_metrics(const RunFolder& folder, const std::vector<Json>& metrics) {
   write_atomically(folder.metrics(), spell_metrics(metrics));
 }
 
+void show_metrics(const RunFolder& folder, const std::vector<Json>& metrics) {
+  write_for_readers(folder.metrics(), spell_metrics(metrics));
+}
+
 void write_picture(const RunFolder& folder, const Picture& picture) {
   std::error_code error;
   const fs::path file = folder.picture(picture.name);

@@ -54,6 +54,8 @@ std::optional<Json> find_config(const std::filesystem::path& file);
 /// Empty if there is no file.
 std::vector<Json> read_metrics(const RunFolder& folder);
 void write_metrics(const RunFolder& folder, const std::vector<Json>& metrics);
+/// The same for readers: not flushed to disk.
+void show_metrics(const RunFolder& folder, const std::vector<Json>& metrics);
 /// The lines of such a file; throws Failure naming it if one is not an object.
 std::vector<Json> parse_metrics(const std::filesystem::path& file, const std::string& lines);
 std::string spell_metrics(const std::vector<Json>& metrics);

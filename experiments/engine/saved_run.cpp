@@ -43,6 +43,7 @@ void SavedRun::resume(RunState& state, at::Device device) {
   if (state.position.step > 0) state.sums.restore(checkpoint, device);
   if (!found->fault.empty()) use_previous(found->fault, state.position);
   state.metrics = restored_metrics(checkpoint.texts.at("metrics"), state.position);
+  saved_lines_ = state.metrics.size();
 }
 
 /// A resumed run keeps the settings it was started with.
@@ -98,6 +99,9 @@ bool SavedRun::is_due() const {
 }
 
 void SavedRun::save(const RunState& state) {
+  if (state.metrics.size() != saved_lines_) write_metrics(run_.folder, state.metrics);
+  saved_lines_ = state.metrics.size();
+  save_best();
   const Position& position = state.position;
   Checkpoint checkpoint;
   checkpoint.groups["model"] = training_.model;
@@ -111,12 +115,19 @@ void SavedRun::save(const RunState& state) {
   saved_ = std::chrono::steady_clock::now();
 }
 
-void SavedRun::save_best(int64_t epoch) const {
-  Checkpoint best;
-  best.groups["model"] = training_.model;
-  best.integers["epoch"] = epoch;
-  best.texts["settings"] = run_.settings.to_json().dump();
-  save_checkpoint(run_.folder.best(), best);
+void SavedRun::keep_best(int64_t epoch) {
+  best_.emplace();
+  for (const auto& [name, tensor] : training_.model) {
+    best_->groups["model"][name] = tensor.detach().clone();
+  }
+  best_->integers["epoch"] = epoch;
+  best_->texts["settings"] = run_.settings.to_json().dump();
+}
+
+void SavedRun::save_best() {
+  if (!best_) return;
+  save_checkpoint(run_.folder.best(), *best_);
+  best_.reset();
 }
 
 }  // namespace aimle::experiments

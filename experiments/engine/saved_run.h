@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,9 +45,13 @@ class SavedRun {
   bool is_due(int64_t step) const;
   bool is_due() const;
 
+  /// With the metrics and the best model, before the checkpoint that includes their epochs: flushing
+  /// files to disk at every epoch would take as long as a short epoch.
   void save(const RunState& state);
-  /// The model alone, as the best one so far.
-  void save_best(int64_t epoch) const;
+  /// The present model is the best one so far, to be saved with the next checkpoint.
+  void keep_best(int64_t epoch);
+  /// Saves it now, if it is not saved yet.
+  void save_best();
 
  private:
   void check_settings(const Checkpoint& checkpoint) const;
@@ -55,6 +61,8 @@ class SavedRun {
   const Run& run_;
   const Training& training_;
   std::chrono::steady_clock::time_point saved_ = std::chrono::steady_clock::now();
+  std::optional<Checkpoint> best_;  // not saved yet
+  size_t saved_lines_ = 0;          // of the metrics
 };
 
 }  // namespace aimle::experiments

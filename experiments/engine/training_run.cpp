@@ -86,6 +86,14 @@ class Trainer {
     if (live_) live_->end(state, message);
   }
 
+  /// After an error: what epochs before it have found.
+  void save_best() {
+    try {
+      saved_.save_best();
+    } catch (const std::exception&) {  // the first error is the better message
+    }
+  }
+
  private:
   /// From where the first process is, which alone has read the folder.
   void begin_together() {
@@ -287,10 +295,9 @@ class Trainer {
     next_epoch();
 
     const KeepAlive saving;
-    // In this order: a checkpoint never includes an epoch whose line is missing.
-    write_metrics(run_.folder, metrics_);
+    show_metrics(run_.folder, metrics_);
     if (events_) events_->add_epoch(metrics_.back());
-    if (&best_epoch(run_, metrics_) == &metrics_.back()) saved_.save_best(position_.epoch);
+    if (&best_epoch(run_, metrics_) == &metrics_.back()) saved_.keep_best(position_.epoch);
     if (last || saved_.is_due()) save();
     tell(line);
   }
@@ -302,7 +309,7 @@ class Trainer {
     const at::Tensor key = noise_keys(seed_, Purpose::kEvaluate, -1, 1, device_)[0];
     for (const auto& [name, value] : training_.evaluate(key)) line[name] = value;
     metrics_.push_back(as_in_the_file(line));
-    write_metrics(run_.folder, metrics_);
+    show_metrics(run_.folder, metrics_);
     if (events_) events_->add_epoch(metrics_.back());
     tell(line);
   }
@@ -411,6 +418,7 @@ std::vector<Json> train(const Run& run, Training training, Progress& progress) {
     trainer.end("interrupted", stopped.what());
     throw;
   } catch (const std::exception& error) {
+    trainer.save_best();
     trainer.end("failed", error.what());
     throw;
   }

@@ -1,4 +1,5 @@
-// A run interrupted during an evaluation ends at once and resumes as if never interrupted.
+// A run interrupted during an evaluation ends at once and resumes as if never interrupted; one that
+// fails keeps what it has found.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -6,6 +7,7 @@
 #include <filesystem>
 
 #include "experiments/engine/campaign.h"
+#include "experiments/engine/checkpoint.h"
 #include "experiments/engine/run_folder.h"
 #include "experiments/process/failure.h"
 #include "experiments/process/interrupt.h"
@@ -90,6 +92,39 @@ TEST_F(Stop, InAnyEvaluationChangesNothing) {
     EXPECT_EQ(train(out, true, 0), "");
     EXPECT_EQ(losses(out), expected);
   }
+}
+
+/// A weight that each step halves. Its third evaluation fails.
+Experiment failing() {
+  return {.name = "failing", .summary = "", .load = [](const Settings&) -> Start {
+            return [](const Settings&) -> Training {
+              const at::Tensor weight = at::full({}, 1024.0, at::kDouble);
+              return {.model = {{"weight", weight}},
+                      .state = {},
+                      .examples = 10,
+                      .step = [weight](const Batch&) -> Scalars {
+                        weight.mul_(0.5);
+                        return {{"loss", weight.clone()}};
+                      },
+                      .evaluate = [weight](const at::Tensor&) -> Metrics {
+                        if (weight.item<double>() == 128.0) throw Failure("no luck");
+                        return {{"val_loss", weight.item<double>()}};
+                      }};
+            };
+          }};
+}
+
+TEST_F(Stop, AnErrorKeepsTheBestModelBeforeIt) {
+  const Experiment experiment = failing();
+  Settings settings = default_settings(experiment);
+  settings.set("batch", Json(10), Origin::kUser);  // a step is an epoch
+  const fs::path out = path_ / "failed";
+  EXPECT_THROW(conduct({.experiment = &experiment, .settings = settings, .out = out, .threads = 1}),
+               Failure);
+  EXPECT_EQ(read_metrics({out}).size(), 2U);
+  const Checkpoint best = load_checkpoint(RunFolder{out}.best());
+  EXPECT_EQ(best.integers.at("epoch"), 2);
+  EXPECT_EQ(best.groups.at("model").at("weight").item<double>(), 256.0);
 }
 
 }  // namespace
