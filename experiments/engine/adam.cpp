@@ -3,24 +3,11 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DeviceGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "experiments/engine/adam_kernel.h"
+#include "experiments/engine/on_device.h"
 
 namespace aimle::experiments {
-namespace {
-
-void* stream_of(c10::Device device) {
-  return c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle();
-}
-
-/// Whether step_on_device takes the tensor.
-bool fits_kernel(const at::Tensor& parameter, const at::Tensor& gradient) {
-  return has_adam_kernel() && parameter.is_cuda() && parameter.scalar_type() == at::kFloat &&
-         parameter.is_contiguous() && gradient.is_contiguous();
-}
-
-}  // namespace
 
 Adam::Adam(const std::map<std::string, at::Tensor>& parameters, AdamOptions options)
     : options_(options) {
@@ -50,7 +37,7 @@ void Adam::step() {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const at::Tensor parameter = parameters_[i].detach(), &gradient = parameters_[i].grad();
     if (!gradient.defined()) continue;
-    if (fits_kernel(parameter, gradient)) {
+    if (has_adam_kernel() && suit_kernels({parameter, gradient})) {
       on_device.push_back({.parameter = parameter.mutable_data_ptr<float>(),
                            .gradient = gradient.const_data_ptr<float>(),
                            .first = first_[i].mutable_data_ptr<float>(),

@@ -2,8 +2,11 @@
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/DeviceGuard.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "experiments/engine/batch_norm_kernel.h"
+#include "experiments/engine/on_device.h"
 #include "experiments/engine/processes.h"
 
 namespace aimle::experiments {
@@ -70,28 +73,94 @@ struct SharedNorm : torch::autograd::Function<SharedNorm> {
   }
 };
 
+/// The kernels of a matrix x.
+struct DeviceNorm : torch::autograd::Function<DeviceNorm> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
+                            const at::Tensor& bias, const NormTensors& running, double eps,
+                            double momentum) {
+    const c10::DeviceGuard guard(x.device());
+    const at::Tensor y = at::empty_like(x);
+    const at::Tensor mean = at::empty_like(running.running_mean), inverse = at::empty_like(mean);
+    const at::Tensor scratch = scratch_for(x);
+    norm_on_device(task(x, weight, bias, mean, inverse, scratch),
+                   {.y = y.mutable_data_ptr<float>(),
+                    .running_mean = running.running_mean.mutable_data_ptr<float>(),
+                    .running_variance = running.running_var.mutable_data_ptr<float>(),
+                    .batches = running.batches.mutable_data_ptr<int64_t>(),
+                    .eps = eps,
+                    .momentum = momentum},
+                   stream_of(x.device()));
+    ctx->save_for_backward({x, weight, bias, mean, inverse});
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
+    const variable_list saved = ctx->get_saved_variables();
+    const at::Tensor &x = saved[0], &weight = saved[1], &bias = saved[2];
+    const c10::DeviceGuard guard(x.device());
+    const at::Tensor dy = gradients[0].contiguous(), dx = at::empty_like(x);
+    const at::Tensor dweight = at::empty_like(weight), dbias = at::empty_like(bias);
+    const at::Tensor scratch = scratch_for(x);
+    norm_gradients_on_device(task(x, weight, bias, saved[3], saved[4], scratch),
+                             {.dy = dy.const_data_ptr<float>(),
+                              .dx = dx.mutable_data_ptr<float>(),
+                              .dweight = dweight.mutable_data_ptr<float>(),
+                              .dbias = dbias.mutable_data_ptr<float>()},
+                             stream_of(x.device()));
+    return {dx, dweight, dbias, {}, {}, {}};
+  }
+
+ private:
+  static at::Tensor scratch_for(const at::Tensor& x) {
+    return at::empty({norm_scratch(x.size(0), x.size(1))}, x.options().dtype(at::kDouble));
+  }
+
+  static NormTask task(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                       const at::Tensor& mean, const at::Tensor& inverse,
+                       const at::Tensor& scratch) {
+    return {.x = x.const_data_ptr<float>(),
+            .weight = weight.const_data_ptr<float>(),
+            .bias = bias.const_data_ptr<float>(),
+            .mean = mean.mutable_data_ptr<float>(),
+            .inverse = inverse.mutable_data_ptr<float>(),
+            .scratch = scratch.mutable_data_ptr<double>(),
+            .rows = x.size(0),
+            .columns = x.size(1)};
+  }
+};
+
 }  // namespace
 
-bool shares_statistics(bool training) {
-  return training && processes().several() && at::GradMode::is_enabled();
-}
+bool shares_statistics() { return processes().several() && at::GradMode::is_enabled(); }
 
 at::Tensor batch_norm_over_processes(torch::nn::BatchNormOptions options, const at::Tensor& x,
-                                     const at::Tensor& weight, const at::Tensor& bias,
-                                     at::Tensor running_mean, at::Tensor running_var,
-                                     at::Tensor batches) {
+                                     const NormTensors& tensors) {
   Statistics seen;
   {
     const at::NoGradGuard no_grad;
     seen = shared_statistics(x);
-    batches.add_(1);
+    tensors.batches.add_(1);
     const double momentum = options.momentum().value();
-    running_mean.lerp_(seen.mean.to(running_mean.scalar_type()), momentum);
-    running_var.lerp_(
-        (seen.variance * (seen.rows / (seen.rows - 1.0))).to(running_var.scalar_type()), momentum);
+    const auto move = [&](const at::Tensor& running, const at::Tensor& value) {
+      running.lerp_(value.to(running.scalar_type()), momentum);
+    };
+    move(tensors.running_mean, seen.mean);
+    move(tensors.running_var, seen.variance * (seen.rows / (seen.rows - 1.0)));
   }
-  return SharedNorm::apply(x, weight, bias, seen.mean, (seen.variance + options.eps()).rsqrt(),
-                           seen.rows);
+  return SharedNorm::apply(x, tensors.weight, tensors.bias, seen.mean,
+                           (seen.variance + options.eps()).rsqrt(), seen.rows);
+}
+
+bool suits_norm_kernel(const at::Tensor& x, const NormTensors& tensors) {
+  return has_norm_kernel() && tensors.batches.scalar_type() == at::kLong && x.dim() == 2 &&
+         x.size(0) > 1 && x.size(1) == tensors.weight.size(0) &&
+         suit_kernels({x, tensors.weight, tensors.bias, tensors.running_mean, tensors.running_var});
+}
+
+at::Tensor batch_norm_on_device(torch::nn::BatchNormOptions options, const at::Tensor& x,
+                                const NormTensors& tensors) {
+  return DeviceNorm::apply(x, tensors.weight, tensors.bias, tensors, options.eps(),
+                           options.momentum().value());
 }
 
 }  // namespace aimle::experiments

@@ -1,8 +1,8 @@
 // Fully connected layers of the experiments' models: torch::nn::Linear, computed with fewer and
 // faster kernels on a GPU.
 //
-// ReLU is part of the product's kernel. The gradient of the bias, a sum over rows, is summed in two
-// steps: PyTorch's reduction of a tall matrix uses only a few blocks.
+// ReLU is part of the product's kernel. In backward the gradient through the activation and that of
+// the bias are one kernel (dense_kernel.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,6 +14,9 @@ namespace aimle::experiments {
 at::Tensor dense(const torch::nn::Linear& layer, const at::Tensor& x);
 /// The same, then max(0, .).
 at::Tensor dense_relu(const torch::nn::Linear& layer, const at::Tensor& x);
+
+/// The same with ELU.
+at::Tensor dense_elu(const torch::nn::Linear& layer, const at::Tensor& x);
 
 /// The sum over the rows of a matrix.
 at::Tensor sum_of_rows(const at::Tensor& x);

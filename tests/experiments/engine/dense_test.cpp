@@ -25,6 +25,10 @@ at::Tensor plain(const Linear& linear, const at::Tensor& x) {
 
 at::Tensor plain_relu(const Linear& linear, const at::Tensor& x) { return plain(linear, x).relu(); }
 
+at::Tensor plain_elu(const Linear& linear, const at::Tensor& x) {
+  return at::elu(plain(linear, x));
+}
+
 TEST(Dense, HasTheBitsOfPyTorchOnTheCpu) {
   at::manual_seed(1);
   Linear linear(20, 11);
@@ -40,23 +44,54 @@ TEST(Dense, HasTheBitsOfPyTorchOnTheCpu) {
   }
 }
 
+TEST(Dense, HasTheGradientOfElu) {
+  at::manual_seed(1);
+  Linear linear(20, 11);
+  linear->to(at::kDouble);
+  const at::Tensor x = at::randn({30, 20}, at::kDouble);
+  const auto found = pass(linear, x, dense_elu), expected = pass(linear, x, plain_elu);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_LT((found[i] - expected[i]).abs().max().item<double>(), 1e-12) << i;
+  }
+}
+
+TEST(Dense, SumsRows) {
+  const at::Tensor x = at::arange(6.0).view({3, 2});
+  EXPECT_TRUE(at::equal(sum_of_rows(x), x.sum(0)));
+  EXPECT_TRUE(at::equal(sum_of_rows(x.t()), x.t().sum(0)));
+}
+
+/// In float64, and in float32 by the kernels of this project.
 TEST(DenseOnDevice, HasTheGradientsOfTheCpu) {
   if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no GPU";
-  at::manual_seed(1);
-  Linear linear(20, 12);
-  linear->to(at::kDouble);
-  // Sums of rows in one step, in two, and over a prime number of them.
-  for (const int64_t rows : {1, 100, 1000, 11520, 1009}) {
-    const at::Tensor x = at::randn({rows, 20}, at::kDouble);
-    const auto expected = pass(linear, x, plain_relu);
-    linear->to(at::kCUDA);
-    const auto found = pass(linear, x.cuda(), dense_relu);
-    linear->to(at::kCPU);
-    for (size_t i = 0; i < expected.size(); ++i) {
-      EXPECT_LT((found[i].cpu() - expected[i]).abs().max().item<double>(), 1e-9)
-          << rows << ' ' << i;
+  const auto expect_close = [](const auto& layer, const auto& reference) {
+    for (const int64_t rows : {1, 100, 1000, 11520, 1009}) {
+      for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+        at::manual_seed(1);
+        Linear linear(20, 12);
+        linear->to(at::kDouble);
+        // Whole numbers and halves, so that no sign before an activation depends on rounding.
+        const at::Tensor x = at::randint(-3, 4, {rows, 20}, at::kDouble);
+        {
+          const at::NoGradGuard no_grad;
+          linear->weight.random_(-3, 4);
+          linear->bias.fill_(0.5);
+        }
+        const auto expected = pass(linear, x, reference);
+        linear->to(at::kCUDA, type);
+        const auto found = pass(linear, x.to(at::kCUDA, type), layer);
+        for (size_t i = 0; i < expected.size(); ++i) {
+          const double scale = 1 + expected[i].abs().max().template item<double>();
+          EXPECT_LT((found[i].cpu() - expected[i]).abs().max().template item<double>(),
+                    scale * (type == at::kDouble ? 1e-12 : 1e-4))
+              << rows << ' ' << type << ' ' << i;
+        }
+      }
     }
-  }
+  };
+  expect_close(dense, plain);
+  expect_close(dense_relu, plain_relu);
+  expect_close(dense_elu, plain_elu);
 }
 
 TEST(Dense, GivesNoGradientToInputsThatNeedNone) {
