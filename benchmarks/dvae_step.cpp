@@ -21,6 +21,7 @@
 #include "aimle/torch/estimator.h"
 #include "experiments/data/digits.h"
 #include "experiments/dvae/data.h"
+#include "experiments/dvae/losses.h"
 #include "experiments/dvae/model.h"
 #include "experiments/engine/adam.h"
 #include "experiments/engine/randomness.h"

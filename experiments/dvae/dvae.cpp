@@ -8,6 +8,7 @@
 #include "aimle/torch/functions.h"
 #include "experiments/dvae/data.h"
 #include "experiments/dvae/evidence.h"
+#include "experiments/dvae/losses.h"
 #include "experiments/dvae/model.h"
 #include "experiments/engine/learner.h"
 #include "experiments/engine/png.h"
@@ -18,7 +19,10 @@
 namespace aimle::experiments::dvae {
 namespace {
 
-constexpr int64_t kEvaluationBatch = 500;
+/// Images that are evaluated together: a GPU computes the small batches of a CPU as slowly as large
+/// ones.
+int64_t evaluation_batch(at::Device device) { return device.is_cpu() ? 500 : 2500; }
+
 constexpr int64_t kBinarisingSeed = 20230207;  // the same binarised digits in every run
 
 class AutoEncoder : public Learner<Data, Dvae> {
@@ -56,19 +60,14 @@ class AutoEncoder : public Learner<Data, Dvae> {
     const at::Tensor coded = averaging(theta, given_samples_);
     const at::Tensor z =
         with_samples((*estimator_)(coded, {.key = batch.noise_key(theta.size(1))}), coded, 2);
-    const at::Tensor bce = reconstruction_loss(model_->decode(z), x);
-    const at::Tensor kl = softmax_kl(theta);
-    const auto samples = static_cast<double>(bce.size(1));
+    const TrainingLoss loss = training_loss(batch, model_->decode(z), x, theta, kl_weight_);
 
     // All rows of the code share the example's losses.
-    const at::Tensor losses = bce.detach().unsqueeze(1).expand({-1, theta.size(1), -1});
-    const at::Tensor objective = batch.mean(at::add(bce.sum(1), kl, kl_weight_));
-    descend(with_surrogate(objective, batch, coded, z, losses));
-    const at::Tensor bce_mean = bce.detach().mean(at::kDouble);
-    const at::Tensor kl_mean = kl.detach().mean(at::kDouble);
-    return with_stats({{"loss", at::add(bce_mean, kl_mean, 1.0 / samples)},
-                       {"train_bce", bce_mean},
-                       {"train_kl_softmax", kl_mean}});
+    const at::Tensor losses = loss.bce.unsqueeze(1).expand({-1, theta.size(1), -1});
+    descend(with_surrogate(loss.objective, batch, coded, z, losses));
+    return with_stats({{"loss", loss.means[0]},
+                       {"train_bce", loss.means[1]},
+                       {"train_kl_softmax", loss.means[2]}});
   }
 
   bool schedule(int64_t step) {
@@ -124,18 +123,23 @@ class AutoEncoder : public Learner<Data, Dvae> {
     const at::Tensor binarising =
         noise_keys(kBinarisingSeed, Purpose::kData, split == "test" ? 0 : 1, 1, device_)[0];
     at::Tensor sums = at::zeros({6}, at::device(device_).dtype(at::kDouble));
-    for (int64_t first = 0; first < images.size(0); first += kEvaluationBatch) {
+    const int64_t batch_size = evaluation_batch(device_);
+    for (int64_t first = 0; first < images.size(0); first += batch_size) {
       stop_if_interrupted();
-      const int64_t count = std::min(kEvaluationBatch, images.size(0) - first);
+      const int64_t count = std::min(batch_size, images.size(0) - first);
       const at::Tensor x = to_unit(images.narrow(0, first, count));
       const at::Tensor theta = model_->encode(x);
-      const at::Tensor batch_key = subkey(key, 2 + first);
-      const at::Tensor z = (*sampler_)(theta, {.key = batch_key});
+      // Noise belongs to an image, not to its batch.
+      const auto key_of = [&](const at::Tensor& own, int64_t instances) {
+        return Batch{.key = own, .first = first}.noise_key(instances);
+      };
+      const at::Tensor z = (*sampler_)(theta, {.key = key_of(subkey(key, 2), theta.size(1))});
       const at::Tensor noisy = reconstruction_loss(model_->decode(z), x).mean(1).sum();
       const at::Tensor best = reconstruction_loss(reconstruct(theta), x).sum();
       const at::Tensor authors = at::stack({noisy, best, softmax_kl(theta).sum()});
-      const at::Tensor b = binarise(x, subkey(binarising, first));
-      sums += at::cat({authors.to(at::kDouble), bounds(theta, x, b, subkey(batch_key, 1))});
+      const at::Tensor b = binarise(x, key_of(binarising, 1));
+      const at::Tensor bound_key = key_of(subkey(key, 4), theta.size(1));
+      sums += at::cat({authors.to(at::kDouble), bounds(theta, x, b, bound_key)});
     }
     const at::Tensor means = (sums / images.size(0)).cpu();
     const auto mean = [&](int64_t i) { return means[i].item<double>(); };

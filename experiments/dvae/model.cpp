@@ -1,7 +1,5 @@
 #include "experiments/dvae/model.h"
 
-#include <ATen/Functions.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/nn/init.h>
 
 #include <cmath>
@@ -11,44 +9,7 @@
 namespace aimle::experiments::dvae {
 namespace {
 
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 constexpr int64_t kWide = 512, kNarrow = 256;
-
-// The gradients of both losses are written out: PyTorch's take twice as many kernels.
-
-/// BCE with logits l and target x is softplus(l) - x l.
-struct ReconstructionLoss : torch::autograd::Function<ReconstructionLoss> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& logits, const at::Tensor& x) {
-    ctx->save_for_backward({logits, x});
-    return at::softplus(logits).sum(-1) - at::matmul(logits, x.unsqueeze(-1)).squeeze(-1);
-  }
-
-  static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
-    const variable_list saved = ctx->get_saved_variables();
-    const at::Tensor &logits = saved[0], &x = saved[1];
-    return {logits.sigmoid().sub_(x.unsqueeze(1)).mul_(gradients[0].unsqueeze(-1)), {}};
-  }
-};
-
-/// With l = log q + log size: the sum of q l, whose gradient is that of a softmax with upstream
-/// gradient l.
-struct SoftmaxKl : torch::autograd::Function<SoftmaxKl> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& theta) {
-    const at::Tensor log_q = theta.log_softmax(-1), q = log_q.exp();
-    const at::Tensor log_ratio = log_q + std::log(static_cast<double>(theta.size(-1)));
-    ctx->save_for_backward({q, log_ratio});
-    return (q * log_ratio).sum({1, 2});
-  }
-
-  static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
-    const variable_list saved = ctx->get_saved_variables();
-    const at::Tensor &q = saved[0], &log_ratio = saved[1];
-    return {at::_softmax_backward_data(log_ratio * gradients[0].view({-1, 1, 1}), q, -1,
-                                       q.scalar_type())};
-  }
-};
 
 }  // namespace
 
@@ -83,11 +44,5 @@ at::Tensor DvaeImpl::decode(const at::Tensor& z) {
   const at::Tensor hidden = dense_relu(decoder1_, dense_relu(decoder0_, code));
   return dense(decoder2_, hidden).view({z.size(0), z.size(2), shape_.pixels});
 }
-
-at::Tensor reconstruction_loss(const at::Tensor& logits, const at::Tensor& x) {
-  return ReconstructionLoss::apply(logits, x);
-}
-
-at::Tensor softmax_kl(const at::Tensor& theta) { return SoftmaxKl::apply(theta); }
 
 }  // namespace aimle::experiments::dvae

@@ -5,6 +5,7 @@
 //   decoder  rows * size -> 256 -> 512 -> pixels, as logits
 //
 //   loss  BCE(x, decode(z)) summed over pixels, + KL(softmax(theta) || uniform) summed over rows
+//         (losses.h)
 #pragma once
 
 #include <torch/nn/module.h>
@@ -35,12 +36,5 @@ class DvaeImpl : public torch::nn::Module {
   torch::nn::Linear encoder0_, encoder1_, encoder2_, decoder0_, decoder1_, decoder2_;
 };
 TORCH_MODULE(Dvae);
-
-/// logits [B, S, pixels], x [B, pixels] in [0, 1] -> [B, S]
-at::Tensor reconstruction_loss(const at::Tensor& logits, const at::Tensor& x);
-
-/// KL(softmax(theta) || uniform), theta [B, rows, size] -> [B]: the authors' penalty for every k
-/// and every noise. The KL of the codes themselves is in evidence.h.
-at::Tensor softmax_kl(const at::Tensor& theta);
 
 }  // namespace aimle::experiments::dvae

@@ -4,7 +4,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
-#include "experiments/dvae/model.h"
+#include "experiments/dvae/losses.h"
 #include "experiments/engine/checkpoint.h"
 #include "experiments/engine/randomness.h"
 #include "experiments/process/failure.h"
@@ -145,6 +145,69 @@ TEST(Dvae, LossesHaveTheGradientsOfTheirFormulas) {
                     return (q * (q.log() + std::log(6.0))).sum({1, 2});
                   },
                   at::randn({4, 5, 6}, at::kDouble) * 3);
+}
+
+/// Objective, BCE, means, and the gradients for logits and theta.
+std::vector<at::Tensor> training_loss_of(const at::Tensor& logits, const at::Tensor& x,
+                                         const at::Tensor& theta) {
+  const Batch batch = {.share = 0.25};
+  const at::Tensor a = logits.clone().requires_grad_(true), b = theta.clone().requires_grad_(true);
+  const TrainingLoss loss = training_loss(batch, a, x, b, 0.7);
+  EXPECT_FALSE(loss.bce.requires_grad() || loss.means.requires_grad());
+  (loss.objective * 3).backward();
+  return {loss.objective.detach(), loss.bce, loss.means, a.grad(), b.grad()};
+}
+
+TEST(Dvae, TrainingLossIsTheWeightedSumOfBothLosses) {
+  at::manual_seed(0);
+  const at::Tensor logits = at::randn({4, 3, 7}, at::kDouble), x = at::rand({4, 7}, at::kDouble);
+  const at::Tensor theta = at::randn({4, 5, 6}, at::kDouble);
+  const at::Tensor a = logits.clone().requires_grad_(true), b = theta.clone().requires_grad_(true);
+  const at::Tensor bce = reconstruction_loss(a, x), kl = softmax_kl(b);
+  const at::Tensor objective = (bce.sum() + 0.7 * kl.sum()) / 4 * 0.25;
+  (objective * 3).backward();
+  const at::Tensor means = at::stack({bce.mean() + kl.mean() / 3, bce.mean(), kl.mean()});
+  const std::vector<at::Tensor> expected = {objective, bce, means, a.grad(), b.grad()};
+  const std::vector<at::Tensor> found = training_loss_of(logits, x, theta);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_LT((found[i] - expected[i]).abs().max().item<double>(), 1e-12) << i;
+  }
+}
+
+TEST(DvaeOnDevice, LossesAreThoseOfTheCpu) {
+  if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no GPU";
+  at::manual_seed(0);
+  const at::Tensor logits = at::randn({100, 10, 784}) * 3, x = at::rand({100, 784});
+  const at::Tensor theta = at::randn({100, 20, 20}) * 3;
+  const std::vector<at::Tensor> found = training_loss_of(logits.cuda(), x.cuda(), theta.cuda());
+  const std::vector<at::Tensor> expected =
+      training_loss_of(logits.to(at::kDouble), x.to(at::kDouble), theta.to(at::kDouble));
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double scale = expected[i].abs().max().item<double>();
+    EXPECT_LT((found[i].cpu() - expected[i]).abs().max().item<double>(), 1e-5 * scale) << i;
+  }
+  const at::Tensor bce = reconstruction_loss(logits.cuda(), x.cuda());
+  EXPECT_TRUE(at::equal(bce, found[1]));
+}
+
+/// The GPU evaluates all of these images together, the CPU 500 of them at a time: the noise of an
+/// image depends on neither.
+TEST(DvaeOnDevice, EvaluationIsThatOfTheCpu) {
+  if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no GPU";
+  std::vector<Metrics> metrics;
+  for (const char* device : {"cpu", "cuda"}) {
+    Settings settings = small("aimle", 10);
+    settings.set("test_examples", std::string("600"), Origin::kUser);
+    settings.set("device", std::string(device), Origin::kUser);
+    const at::Tensor key = noise_keys(0, Purpose::kEvaluate, 0, 1, at::Device(device))[0];
+    at::manual_seed(1);
+    metrics.push_back(experiment().load(settings)(settings).evaluate(key));
+  }
+  ASSERT_EQ(metrics[0].size(), metrics[1].size());
+  for (size_t i = 0; i < metrics[0].size(); ++i) {
+    const auto& [name, expected] = metrics[0][i];
+    EXPECT_NEAR(metrics[1][i].second, expected, 1e-4 * expected) << name;
+  }
 }
 
 // Untrained, every pixel is a coin: 784 ln 2, nearly.

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "aimle/torch/functions.h"
-#include "experiments/dvae/model.h"
+#include "experiments/dvae/losses.h"
 #include "experiments/engine/randomness.h"
 
 namespace aimle::experiments::dvae {
