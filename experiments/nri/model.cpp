@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "aimle/map/spanning_tree.h"
+#include "experiments/engine/dense.h"
+#include "experiments/nri/meeting.h"
 
 namespace aimle::experiments::nri {
 namespace {
@@ -76,18 +78,31 @@ BlockImpl::BlockImpl(int64_t inputs, int64_t hidden)
 
 // Layers get matrices: for more dimensions torch adds the bias in a separate pass.
 at::Tensor BlockImpl::forward(const at::Tensor& x) {
-  const at::Tensor y = after_first(first_(x.flatten(0, -2)));
+  const at::Tensor y = after_first(dense_elu(first_, x.flatten(0, -2)));
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes.back() = y.size(-1);
   return y.view(sizes);
 }
 
-at::Tensor BlockImpl::after_first(const at::Tensor& x) {
-  return norm_(at::elu(second_(at::elu(x).flatten(0, -2)))).view(x.sizes());
+at::Tensor BlockImpl::of_links(const at::Tensor& nodes, const at::Tensor& links,
+                               const Wiring& wiring) {
+  const MeetingLayer layer = {.weight = first_->weight, .bias = first_->bias};
+  return after_first(suits_meeting(nodes, links, layer)
+                         ? meeting_on_device(nodes, links, layer)
+                         : at::elu(first_of_links(nodes, links, wiring)));
 }
 
-at::Tensor BlockImpl::part(const at::Tensor& x, int64_t first) const {
-  return at::linear(x, first_->weight.narrow(1, first, x.size(-1)));
+at::Tensor BlockImpl::first_of_links(const at::Tensor& nodes, const at::Tensor& links,
+                                     const Wiring& wiring) const {
+  const auto part = [&](const at::Tensor& x, int64_t number) {
+    return at::linear(x, first_->weight.narrow(1, number * x.size(-1), x.size(-1)));
+  };
+  const at::Tensor met = wiring.meet(part(nodes, 0), part(nodes, 1) + first_->bias);
+  return links.defined() ? met + part(links, 2) : met;
+}
+
+at::Tensor BlockImpl::after_first(const at::Tensor& x) {
+  return norm_(dense_elu(second_, x.flatten(0, -2))).view(x.sizes());
 }
 
 EncoderImpl::EncoderImpl(int64_t frames, int64_t hidden)
@@ -105,15 +120,11 @@ EncoderImpl::EncoderImpl(int64_t frames, int64_t hidden)
 }
 
 at::Tensor EncoderImpl::forward(const at::Tensor& paths, const Wiring& wiring) {
-  const auto meet = [&](Block& block, const at::Tensor& nodes) {
-    return wiring.meet(block->part(nodes, 0), block->part(nodes, nodes.size(-1)) + block->bias());
-  };
   at::Tensor nodes = path_(paths.flatten(2));
-  const at::Tensor links = first_link_->after_first(meet(first_link_, nodes));
+  const at::Tensor links = first_link_->of_links(nodes, {}, wiring);
   nodes = node_(links.sum(2) * (1.0 / static_cast<double>(wiring.vertices())));
-  const at::Tensor again =
-      meet(second_link_, nodes) + second_link_->part(links, 2 * nodes.size(-1));
-  return score_(second_link_->after_first(again)).flatten(1);
+  const at::Tensor again = second_link_->of_links(nodes, links, wiring);
+  return dense(score_, again.flatten(0, -2)).view({paths.size(0), -1});
 }
 
 DecoderImpl::DecoderImpl(int64_t hidden)
@@ -182,20 +193,12 @@ at::Tensor DecoderImpl::forward(const at::Tensor& paths, const at::Tensor& links
 }
 
 DecoderWeights DecoderImpl::weights() const {
-  const auto both = [](const Linear* layers, bool bias) {
-    return bias ? at::stack({layers[0]->bias, layers[1]->bias})
-                : at::stack({layers[0]->weight, layers[1]->weight});
-  };
-  return {.message0 = both(message0_, false),
-          .message0_bias = both(message0_, true),
-          .message1 = both(message1_, false),
-          .message1_bias = both(message1_, true),
-          .out0 = out0_->weight,
-          .out0_bias = out0_->bias,
-          .out1 = out1_->weight,
-          .out1_bias = out1_->bias,
-          .out2 = out2_->weight,
-          .out2_bias = out2_->bias};
+  const auto of = [](const Linear& layer) { return LayerWeights{layer->weight, layer->bias}; };
+  return {.message0 = {of(message0_[0]), of(message0_[1])},
+          .message1 = {of(message1_[0]), of(message1_[1])},
+          .out0 = of(out0_),
+          .out1 = of(out1_),
+          .out2 = of(out2_)};
 }
 
 NriModelImpl::NriModelImpl(NriShape shape)

@@ -61,13 +61,16 @@ class BlockImpl : public torch::nn::Module {
   BlockImpl(int64_t inputs, int64_t hidden);
   /// [*, inputs] -> [*, hidden]
   at::Tensor forward(const at::Tensor& x);
-  /// Everything after the first linear map.
-  at::Tensor after_first(const at::Tensor& x);
-  /// Columns [first, first + count) of the first map, without its bias.
-  at::Tensor part(const at::Tensor& x, int64_t first) const;
-  const at::Tensor& bias() const { return first_->bias; }
+  /// For links, whose inputs are those of the sender, the receiver and, if defined, the link: nodes
+  /// [N, n, h] and links [N, n, n-1, h] -> [N, n, n-1, hidden]
+  at::Tensor of_links(const at::Tensor& nodes, const at::Tensor& links, const Wiring& wiring);
 
  private:
+  at::Tensor first_of_links(const at::Tensor& nodes, const at::Tensor& links,
+                            const Wiring& wiring) const;
+  /// Everything after the first ELU.
+  at::Tensor after_first(const at::Tensor& x);
+
   torch::nn::Linear first_, second_;
   BatchNorm1d norm_;
 };

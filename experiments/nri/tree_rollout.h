@@ -4,11 +4,10 @@
 // With z in {0, 1} a link uses one of its two messages. The other is needed only for the gradient
 // of z, d/dz_e = <d/d agg_receiver, m1_e - m0_e>; it affects neither weights nor positions. Links
 // are therefore sorted once, those without a link before those with one: the rows of each type are
-// then a slice, the backward pass multiplies half as many rows as with both messages weighted by 1
-// - z
-// and z, and evaluation, which does not need the gradient of z, computes half as many. What does
-// not depend on the previous step (the gradients of weights and of z) is computed for all steps of
-// the rollout at once: on a GPU such a model is limited by the number of kernels.
+// then a slice, and every step computes one message per link instead of both weighted by 1 - z and
+// z. What does not depend on the previous step (the other messages, the gradients of weights and of
+// z) is computed in the backward pass, for all steps of the rollout at once: on a GPU such a model
+// is limited by the number of kernels.
 //
 // Sums over senders use a list of rows, not atomics, and are therefore reproducible.
 #pragma once
@@ -19,13 +18,17 @@
 
 namespace aimle::experiments::nri {
 
-/// The decoder's parameters; [2, ...] is for pairs without and with a link.
+struct LayerWeights {
+  at::Tensor weight, bias;  // [outputs, inputs], [outputs]
+};
+
+/// The decoder's parameters; message0 and message1 are for pairs without and with a link.
 struct DecoderWeights {
-  at::Tensor message0, message0_bias;  // [2, h, 4], [2, h]
-  at::Tensor message1, message1_bias;  // [2, h, h], [2, h]
-  at::Tensor out0, out0_bias;          // [h, 2 + h], [h]
-  at::Tensor out1, out1_bias;          // [h, h], [h]
-  at::Tensor out2, out2_bias;          // [2, h], [2]
+  LayerWeights message0[2];  // 4 -> h
+  LayerWeights message1[2];  // h -> h
+  LayerWeights out0;         // 2 + h -> h
+  LayerWeights out1;         // h -> h
+  LayerWeights out2;         // h -> 2
 };
 
 /// Positions start [N, n, 2] (no gradient) after 1, ..., steps steps, [steps, N, n, 2]. links

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <stdexcept>
 
 #include "block.h"
 
@@ -88,6 +89,8 @@ Value atomicOr(Value* at, Value value) {
   *at |= value;
   return before;
 }
+
+[[noreturn]] inline void __trap() { throw std::runtime_error("trap"); }
 
 // ---- Threads together ---------------------------------------------------------------------------
 

@@ -103,6 +103,37 @@ TEST(NriModel, EncoderIsTheOneOfThePlainFormula) {
   }
 }
 
+/// Scores, the encoder's gradients of a loss that is linear in them, and its buffers.
+std::map<std::string, at::Tensor> pass_encoder(Case& test, at::Device device, at::ScalarType type) {
+  test.model->to(device);
+  if (type != at::kFloat) test.model->to(type);
+  const Wiring wiring(kSize, device, type);
+  const at::Tensor scores = test.model->encoder(test.paths.to(device, type), wiring);
+  (scores * at::arange(scores.size(1), scores.options()).sub_(7)).sum().backward();
+  std::map<std::string, at::Tensor> result = {{"scores", scores.detach()}};
+  for (const auto& entry : test.model->encoder->named_parameters()) {
+    result[entry.key()] = entry.value().grad();
+  }
+  for (const auto& entry : test.model->encoder->named_buffers()) {
+    result[entry.key()] = entry.value();
+  }
+  for (auto& [name, tensor] : result) tensor = tensor.to(at::kCPU, at::kDouble);
+  return result;
+}
+
+TEST(NriModelOnDevice, EncoderHasTheGradientsOfTheCpu) {
+  if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no GPU";
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    Case test(seed), same(seed);
+    const auto expected = pass_encoder(same, at::kCPU, at::kDouble);
+    for (const auto& [name, found] : pass_encoder(test, at::kCUDA, at::kFloat)) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", " + name);
+      const at::Tensor& there = expected.at(name);
+      expect_close(found, there, 1e-3 * there.abs().max().item<double>() + 1e-4);
+    }
+  }
+}
+
 TEST(NriModel, DecoderPredictsFromEveryStartAsAsked) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -177,6 +208,42 @@ TEST(NriModel, TreesWithTheWrongNumberOfLinksAreRefused) {
   Case test(0);
   const at::Tensor links = at::ones({kPaths, 1, kSize * (kSize - 1)});
   EXPECT_THROW(test.model->decoder(test.paths, links, 1, test.wiring, Links::kTrees), c10::Error);
+}
+
+// Predictions, and the gradients of the links and of all parameters.
+std::vector<at::Tensor> decoded_trees(Decoder decoder, const at::Tensor& paths,
+                                      const at::Tensor& trees, at::TensorOptions options) {
+  decoder->to(options.device(), c10::typeMetaToScalarType(options.dtype()));
+  decoder->zero_grad();
+  const Wiring wiring(kSize, options.device(), c10::typeMetaToScalarType(options.dtype()));
+  const at::Tensor links = trees.clone().to(options).requires_grad_();
+  const at::Tensor predicted = decoder(paths.to(options), links, 3, wiring, Links::kTrees);
+  (predicted * at::arange(predicted.numel(), options).cos().view(predicted.sizes()))
+      .sum()
+      .backward();
+  std::vector<at::Tensor> result = {predicted.detach().cpu(), links.grad().cpu()};
+  for (const auto& parameter : decoder->parameters()) result.push_back(parameter.grad().cpu());
+  return result;
+}
+
+TEST(NriModelOnDevice, TreesAreThoseOfTheCpu) {
+  if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no GPU";
+  for (const int64_t hidden : {1, 7, 64, 300}) {
+    SCOPED_TRACE("hidden " + std::to_string(hidden));
+    at::manual_seed(hidden);
+    Decoder decoder(hidden);
+    const at::Tensor paths = at::rand({kPaths, kSize, kFrames, 2}) * 2 - 1;
+    const at::Tensor trees = random_trees(2);
+    const auto expected = decoded_trees(decoder, paths, trees, at::kDouble);
+    const auto found = decoded_trees(decoder, paths, trees, at::device(at::kCUDA));
+    const auto again = decoded_trees(decoder, paths, trees, at::device(at::kCUDA));
+    for (size_t i = 0; i < expected.size(); ++i) {
+      SCOPED_TRACE("tensor " + std::to_string(i));
+      EXPECT_TRUE(at::equal(found[i], again[i]));
+      const double size = 1e-3 + expected[i].abs().max().item<double>();
+      expect_close(found[i].to(at::kDouble), expected[i], 1e-4 * size);
+    }
+  }
 }
 
 TEST(NriModel, StartsFromTheStatedValues) {
