@@ -11,10 +11,12 @@ The result has the values of the losses and, in addition to their own gradients,
 
 from __future__ import annotations
 
+import warnings
 from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from typing_extensions import Unpack
 
 from aimle.estimate.perturbed import signed
@@ -27,6 +29,10 @@ from aimle.settings.shared import DEFAULTS, AdaptiveSettings, AnySolver, Output,
 from aimle.solvers import Solver
 
 _ops = torch.ops.aimle
+
+# Training calls of an SFE that was never given a loss, after which it warns. Programs may draw
+# several times before their first loss.
+_CALLS_WITHOUT_LOSSES = 100
 
 
 class SFE(SampledEstimator):
@@ -44,10 +50,11 @@ class SFE(SampledEstimator):
         baseline: b_s: "none", or "leave_one_out", the mean of the other samples' losses (Kool, van
             Hoof, Welling, 2019), which needs nb_samples >= 2.
     The other arguments are those of ``SampledEstimator``. z itself carries no gradient: theta only
-    gets one through ``surrogate``.
+    gets one through ``surrogate``. A layer that is trained without it warns once.
     """
 
     _op = _ops.sfe.default
+    _calls: int | None = 0  # in training; None after `surrogate` was called
 
     def __init__(
         self,
@@ -66,6 +73,34 @@ class SFE(SampledEstimator):
             )
         self.baseline = baseline
 
+    def forward(
+        self,
+        theta: Tensor,
+        *,
+        mask: Tensor | None = None,
+        k: Tensor | int | None = None,
+        data: Tensor | None = None,
+        key: Tensor | None = None,
+    ) -> Tensor:
+        """See ``SampledEstimator``."""
+        z = super().forward(theta, mask=mask, k=k, data=data, key=key)
+        if not is_compiling() and self.training and torch.is_grad_enabled() and theta.requires_grad:
+            self._count_call()
+        return z
+
+    def _count_call(self) -> None:
+        """Warns once if theta is trained, but no losses were passed back."""
+        if self._calls is None:
+            return
+        self._calls += 1
+        if self._calls == _CALLS_WITHOUT_LOSSES:
+            warnings.warn(
+                f"[aimle.SFE] theta got no gradient in {_CALLS_WITHOUT_LOSSES} training calls, "
+                "because the samples carry none: pass the losses back with "
+                "layer.surrogate(theta, z, losses).mean().backward()",
+                stacklevel=5,
+            )
+
     def surrogate(
         self,
         theta: Tensor,
@@ -77,6 +112,7 @@ class SFE(SampledEstimator):
         data: Tensor | None = None,
     ) -> Tensor:
         """losses, one per sample, with the gradient of theta; mask, k and data as for z."""
+        self._calls = None
         solver, row_data = self.solver.row_arguments(type(self).__name__, theta, k, data)
         return _ops.sfe_surrogate.default(
             theta,
