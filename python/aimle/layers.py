@@ -211,7 +211,8 @@ class Identity(PerturbedMap):
     Sahoo, Paulus, Vlastelica, Musil, Kuleshov, Martius, "Backpropagation through Combinatorial
     Algorithms: Identity with Projection Works", ICLR 2023. theta is projected before the solver,
     over the unmasked entries of each instance: "mean" subtracts the mean, "norm" divides by the
-    norm, "std" does both, and None does neither.
+    norm, "std" does both, and None does neither. A norm of zero, as that of equal scores after
+    "std" subtracted their mean, does not divide.
     """
 
     _defaults = DEFAULTS | {"noise": None, "output": "mean"}
