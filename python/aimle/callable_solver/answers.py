@@ -4,6 +4,8 @@ NumPy arrays, bools, integers and other precisions are converted. Values within 
 numbers, as returned by solvers of mixed-integer programs, are rounded. Other fractional values are
 an error on the CPU unless they were requested; on a GPU, where an error would wait for the device,
 and in compiled code, the row becomes NaN. NaN is kept: it means that a row was not solved.
+
+The result is always a copy, because a callable may return the same array or tensor at every call.
 """
 
 from __future__ import annotations
@@ -53,17 +55,19 @@ def as_answer(owner: str, z: object, scores: Tensor, *, fractional: bool) -> Ten
             f"{name} must keep the dtype {scores.dtype} of its input but returned {z.dtype}"
         )
     whole = not z.is_floating_point()
-    z = z.detach().to(scores.dtype)
-    return z if whole or fractional else _whole(name, z)
+    if whole or fractional:
+        return z.detach().to(scores.dtype, copy=True)
+    return _whole(name, z.detach().to(scores.dtype))
 
 
 def _whole(name: str, z: Tensor) -> Tensor:
+    """A copy of z, rounded."""
     rounded = z.round()
     if torch.compiler.is_compiling() or not z.is_cpu or type(z) is not Tensor:
         wrong = ((z - rounded).abs() > TOLERANCE).flatten(1).any(1)
         return rounded.masked_fill(wrong.reshape(-1, *[1] * (z.dim() - 1)), torch.nan)
     if torch.equal(z, rounded):
-        return z
+        return rounded
     wrong = (z - rounded).abs() > TOLERANCE
     if wrong.any():
         row, *entry = wrong.nonzero()[0].tolist()

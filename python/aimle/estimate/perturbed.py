@@ -230,7 +230,8 @@ class Instances(NamedTuple):
             return self.solver.solve_rows(scores, self.mask, self.k, data=self.data)[0]
         if self.mask is not None:
             scores = scores.masked_fill(~self.mask, torch.inf if own == "min" else -torch.inf)
-        rows = scores.reshape(-1, *x.shape[x.dim() - self.dims :]).to(_wide(x))
+        rows = scores.reshape(-1, *x.shape[x.dim() - self.dims :])
+        rows = rows.to(_wide(x), copy=scores is x)  # the callable may change them
         fractional = may_be_fractional(self.solver, self.fractional)
         z = as_answer(self.owner, self.solver(rows), rows, fractional=fractional)
         return z.reshape(x.shape).to(x.dtype)

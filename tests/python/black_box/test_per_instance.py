@@ -53,6 +53,20 @@ def test_answers_are_converted(answer, threads: bool):
     assert torch.equal(aimle.per_instance(answer, **pool)(x), TOPK(x))
 
 
+@pytest.mark.parametrize("settings", [{}, {"workers": 1, "pool": "threads"}])
+@pytest.mark.parametrize("instance", ["numpy", "tensor"])
+def test_a_function_may_return_the_same_array_again(settings: dict, instance: str):
+    solution = np.zeros(6) if instance == "numpy" else torch.zeros(6)
+
+    def solve(x):
+        solution[:] = best_two(np.asarray(x)) if instance == "numpy" else aimle.TopK(2)(x)
+        return solution
+
+    scores = torch.randn(5, 6, generator=torch.Generator().manual_seed(0))
+    solver = aimle.per_instance(solve, instance=instance, **settings)
+    assert torch.equal(solver(scores), aimle.TopK(2)(scores))
+
+
 def test_an_empty_batch():
     solver = aimle.per_instance(best_two, sense="max", cache=0.5)
     assert solver(torch.zeros(0, 6)).shape == (0, 6)
