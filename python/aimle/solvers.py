@@ -16,7 +16,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from typing_extensions import dataclass_transform
 
 from aimle import _library  # noqa: F401  (registers the ops)
@@ -358,7 +358,7 @@ def _class_of(name: str) -> type[Solver]:
 
 def check_solver(owner: str, solver: object) -> None:
     """Raises TypeError unless solver is a native solver or a callable; a class is neither."""
-    if isinstance(solver, type) and issubclass(solver, Solver):
+    if isinstance(solver, type) and issubclass(solver, Solver | nn.Module):
         raise TypeError(
             f"[aimle.{owner}] expected a solver such as aimle.TopK(k=3) but got the class "
             f"{solver.__name__} itself"
