@@ -50,7 +50,8 @@ _STATS = ("lambda_mean", "lambda_min", "lambda_max", "count", "zero_share", "cha
 _THRESHOLD_STATS = ("capped_share", "capped_mass")
 _WATCH = ("idle_updates", "updates_at_bound")
 # In memory order (stats.h).
-_ALL_STATS = (*_STATS, *_THRESHOLD_STATS, "clipped_share", *_WATCH, "warned")
+_OF_CLIPPING = ("clipped_passes", "warned_of_clipping")
+_ALL_STATS = (*_STATS, *_THRESHOLD_STATS, "clipped_share", *_WATCH, "warned", *_OF_CLIPPING)
 _STATE = ("alpha", "gbar", "updates", "reach", "velocity", "sizes", "layer_stats")
 
 
@@ -317,8 +318,9 @@ class PerturbedMap(SamplingModule, SharedState):
         count: mean number of entries in which the two solutions differ.
         zero_share: share of zeros in the gradient of theta.
         changed_share: share of samples whose solution changed.
-        clipped_share: for GridPath, share of the costs that were below zero in the solves of
-            backward (noise and step included) and were clipped to zero.
+        clipped_share: for GridPath and GraphPath, share of the costs that were below zero in the
+            solves of backward (noise and step included) and were clipped to zero. A layer on the
+            CPU warns if it is above 0.95 in 300 consecutive passes.
         idle_updates: consecutive updates in which every step size was zero; 100 or more indicate a
             problem.
         updates_at_bound: consecutive updates after which alpha was at a bound; 1,000 or more
