@@ -9,6 +9,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -228,6 +229,9 @@ void move_tensors(const std::map<std::string, at::Tensor>& tensors, at::Device d
 Layer::Layer(LayerOptions options) : options_(with_noise(std::move(options))) {
   validate(options_);
   if (const auto* target = std::get_if<AdaptiveTarget>(&options_.target)) {
+    TORCH_CHECK_VALUE(std::isfinite(options_.initial_gbar) && options_.initial_gbar >= 0.0,
+                      "[aimle::Layer] expected a finite initial_gbar >= 0 but got ",
+                      options_.initial_gbar);
     state_ = {{"alpha", scalar(start_of(*target, options_.initial_alpha))},
               {"gbar", scalar(options_.initial_gbar)},
               {"updates", at::zeros({}, at::kLong)}};

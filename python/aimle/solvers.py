@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from typing_extensions import dataclass_transform
 
 from aimle import _library  # noqa: F401  (registers the ops)
-from aimle.settings.checks import check_choice, check_int, check_tensor
+from aimle.settings.checks import check_bool, check_choice, check_int, check_tensor
 from aimle.settings.names import with_known_names
 
 _ops = torch.ops.aimle
@@ -381,6 +381,9 @@ def checked_dims(
     """instance_dims, checked; raises TypeError for settings that only callables take."""
     if instance_dims is not None:
         instance_dims = check_int(owner, "instance_dims", instance_dims, 1)
+    if fractional is not None:
+        check_bool(owner, "fractional", fractional)
+    check_bool(owner, "repeat_arguments", repeat_arguments)
     if isinstance(solver, Solver):
         given = {"fractional": fractional, "repeat_arguments": repeat_arguments}
         unwanted = [f"{name}={value!r}" for name, value in given.items() if value]

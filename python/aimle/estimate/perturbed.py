@@ -26,7 +26,9 @@ from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
 from aimle.onnx.solution import in_onnx_export, onnx_solution
 from aimle.settings.checks import (
     check_batch,
+    check_bool,
     check_choice,
+    check_generator_type,
     check_int,
     check_mask,
     check_positive,
@@ -93,7 +95,8 @@ class DPO(SettingsModule):
         self.variance_reduction = variance_reduction
         self.nb_samples, self.temperature = nb_samples, temperature
         self.nb_samples, self.temperature = self._checked()
-        self.noise_in_eval = noise_in_eval
+        self.noise_in_eval = check_bool("DPO", "noise_in_eval", noise_in_eval)
+        check_generator_type("DPO", generator)
         self.generator = generator
 
     def _checked(self) -> tuple[int, float]:

@@ -4,8 +4,11 @@ import math
 from numbers import Integral, Real
 from typing import TypeGuard
 
-from torch import Tensor, strided
+import numpy as np
+from torch import Generator, Tensor, strided
 from torch import bool as bool_
+
+_LARGEST_INT = 2**63 - 1
 
 
 def check_int(owner: str, name: str, value: object, low: int, high: int | None = None) -> int:
@@ -18,8 +21,10 @@ def check_int(owner: str, name: str, value: object, low: int, high: int | None =
         value = int(value)
     elif isinstance(value, bool):
         raise TypeError(f"[aimle.{owner}] expected {name} to be an int but got bool")
-    if value < low or (high is not None and value > high):
-        allowed = f"{name} >= {low}" if high is None else f"{low} <= {name} <= {high}"
+    if value < low or value > (_LARGEST_INT if high is None else high):
+        bounded = high is not None or value >= low
+        last = _LARGEST_INT if high is None else high
+        allowed = f"{low} <= {name} <= {last}" if bounded else f"{name} >= {low}"
         raise ValueError(f"[aimle.{owner}] expected {allowed} but got {name}={value}")
     return value
 
@@ -31,6 +36,22 @@ def is_number(value: object) -> TypeGuard[float]:
     return (
         -math.inf < float(value) < math.inf
     )  # math.isfinite does not accept the symbolic numbers of compiled functions
+
+
+def check_bool(owner: str, name: str, value: object) -> bool:
+    """value as a bool; raises TypeError if it is not one."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"[aimle.{owner}] expected {name} to be True or False but got {value!r}")
+    return bool(value)
+
+
+def check_generator_type(owner: str, generator: object) -> None:
+    """Raises TypeError unless generator is one of PyTorch's, or None."""
+    if not isinstance(generator, Generator | None):
+        raise TypeError(
+            f"[aimle.{owner}] expected generator to be a torch.Generator or None but got "
+            f"{type(generator).__name__}"
+        )
 
 
 def check_choice(owner: str, name: str, value: object, allowed: tuple[object, ...]) -> None:
