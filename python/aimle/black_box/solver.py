@@ -29,6 +29,7 @@ from aimle.settings.checks import (
     is_number,
 )
 from aimle.settings.names import known_names
+from aimle.solvers import Solver, refuse_class_or_layer
 
 _OWNER = "per_instance"
 
@@ -378,6 +379,12 @@ def per_instance(
     """
     if not callable(fn):
         raise TypeError(f"[aimle.{_OWNER}] expected fn to be callable but got {type(fn).__name__}")
+    refuse_class_or_layer(_OWNER, "fn", fn)
+    if isinstance(fn, Solver | PerInstance):
+        raise TypeError(
+            f"[aimle.{_OWNER}] expected fn to be a function of one instance but got "
+            f"{type(fn).__name__}, which solves whole batches: pass it to the layer directly"
+        )
     check_choice(_OWNER, "pool", pool, ("processes", "threads", "ray"))
     check_choice(_OWNER, "on_error", on_error, ("raise", "last", "nan"))
     check_choice(_OWNER, "instance", instance, ("numpy", "tensor"))

@@ -279,6 +279,10 @@ def test_compiled_code_calls_it():
     ("settings", "error", "words"),
     [
         ({"fn": 3}, TypeError, "fn to be callable but got int"),
+        ({"fn": aimle.TopK(2)}, TypeError, "got TopK, which solves whole batches: pass it to the"),
+        ({"fn": aimle.per_instance(best_two)}, TypeError, "got PerInstance, which solves whole"),
+        ({"fn": aimle.TopK}, TypeError, "fn to be a solver .* the class TopK itself"),
+        ({"fn": aimle.AIMLE(aimle.TopK(2))}, TypeError, "the layer AIMLE: pass its solver"),
         ({"workers": -1}, ValueError, "workers >= 0"),
         ({"timeout": 1.0}, ValueError, r"no timeout with workers=0 .*workers >= 1"),
         ({"timeout": 1.0, "workers": 2, "pool": "threads"}, ValueError, "timeout with threads"),

@@ -16,6 +16,27 @@ import aimle
 SETTINGS: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...]]] = {
     "solver": (lambda: topk(solver=3), TypeError, ("solver", "callable", "int")),
     "solver a name": (lambda: topk(solver="topk"), TypeError, ("solver", "aimle.TopK", "str")),
+    "solver a class": (lambda: topk(solver=aimle.TopK), TypeError, ("solver", "the class TopK")),
+    "solver a class of layers": (
+        lambda: topk(solver=aimle.IMLE),
+        TypeError,
+        ("solver", "the class IMLE itself"),
+    ),
+    "solver a layer": (
+        lambda: topk(solver=aimle.DPO(aimle.TopK(2))),
+        TypeError,
+        ("solver", "the layer DPO", "layer.solver"),
+    ),
+    "function of compat a class": (
+        lambda: aimle.compat.imle(aimle.TopK)(torch.zeros(2, 4)),
+        TypeError,
+        ("function", "the class TopK itself"),
+    ),
+    "function of compat a layer": (
+        lambda: aimle.compat.aimle(aimle.AIMLE(aimle.TopK(2)))(torch.zeros(2, 4)),
+        TypeError,
+        ("function", "the layer AIMLE"),
+    ),
     "no samples": (lambda: topk(nb_samples=0), ValueError, ("nb_samples >= 1", "nb_samples=0")),
     "negative samples": (lambda: topk(nb_samples=-3), ValueError, ("nb_samples >= 1", "-3")),
     "samples a float": (lambda: topk(nb_samples=2.0), TypeError, ("nb_samples", "int", "float")),
