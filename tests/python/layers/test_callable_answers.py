@@ -24,7 +24,21 @@ def soft(x: Tensor) -> Tensor:
     return x.softmax(-1)
 
 
+class ArrayOfAnotherLibrary:
+    """What is known about it is that NumPy can read it."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return self.values
+
+
 ANSWERS = {
+    "array of another library": lambda x: ArrayOfAnotherLibrary(TOPK(x).cpu().numpy()),
+    "array in the other byte order": lambda x: TOPK(x).cpu().numpy().astype(">f4"),
+    "integers in the other byte order": lambda x: TOPK(x).cpu().numpy().astype(">i4"),
+    "array of long doubles": lambda x: TOPK(x).cpu().numpy().astype(np.longdouble),
     "array": lambda x: TOPK(x).cpu().numpy(),
     "array of bools": lambda x: TOPK(x).cpu().numpy().astype(bool),
     "array of float64, from behind": lambda x: TOPK(x).cpu().numpy()[:, ::-1][:, ::-1],
