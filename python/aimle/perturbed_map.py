@@ -29,11 +29,11 @@ from aimle.functional import blank_key, check_generator, draw_layer_key, process
 from aimle.noise import Noise, SumOfGamma
 from aimle.onnx.solution import in_onnx_export, onnx_solution
 from aimle.settings.checks import (
+    check_not_negative,
     check_positive,
     check_tensor,
     check_theta,
     instance_dims_of,
-    is_number,
 )
 from aimle.settings.defaults import largest_alpha_for, noise_for, subtracted_mean, temperature_for
 from aimle.settings.names import did_you_mean
@@ -55,11 +55,6 @@ _ALL_STATS = (*_STATS, *_THRESHOLD_STATS, "clipped_share", *_WATCH, "warned", *_
 _STATE = ("alpha", "gbar", "updates", "reach", "velocity", "sizes", "layer_stats")
 
 
-def _check_temperature(owner: str, name: str, value: object) -> None:
-    if not (is_number(value) and value >= 0):
-        raise ValueError(f"[aimle.{owner}] expected {name} finite and >= 0 but got {value!r}")
-
-
 def one_temperature(owner: str, settings: NoiseSettings, *, positive: bool = False) -> float | None:
     """The scale of the noise, given under either of its two names; None if neither was given."""
     name, value = "temperature", settings["temperature"]
@@ -73,7 +68,7 @@ def one_temperature(owner: str, settings: NoiseSettings, *, positive: bool = Fal
         name, value = "theta_noise_temperature", other
     if value is None:
         return None
-    (check_positive if positive else _check_temperature)(owner, name, value)
+    (check_positive if positive else check_not_negative)(owner, name, value)
     return float(value)
 
 
@@ -148,7 +143,7 @@ class PerturbedMap(SamplingModule, SharedState):
         self.sense = resolve_sense(owner, solver, settings["sense"])
         temperature = one_temperature(owner, settings)
         if settings["target_noise_temperature"] is not None:
-            _check_temperature(
+            check_not_negative(
                 owner, "target_noise_temperature", settings["target_noise_temperature"]
             )
         self._noise = noise_for(solver, target, settings["noise"])

@@ -23,7 +23,7 @@ from aimle.estimate.perturbed import signed
 from aimle.estimate.sampled import SampledEstimator
 from aimle.layers import split_target
 from aimle.perturbed_map import PerturbedMap
-from aimle.settings.checks import check_choice, check_theta, instance_dims_of, is_number
+from aimle.settings.checks import check_choice, check_share, check_theta, instance_dims_of
 from aimle.settings.defaults import difference_for
 from aimle.settings.shared import DEFAULTS, AdaptiveSettings, AnySolver, Output, SampleSettings
 from aimle.solvers import Solver
@@ -153,8 +153,7 @@ class CovarianceAIMLE(PerturbedMap):
         difference = difference_for(owner, solver, settings["sense"], symmetric_perturbation)
         super().__init__(solver, difference=difference, target=target, **others)
         _refuse_mean("CovarianceAIMLE", self.output)
-        if not (is_number(share) and 0 <= share <= 1):
-            raise ValueError(f"[aimle.CovarianceAIMLE] expected 0 <= share <= 1 but got {share!r}")
+        check_share("CovarianceAIMLE", "share", share)
         self.share = float(share)
         self._check_samples()
 

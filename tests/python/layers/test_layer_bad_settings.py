@@ -351,3 +351,32 @@ def test_a_knapsack_needs_numbers(value: object):
 def test_a_largest_weight_must_be_positive(value: object):
     with pytest.raises(ValueError, match="expected max_weight > 0 but got"):
         aimle.Thresholds(aimle.TopK(2), max_weight=value)
+
+
+ASSIGNED = {
+    "nb_samples": (0, 2.5, "3", None, nan),
+    "output": ("median", None, 0),
+    "noise_in_eval": ("no", 1, None),
+    "generator": (3, "cpu"),
+    "temperature": (-1.0, nan, inf, "1", None),
+    "theta_noise_temperature": (-1.0, nan, "1", None),
+    "target_noise_temperature": (-1.0, nan, "1"),
+    "sense": ("up", None, 1),
+    "share": (2.0, nan, "1", None),
+    "baseline": ("mean", None),
+    "variance_reduction": ("some", None),
+    "hard": ("no", 1),
+    "draws": (0, 2.5),
+}
+
+
+@pytest.mark.parametrize("name", aimle.estimators())
+def test_a_bad_value_cannot_be_assigned(name: str):
+    """It is refused at once, by name, and the layer keeps its value."""
+    layer = made(name)
+    for setting in ASSIGNED.keys() & set(dir(layer)):
+        before = getattr(layer, setting)
+        for value in ASSIGNED[setting]:
+            with pytest.raises((TypeError, ValueError), match=rf"^\[aimle.*{setting}"):
+                setattr(layer, setting, value)
+        assert getattr(layer, setting) is before or getattr(layer, setting) == before
