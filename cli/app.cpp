@@ -26,6 +26,7 @@
 #include "experiments/process/failure.h"
 #include "experiments/process/output_folder.h"
 #include "experiments/process/progress.h"
+#include "experiments/process/shell_word.h"
 
 namespace aimle::cli {
 namespace {
@@ -204,7 +205,7 @@ const std::string& command_line() { return written; }
 void parse(CLI::App& app, std::vector<std::string> arguments) {
   written = "aimle";
   for (std::string& argument : arguments) {
-    written += " " + argument;
+    written += " " + experiments::shell_word(argument);
     if (!argument.starts_with("--")) continue;
     const auto end = argument.begin() + std::min(argument.find('='), argument.size());
     std::replace(argument.begin() + 2, end, '-', '_');  // --test-examples is --test_examples

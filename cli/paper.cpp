@@ -21,6 +21,7 @@
 #include "experiments/process/interrupt.h"
 #include "experiments/process/progress.h"
 #include "experiments/process/python.h"
+#include "experiments/process/shell_word.h"
 #include "experiments/registry.h"
 
 namespace aimle::cli {
@@ -135,7 +136,7 @@ bool is_wanted(const Json& entry, const PaperRequest& request) {
 
 std::string as_line(const Arguments& arguments) {
   std::string line = "aimle";
-  for (const std::string& argument : arguments) line += " " + argument;
+  for (const std::string& argument : arguments) line += " " + experiments::shell_word(argument);
   return line;
 }
 
@@ -327,7 +328,8 @@ void reproduce(PaperRequest request) {
 
   const int64_t total = count(state, request, false);
   const experiments::InterruptHandler handler;
-  handler.set_late_message("stopped; continue with --resume --out " + request.common.out.string());
+  handler.set_late_message("stopped; continue with --resume --out " +
+                           experiments::shell_word(request.common.out.string()));
   std::map<std::string, double> trained;  // the folders of commands whose runs are complete
   if (!request.workers.empty()) trained = train_on_workers(state, request);
   PaperRequest of_trained = request;

@@ -1,4 +1,6 @@
 #include <filesystem>
+#include <fstream>
+#include <string_view>
 
 #include "cli/app.h"
 #include "cli/commands.h"
@@ -25,11 +27,24 @@ bool holds_a_study(const std::filesystem::path& folder) {
   return false;
 }
 
+/// Whether a report may replace the file: an earlier page, or an empty file.
+bool is_page(const std::filesystem::path& file) {
+  constexpr std::string_view kStart = "<!DOCTYPE html>";
+  std::string start(kStart.size(), ' ');
+  std::ifstream stream(file, std::ios::binary);
+  stream.read(start.data(), static_cast<std::streamsize>(start.size()));
+  return stream.gcount() == 0 || start == kStart;
+}
+
 void check_page(const std::filesystem::path& page) {
   if (std::filesystem::is_directory(page)) {
     throw experiments::Failure("--out: expected the name of a page, such as " +
                                (page / "report.html").lexically_normal().string() +
                                ", but got the folder " + page.string());
+  }
+  if (std::filesystem::is_regular_file(page) && !is_page(page)) {
+    throw experiments::Failure("--out: " + page.string() +
+                               " exists and is not a page: choose another name, or remove it");
   }
   if (page.has_parent_path()) {
     experiments::prepare_output_folder(page.parent_path(), experiments::IfNotEmpty::kKeepFiles);

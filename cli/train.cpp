@@ -11,6 +11,7 @@
 #include "experiments/engine/run_folder.h"
 #include "experiments/process/failure.h"
 #include "experiments/process/progress.h"
+#include "experiments/process/shell_word.h"
 #include "experiments/registry.h"
 
 namespace aimle::cli {
@@ -138,7 +139,7 @@ Campaign campaign_of(const Experiment& experiment, const TrainRequest& request) 
 void train(const Campaign& campaign) {
   conduct(campaign);
   const std::string out = campaign.out.string();
-  say("results are in " + out + "; to draw a page of them: aimle report " + out);
+  say("results are in " + out + "; to draw a page of them: aimle report " + shell_word(out));
 }
 
 using Act = std::function<void(const Campaign&)>;

@@ -6,6 +6,7 @@
 #include "experiments/process/failure.h"
 #include "experiments/process/interrupt.h"
 #include "experiments/process/python.h"
+#include "experiments/process/shell_word.h"
 
 namespace aimle::cli {
 namespace {
@@ -17,10 +18,11 @@ struct Request {
 
 void watch(const Request& request) {
   if (!std::filesystem::is_directory(request.folder)) {
-    throw experiments::Failure("there is no folder " + request.folder +
-                               ": name one with runs, or start a run there first, for example "
-                               "aimle train dvae --out " +
-                               (std::filesystem::path(request.folder) / "dvae").string());
+    throw experiments::Failure(
+        "there is no folder " + request.folder +
+        ": name one with runs, or start a run there first, for example "
+        "aimle train dvae --out " +
+        experiments::shell_word((std::filesystem::path(request.folder) / "dvae").string()));
   }
   const experiments::InterruptHandler handler;
   try {

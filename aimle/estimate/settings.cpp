@@ -22,7 +22,7 @@ void AdaptiveTarget::validate() const {
   AIMLE_CHECK(target_norm == kAutomatic || finite_at_least(target_norm, 0.0),
               "[aimle::AdaptiveTarget] expected a finite target_norm >= 0, or automatic, but got ",
               target_norm);
-  AIMLE_CHECK(!is_automatic() || alpha_max > 0.0,
+  AIMLE_CHECK(!is_automatic() || (alpha_max != 0.0 && !std::isinf(alpha_max)),
               "[aimle::AdaptiveTarget] an automatic target_norm needs an upper bound of alpha: "
               "expected a finite alpha_range[1] but got none");
   AIMLE_CHECK(decay >= 0.0 && decay < 1.0,

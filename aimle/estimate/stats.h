@@ -19,6 +19,8 @@ enum LayerStat {
   kIdleUpdates,     // consecutive updates in which every step size was zero
   kUpdatesAtBound,  // consecutive updates after which alpha was at a bound
   kWarned,          // 1 after a warning about either
+  kClippedPasses,   // consecutive passes in which almost all costs were clipped
+  kWarnedOfClipping,
   kLayerStats
 };
 
@@ -37,6 +39,16 @@ inline constexpr int64_t kSharedStats = int64_t{kLayerStats} + int64_t{kWaitingC
 inline constexpr double kIdleLimit = 100.0;
 inline constexpr double kBoundLimit = 1000.0;
 
+/// The share of clipped costs, and the number of consecutive passes with more, that indicates costs
+/// that cannot be learned. A large first step alone shrinks within fewer.
+inline constexpr double kMostClipped = 0.95;
+inline constexpr double kClippedLimit = 300.0;
+
+/// Counts consecutive passes; NaN means none so far.
+AIMLE_HD void count_again(bool again, double& count) {
+  count = !again ? 0.0 : count > 0.0 ? count + 1.0 : 1.0;
+}
+
 /// Writes stats [kLayerStats]; does not change them if no sample had a gradient.
 AIMLE_HD void write_stats(const BackwardReport& report, double* stats) {
   const Changes& seen = report.changes;
@@ -53,18 +65,17 @@ AIMLE_HD void write_stats(const BackwardReport& report, double* stats) {
   stats[kCappedMass] = report.capped_mass;
   stats[kClippedShare] = static_cast<double>(report.clipping.clipped) /
                          static_cast<double>(report.clipping.costs > 0 ? report.clipping.costs : 1);
+  count_again(stats[kClippedShare] > kMostClipped, stats[kClippedPasses]);
+  if (!(stats[kWarnedOfClipping] > 0.0)) stats[kWarnedOfClipping] = 0.0;
 }
 
-/// Counts the updates that indicate a step size that cannot work; NaN means none so far.
+/// Counts the updates that indicate a step size that cannot work.
 AIMLE_HD void update_watch(const AdaptiveTarget& target, double lambda_max, double alpha,
                            double* stats) {
-  const auto count = [&](LayerStat stat, bool again) {
-    stats[stat] = !again ? 0.0 : stats[stat] > 0.0 ? stats[stat] + 1.0 : 1.0;
-  };
-  count(kIdleUpdates, lambda_max == 0.0);
+  count_again(lambda_max == 0.0, stats[kIdleUpdates]);
   if (!(stats[kWarned] > 0.0)) stats[kWarned] = 0.0;
-  count(kUpdatesAtBound,
-        target.moves() && (alpha == target.alpha_min || alpha == target.alpha_max));
+  count_again(target.moves() && (alpha == target.alpha_min || alpha == target.alpha_max),
+              stats[kUpdatesAtBound]);
 }
 
 /// Leaves the counts of a pass to the next update.

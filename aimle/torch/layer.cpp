@@ -9,6 +9,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -189,17 +190,23 @@ at::Tensor project(const at::Tensor& theta, Projection projection, int64_t insta
   for (int64_t d = -instance_dims; d < 0; ++d) dims.push_back(d);
   const at::Tensor finite = theta.isfinite();
   const at::Tensor keep = mask ? mask->logical_and(finite) : finite;
-  at::Tensor free = at::where(keep, theta, 0.0);
+  const at::Tensor given = at::where(keep, theta, 0.0);
+  at::Tensor free = given;
   if (projection == Projection::kMean || projection == Projection::kStd) {
     const at::Tensor entries = keep.expand_as(theta).sum(dims, /*keepdim=*/true).clamp_min(1);
     free = at::where(keep, free.sub(free.sum(dims, /*keepdim=*/true).div(entries)), 0.0);
   }
   if (projection == Projection::kNorm || projection == Projection::kStd) {
-    const at::Tensor flat = free.flatten(-instance_dims);
-    at::Tensor norm = at::linalg_vector_norm(flat, 2, {-1}, /*keepdim=*/true);
-    norm = norm.clamp_min(ops::smallest_normal(theta));
-    for (int64_t d = 1; d < instance_dims; ++d) norm = norm.unsqueeze(-1);
-    free = free.div(norm);
+    const auto norm_of = [&](const at::Tensor& x) {
+      at::Tensor norm =
+          at::linalg_vector_norm(x.flatten(-instance_dims), 2, {-1}, /*keepdim=*/true);
+      for (int64_t d = 1; d < instance_dims; ++d) norm = norm.unsqueeze(-1);
+      return norm;
+    };
+    const at::Tensor norm = norm_of(free);
+    const at::Tensor rounding =
+        norm_of(given.detach()).mul(ops::epsilon(theta)).clamp_min(ops::smallest_normal(theta));
+    free = free.div(at::where(norm.gt(rounding), norm, 1.0));
   }
   return at::where(keep, free, theta);
 }
@@ -222,6 +229,9 @@ void move_tensors(const std::map<std::string, at::Tensor>& tensors, at::Device d
 Layer::Layer(LayerOptions options) : options_(with_noise(std::move(options))) {
   validate(options_);
   if (const auto* target = std::get_if<AdaptiveTarget>(&options_.target)) {
+    TORCH_CHECK_VALUE(std::isfinite(options_.initial_gbar) && options_.initial_gbar >= 0.0,
+                      "[aimle::Layer] expected a finite initial_gbar >= 0 but got ",
+                      options_.initial_gbar);
     state_ = {{"alpha", scalar(start_of(*target, options_.initial_alpha))},
               {"gbar", scalar(options_.initial_gbar)},
               {"updates", at::zeros({}, at::kLong)}};

@@ -148,7 +148,7 @@ LayerOptions identity(SolverSpec solver);
 
 /// kMean: theta minus its mean; kNorm: divided by its norm; kStd: both; kNone: neither. Over the
 /// entries of an instance, the last `instance_dims` dimensions, that are finite and not masked; the
-/// others are unchanged.
+/// others are unchanged. A norm of zero, up to rounding, does not divide: equal scores, for kStd.
 enum class Projection { kStd, kMean, kNorm, kNone };
 at::Tensor project(const at::Tensor& theta, Projection projection = Projection::kStd,
                    int64_t instance_dims = 1, const std::optional<at::Tensor>& mask = std::nullopt);

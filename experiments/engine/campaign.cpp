@@ -29,6 +29,7 @@
 #include "experiments/process/interrupt.h"
 #include "experiments/process/output_folder.h"
 #include "experiments/process/progress.h"
+#include "experiments/process/shell_word.h"
 #include "experiments/process/workers.h"
 
 namespace aimle::experiments {
@@ -231,7 +232,7 @@ std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::ve
   handler.set_late_message(
       "stopped before the current step was complete; what was computed since the last checkpoint "
       "is computed again with --resume --out " +
-      campaign.out.string());
+      shell_word(campaign.out.string()));
   loading.reset();
   const std::vector<FolderLock> locks =
       prepare_folders(campaign, runs, runs.size() == 1 ? threads : 1);
@@ -245,12 +246,19 @@ std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::ve
   Progress progress("train " + campaign.experiment->name, steps,
                     [&](double seconds) { say_expected_time(campaign, seconds); });
 
+  const auto throw_stopped = [&](int signal) {
+    throw Stopped(signal,
+                  "stopped; continue with --resume --out " + shell_word(campaign.out.string()));
+  };
   std::vector<std::vector<Json>> results(runs.size());
   const auto train_one = [&](int64_t i) {
     const Run& run = runs[static_cast<size_t>(i)];
     const OwnStream stream(device_of(runs));
     try {
       results[static_cast<size_t>(i)] = train(run, begin(run), progress);
+    } catch (const Stopped& stopped) {
+      if (runs.size() == 1) throw;
+      throw_stopped(stopped.signal);  // all runs continue together
     } catch (const c10::OutOfMemoryError& error) {
       if (runs.size() == 1 || threads == 1) throw;
       throw Failure("out of memory with " + std::to_string(threads) +
@@ -263,9 +271,7 @@ std::vector<std::vector<Json>> train_all(const Campaign& campaign, const std::ve
   } else {
     run_tasks(static_cast<int64_t>(runs.size()), threads, train_one);
   }
-  if (const int signal = interrupt_signal()) {
-    throw Stopped(signal, "stopped; continue with --resume --out " + campaign.out.string());
-  }
+  if (const int signal = interrupt_signal()) throw_stopped(signal);
   return results;
 }
 

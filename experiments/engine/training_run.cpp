@@ -20,6 +20,7 @@
 #include "experiments/engine/step_graph.h"
 #include "experiments/process/failure.h"
 #include "experiments/process/interrupt.h"
+#include "experiments/process/shell_word.h"
 #include "experiments/process/short_number.h"
 
 namespace aimle::experiments {
@@ -194,7 +195,7 @@ class Trainer {
     if (is_first_ && (position_.epoch > 0 || position_.step > 0)) save();
     throw Stopped(signal, "stopped at epoch " + std::to_string(position_.epoch + 1) + ", step " +
                               std::to_string(position_.step) + "; continue with --resume --out " +
-                              run_.folder.path.string());
+                              shell_word(run_.folder.path.string()));
   }
 
   /// For an evaluation, which leaves the training unchanged if it is interrupted.

@@ -6,6 +6,7 @@
 #include "experiments/process/failure.h"
 #include "experiments/process/progress.h"
 #include "experiments/process/python.h"
+#include "experiments/process/shell_word.h"
 
 namespace aimle::experiments {
 namespace {
@@ -57,7 +58,8 @@ void do_on_workers(const std::string& workers, const fs::path& out,
                        {fs::read_symlink("/proc/self/exe").string(), fs::absolute(out).string()},
                        request_of(workers, out, runs, at_once).dump(), WhenStopped::kSaves);
   } catch (const Stopped& stopped) {
-    throw Stopped(stopped.signal, "stopped; continue with --resume --out " + out.string());
+    throw Stopped(stopped.signal,
+                  "stopped; continue with --resume --out " + shell_word(out.string()));
   }
 }
 

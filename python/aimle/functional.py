@@ -1,6 +1,5 @@
 """Functions: solve, sample_noise, draw_key, symmetrise."""
 
-import math
 import os
 from collections.abc import Sequence
 from typing import Literal, overload
@@ -11,7 +10,7 @@ from torch._ops import OpOverload
 from torch.compiler import is_compiling
 
 from aimle.noise import Noise, as_noise
-from aimle.settings.checks import check_int, check_tensor
+from aimle.settings.checks import check_int, check_tensor, is_number
 from aimle.solvers import CHECK_ALL, CHECK_DEFAULT, CHECK_NOTHING, Solver
 
 _ops = torch.ops.aimle
@@ -102,16 +101,16 @@ def sample_noise(
     """
     noise = as_noise(noise)
     check_tensor("sample_noise", "key", key)
-    if isinstance(shape, int):
+    if not isinstance(shape, Sequence) or isinstance(shape, str):
         raise TypeError(
             f"[aimle.sample_noise] expected shape to be a sequence of sizes but got {shape!r}"
         )
     check_int("sample_noise", "instance_dims", instance_dims, 0, len(shape))
-    if nb_samples is not None and nb_samples < 1:
-        raise ValueError(f"[aimle.sample_noise] expected nb_samples >= 1 but got {nb_samples}")
-    if not 0 <= temperature < math.inf:
+    if nb_samples is not None:
+        nb_samples = check_int("sample_noise", "nb_samples", nb_samples, 1)
+    if not (is_number(temperature) and temperature >= 0):
         raise ValueError(
-            f"[aimle.sample_noise] expected a finite temperature >= 0 but got {temperature}"
+            f"[aimle.sample_noise] expected a finite temperature >= 0 but got {temperature!r}"
         )
     split = len(shape) - instance_dims
     batch, instance = shape[:split], shape[split:]

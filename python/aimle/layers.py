@@ -117,7 +117,8 @@ class AIMLE(PerturbedMap):
         **settings: Unpack[AdaptiveSettings],
     ) -> None:
         target, others = split_target(type(self).__name__, settings)
-        difference = difference_for(solver, settings["sense"], symmetric_perturbation)
+        owner = type(self).__name__
+        difference = difference_for(owner, solver, settings["sense"], symmetric_perturbation)
         super().__init__(solver, difference=difference, target=target, **others)
 
 
@@ -153,7 +154,7 @@ class IMLE(PerturbedMap):
         if target is None:
             target = FixedTarget(1.0 if lambda_ is None else lambda_)
         check_target(owner, target)
-        difference = difference_for(solver, settings["sense"], symmetric_perturbation)
+        difference = difference_for(owner, solver, settings["sense"], symmetric_perturbation)
         super().__init__(solver, difference=difference, target=target, **settings)
 
 
@@ -211,7 +212,8 @@ class Identity(PerturbedMap):
     Sahoo, Paulus, Vlastelica, Musil, Kuleshov, Martius, "Backpropagation through Combinatorial
     Algorithms: Identity with Projection Works", ICLR 2023. theta is projected before the solver,
     over the unmasked entries of each instance: "mean" subtracts the mean, "norm" divides by the
-    norm, "std" does both, and None does neither.
+    norm, "std" does both, and None does neither. A norm of zero, as that of equal scores after
+    "std" subtracted their mean, does not divide.
     """
 
     _defaults = DEFAULTS | {"noise": None, "output": "mean"}

@@ -29,11 +29,11 @@ from aimle.functional import blank_key, check_generator, draw_layer_key, process
 from aimle.noise import Noise, SumOfGamma
 from aimle.onnx.solution import in_onnx_export, onnx_solution
 from aimle.settings.checks import (
+    check_not_negative,
     check_positive,
     check_tensor,
     check_theta,
     instance_dims_of,
-    is_number,
 )
 from aimle.settings.defaults import largest_alpha_for, noise_for, subtracted_mean, temperature_for
 from aimle.settings.names import did_you_mean
@@ -50,13 +50,9 @@ _STATS = ("lambda_mean", "lambda_min", "lambda_max", "count", "zero_share", "cha
 _THRESHOLD_STATS = ("capped_share", "capped_mass")
 _WATCH = ("idle_updates", "updates_at_bound")
 # In memory order (stats.h).
-_ALL_STATS = (*_STATS, *_THRESHOLD_STATS, "clipped_share", *_WATCH, "warned")
+_OF_CLIPPING = ("clipped_passes", "warned_of_clipping")
+_ALL_STATS = (*_STATS, *_THRESHOLD_STATS, "clipped_share", *_WATCH, "warned", *_OF_CLIPPING)
 _STATE = ("alpha", "gbar", "updates", "reach", "velocity", "sizes", "layer_stats")
-
-
-def _check_temperature(owner: str, name: str, value: object) -> None:
-    if not (is_number(value) and value >= 0):
-        raise ValueError(f"[aimle.{owner}] expected {name} finite and >= 0 but got {value!r}")
 
 
 def one_temperature(owner: str, settings: NoiseSettings, *, positive: bool = False) -> float | None:
@@ -72,7 +68,7 @@ def one_temperature(owner: str, settings: NoiseSettings, *, positive: bool = Fal
         name, value = "theta_noise_temperature", other
     if value is None:
         return None
-    (check_positive if positive else _check_temperature)(owner, name, value)
+    (check_positive if positive else check_not_negative)(owner, name, value)
     return float(value)
 
 
@@ -147,7 +143,7 @@ class PerturbedMap(SamplingModule, SharedState):
         self.sense = resolve_sense(owner, solver, settings["sense"])
         temperature = one_temperature(owner, settings)
         if settings["target_noise_temperature"] is not None:
-            _check_temperature(
+            check_not_negative(
                 owner, "target_noise_temperature", settings["target_noise_temperature"]
             )
         self._noise = noise_for(solver, target, settings["noise"])
@@ -317,8 +313,9 @@ class PerturbedMap(SamplingModule, SharedState):
         count: mean number of entries in which the two solutions differ.
         zero_share: share of zeros in the gradient of theta.
         changed_share: share of samples whose solution changed.
-        clipped_share: for GridPath, share of the costs that were below zero in the solves of
-            backward (noise and step included) and were clipped to zero.
+        clipped_share: for GridPath and GraphPath, share of the costs that were below zero in the
+            solves of backward (noise and step included) and were clipped to zero. A layer on the
+            CPU warns if it is above 0.95 in 300 consecutive passes.
         idle_updates: consecutive updates in which every step size was zero; 100 or more indicate a
             problem.
         updates_at_bound: consecutive updates after which alpha was at a bound; 1,000 or more

@@ -16,12 +16,12 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from typing_extensions import dataclass_transform
 
 from aimle import _library  # noqa: F401  (registers the ops)
-from aimle.settings.checks import check_choice, check_int, check_tensor
-from aimle.settings.names import with_known_names
+from aimle.settings.checks import check_bool, check_choice, check_int, check_tensor
+from aimle.settings.names import SettingsModule, with_known_names
 
 _ops = torch.ops.aimle
 _solve = _ops.solve.default
@@ -118,7 +118,7 @@ class Solver:
         if not isinstance(k, Integral | torch.SymInt):
             raise TypeError(
                 f"[aimle.{owner}] expected k to be an int or an int64 tensor but got {k!r}, "
-                f"a {type(k).__name__}"
+                f"a {type(k).__name__}" + (": pass torch.as_tensor(k)" * hasattr(k, "__len__"))
             )
         return dataclasses.replace(self, k=check_int(owner, "k", int(k), 0)).text
 
@@ -356,13 +356,23 @@ def _class_of(name: str) -> type[Solver]:
     return _described(with_known_names(cls))
 
 
-def check_solver(owner: str, solver: object) -> None:
-    """Raises TypeError unless solver is a native solver or a callable; a class is neither."""
-    if isinstance(solver, type) and issubclass(solver, Solver):
+def refuse_class_or_layer(owner: str, name: str, given: object) -> None:
+    """Raises TypeError for a class of solvers or layers, and for a layer, in place of a solver."""
+    if isinstance(given, type) and issubclass(given, Solver | nn.Module):
         raise TypeError(
-            f"[aimle.{owner}] expected a solver such as aimle.TopK(k=3) but got the class "
-            f"{solver.__name__} itself"
+            f"[aimle.{owner}] expected {name} to be a solver such as aimle.TopK(k=3) but got the "
+            f"class {given.__name__} itself"
         )
+    if isinstance(given, SettingsModule):
+        raise TypeError(
+            f"[aimle.{owner}] expected {name} to be a solver such as aimle.TopK(k=3) but got the "
+            f"layer {type(given).__name__}: pass its solver, layer.solver"
+        )
+
+
+def check_solver(owner: str, solver: object) -> None:
+    """Raises TypeError unless solver is a native solver or a callable."""
+    refuse_class_or_layer(owner, "solver", solver)
     if not callable(solver):
         hint = f" {solver!r}: aimle.solver makes one by name" if isinstance(solver, str) else ""
         raise TypeError(
@@ -381,6 +391,9 @@ def checked_dims(
     """instance_dims, checked; raises TypeError for settings that only callables take."""
     if instance_dims is not None:
         instance_dims = check_int(owner, "instance_dims", instance_dims, 1)
+    if fractional is not None:
+        check_bool(owner, "fractional", fractional)
+    check_bool(owner, "repeat_arguments", repeat_arguments)
     if isinstance(solver, Solver):
         given = {"fractional": fractional, "repeat_arguments": repeat_arguments}
         unwanted = [f"{name}={value!r}" for name, value in given.items() if value]

@@ -216,7 +216,12 @@ class Knapsack(Solver):
 
 def _integers(name: str, value: Any, scale: int) -> Tensor:
     """value times scale as int64; raises ValueError unless they are integers >= 0."""
-    given = torch.as_tensor(value)
+    try:
+        given = torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(
+            f"[aimle.Knapsack] expected {name} to be a number, or numbers, but got {value!r}"
+        ) from None
     if given.is_floating_point():
         scaled = given.double() * scale
         result = scaled.round().long()

@@ -225,7 +225,8 @@ class ThresholdTarget:
     def __post_init__(self) -> None:
         known = self.order in ("first", "trapezoid")
         _require(self, "order", known, "to be one of first, trapezoid")
-        valid = isinstance(self.max_weight, Real) and self.max_weight > 0
+        weight = self.max_weight
+        valid = isinstance(weight, Real) and not isinstance(weight, bool) and weight > 0
         _require(self, "max_weight", valid, "> 0")
 
 

@@ -253,6 +253,8 @@ TEST(Settings, RefuseImpossibleTargets) {
                {"alpha_range", "> 0", "multiplicative"});
   expect_error(error_of([&] { AdaptiveTarget{.alpha_max = 0.0}.validate(); }),
                {"target_norm", "alpha_range[1]"});
+  expect_error(error_of([&] { AdaptiveTarget{.alpha_max = inf}.validate(); }),
+               {"target_norm", "alpha_range[1]"});
   expect_error(error_of([&] { AdaptiveTarget{.momentum = 0.5}.validate(); }),
                {"momentum", "target_norm", "0.5"});
   EXPECT_EQ(error_of([] { AdaptiveTarget::paper().validate(); }), "");

@@ -148,6 +148,10 @@ TEST(Estimators, SettingsThatAreNotTakenOrOutOfRangeAreRefusedByName) {
   expect_contains(refused("aimle", {.scope = "row"}), "scope to be one of \"example\"");
   expect_contains(refused("aimle", {.decay = 1.0}), "0 <= decay < 1 but got 1");
   expect_contains(refused("aimle", {.alpha_range = std::pair(0.0, 0.0)}), "upper end > 0");
+  for (const double bad : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    expect_contains(refused("aimle", {.target_norm = bad}), "finite target_norm >= 0");
+    expect_contains(refused("aimle", {.initial_gbar = bad}), "finite initial_gbar >= 0 but got");
+  }
   expect_contains(refused("aimle", {.output = "median"}), "output to be one of");
   expect_contains(refused("aimle_noise", {.noise = NoiseSpec{.kind = NoiseKind::kNone}}),
                   "needs a noise");

@@ -105,6 +105,28 @@ TEST(Layer, TakesAnyFunctionAsASolver) {
   EXPECT_EQ(rows, 8 + 1);  // one row has a gradient
 }
 
+TEST(Layer, AFunctionMayReturnTheSameTensorAgain) {
+  const auto fresh = [](const at::Tensor& x) { return solve(topk(3), x); };
+  const auto reusing = [memory = at::empty({100, 9})](const at::Tensor& x) {
+    return memory.slice(0, 0, x.size(0)).copy_(solve(topk(3), x));
+  };
+  for (const bool central : {false, true}) {
+    at::Tensor gradients[2];
+    for (const bool reuses : {false, true}) {
+      LayerOptions options = imle(reuses ? callable(reusing) : callable(fresh), 3.0);
+      if (central) options.difference = Difference::kCentral;
+      const Layer layer(options);
+      const at::Tensor theta = leaf({4, 9}, 3);
+      const at::Tensor z = layer(theta, {.key = a_key()});
+      layer(leaf({4, 9}, 5));
+      z.backward(at::arange(9.0).expand(z.sizes()));
+      gradients[reuses] = theta.grad();
+    }
+    EXPECT_TRUE(gradients[0].equal(gradients[1])) << central;
+    EXPECT_TRUE(gradients[0].ne(0).any().item<bool>());
+  }
+}
+
 TEST(Layer, RefusesWhatAFunctionMustNotDo) {
   const at::Tensor theta = leaf({2, 4});
   const auto layer_of = [](SolverFunction function) {

@@ -65,7 +65,13 @@ AdaptiveTarget adaptive_target(AdaptiveTarget target, const EstimatorOptions& op
   target.reference = reference;
   if (reference) target.scope = AdaptiveTarget::Scope::kBatch;
   target.step = options.step.value_or(target.step);
-  target.target_norm = options.target_norm.value_or(target.target_norm);
+  if (options.target_norm) {  // -1 is AdaptiveTarget::kAutomatic
+    TORCH_CHECK_VALUE(*options.target_norm >= 0.0,
+                      "[aimle::estimator] expected a finite target_norm >= 0, or none to measure "
+                      "it, but got ",
+                      *options.target_norm);
+    target.target_norm = *options.target_norm;
+  }
   target.decay = options.decay.value_or(target.decay);
   target.factor = options.factor.value_or(target.factor);
   target.momentum = options.momentum.value_or(target.momentum);

@@ -69,12 +69,34 @@ void warn(Stuck stuck, const AdaptiveTarget& target, double alpha) {
   }
 }
 
+/// Whether to warn of clipped costs: once for each layer.
+bool newly_clipped(double* stats) {
+  if (stats[kWarnedOfClipping] > 0.0 || !(stats[kClippedPasses] >= kClippedLimit)) return false;
+  stats[kWarnedOfClipping] = 1.0;
+  return true;
+}
+
+void warn_of_clipping() {
+  TORCH_WARN("[aimle] in ", kClippedLimit, " consecutive backward passes of a layer, more than ",
+             100.0 * kMostClipped,
+             " % of the costs, noise and step included, were below zero, where they count as zero: "
+             "theta learns nothing there. Keep costs above zero, for example with "
+             "torch.nn.functional.softplus; if they are, lower the temperature or the step size.");
+}
+
 /// Updates the controller after a pass, and writes the stats.
 void update_state(const LayerSettings& settings, const BackwardReport& report,
                   const LayerState& state) {
   std::unique_lock lock(state_mutex());
   double* stats = state.stats.defined() ? state.stats.mutable_data_ptr<double>() : nullptr;
-  if (stats != nullptr) write_stats(report, stats);
+  if (stats != nullptr) {
+    write_stats(report, stats);
+    if (newly_clipped(stats)) {
+      lock.unlock();
+      warn_of_clipping();
+      lock.lock();
+    }
+  }
   const auto* target = std::get_if<AdaptiveTarget>(&settings.estimator.target);
   if (target == nullptr || !settings.adapt || report.changes.samples == 0) return;
   if (double* waiting = state.waiting()) return add_waiting(report, waiting);

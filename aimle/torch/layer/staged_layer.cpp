@@ -155,7 +155,7 @@ class Stages {
                      " (return z.to(x.scalar_type()))");
     TORCH_CHECK_VALUE(z.device() == x.device(), "[aimle::Layer] the solver must keep the device ",
                       x.device(), " of its input but returned ", z.device());
-    return z;
+    return z.clone();  // the function may return the same tensor again
   }
 
   StagedCall call_;

@@ -1,5 +1,6 @@
 #include "aimle/torch/tensor/dtype.h"
 
+#include <c10/util/BFloat16.h>
 #include <c10/util/Exception.h>
 #include <c10/util/Half.h>
 
@@ -27,6 +28,19 @@ double smallest_normal(const at::Tensor& tensor) {
       return std::numeric_limits<at::Half>::min();
     default:  // bfloat16 has the exponents of float32
       return std::numeric_limits<float>::min();
+  }
+}
+
+double epsilon(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kDouble:
+      return std::numeric_limits<double>::epsilon();
+    case at::kHalf:
+      return std::numeric_limits<at::Half>::epsilon();
+    case at::kBFloat16:
+      return std::numeric_limits<at::BFloat16>::epsilon();
+    default:
+      return std::numeric_limits<float>::epsilon();
   }
 }
 

@@ -19,6 +19,9 @@ void check_scores_type(std::string_view op, const at::Tensor& scores,
 /// The smallest normal number of its type, torch.finfo(tensor.dtype).tiny.
 double smallest_normal(const at::Tensor& tensor);
 
+/// The distance from 1 to the next larger number of its type, torch.finfo(tensor.dtype).eps.
+double epsilon(const at::Tensor& tensor);
+
 /// The type in which scores of this type are solved.
 inline at::ScalarType native_type(const at::Tensor& scores) {
   return scores.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;

@@ -20,8 +20,16 @@ from aimle.black_box.solution_cache import SolutionCache
 from aimle.black_box.thread_pool import ThreadPool
 from aimle.black_box.worker_pool import Outcome, StartError, Task, WorkerPool
 from aimle.callable_solver.answers import as_answer
-from aimle.settings.checks import check_choice, check_int, check_positive, check_tensor, is_number
+from aimle.settings.checks import (
+    check_bool,
+    check_choice,
+    check_int,
+    check_positive,
+    check_tensor,
+    is_number,
+)
 from aimle.settings.names import known_names
+from aimle.solvers import Solver, refuse_class_or_layer
 
 _OWNER = "per_instance"
 
@@ -371,12 +379,21 @@ def per_instance(
     """
     if not callable(fn):
         raise TypeError(f"[aimle.{_OWNER}] expected fn to be callable but got {type(fn).__name__}")
+    refuse_class_or_layer(_OWNER, "fn", fn)
+    if isinstance(fn, Solver | PerInstance):
+        raise TypeError(
+            f"[aimle.{_OWNER}] expected fn to be a function of one instance but got "
+            f"{type(fn).__name__}, which solves whole batches: pass it to the layer directly"
+        )
     check_choice(_OWNER, "pool", pool, ("processes", "threads", "ray"))
     check_choice(_OWNER, "on_error", on_error, ("raise", "last", "nan"))
     check_choice(_OWNER, "instance", instance, ("numpy", "tensor"))
     check_choice(_OWNER, "sense", sense, (None, "max", "min"))
     workers = _cores() if workers is None else workers
     workers = check_int(_OWNER, "workers", workers, 0)
+    fractional = check_bool(_OWNER, "fractional", fractional)
+    if fixed_size is not None:
+        fixed_size = check_bool(_OWNER, "fixed_size", fixed_size)
     if instance_dims is not None:
         instance_dims = check_int(_OWNER, "instance_dims", instance_dims, 1)
     if workers == 0 and pool != "processes":
@@ -397,7 +414,7 @@ def per_instance(
         on_error=on_error,
         cache=_cache(cache, cache_size, sense),
         instance=instance,
-        fractional=bool(fractional),
+        fractional=fractional,
         save_to=save_to,
         known={"sense": sense, "instance_dims": instance_dims, "fixed_size": fixed_size},
     )

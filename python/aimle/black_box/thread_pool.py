@@ -49,6 +49,6 @@ class ThreadPool:
     def _solve(self, task: Task) -> Outcome:
         kind, *rest = solve_one(self._fn, self._as_tensor, *task)
         if kind == "solved":
-            return Outcome(rest[0])
+            return Outcome(rest[0].copy())  # the function may return the same array again
         exception, message, trace = rest
         return Outcome(None, "error", message, exception, trace)

@@ -1,9 +1,12 @@
 """Converts a callable solver's return value to the scores' shape, dtype and device.
 
-NumPy arrays, bools, integers and other precisions are converted. Values within TOLERANCE of whole
-numbers, as returned by solvers of mixed-integer programs, are rounded. Other fractional values are
-an error on the CPU unless they were requested; on a GPU, where an error would wait for the device,
-and in compiled code, the row becomes NaN. NaN is kept: it means that a row was not solved.
+NumPy arrays, what can be read as one (of JAX, for example), bools, integers and other precisions
+are converted. Values within TOLERANCE of whole numbers, as returned by solvers of mixed-integer
+programs, are rounded. Other fractional values are an error on the CPU unless they were requested;
+on a GPU, where an error would wait for the device, and in compiled code, the row becomes NaN. NaN
+is kept: it means that a row was not solved.
+
+The result is always a copy, because a callable may return the same array or tensor at every call.
 """
 
 from __future__ import annotations
@@ -30,9 +33,12 @@ def may_be_fractional(solver: object, given: bool | None) -> bool:
 def as_answer(owner: str, z: object, scores: Tensor, *, fractional: bool) -> Tensor:
     """The solution z of scores [N, *instance], checked; see the module."""
     name = f"[aimle.{owner}] the solver"
-    if isinstance(z, np.ndarray):
+    if not isinstance(z, Tensor) and hasattr(z, "__array__"):
+        z = np.asarray(z)
         if z.dtype.kind not in "biuf":
             raise TypeError(f"{name} must return numbers but returned an array of {z.dtype}")
+        if z.dtype.itemsize > 8 or not z.dtype.isnative:
+            z = z.astype(np.float64)
         z = torch.from_numpy(np.require(z, requirements=["C", "W"])).to(scores.device)
     if not isinstance(z, Tensor):
         raise TypeError(
@@ -53,17 +59,19 @@ def as_answer(owner: str, z: object, scores: Tensor, *, fractional: bool) -> Ten
             f"{name} must keep the dtype {scores.dtype} of its input but returned {z.dtype}"
         )
     whole = not z.is_floating_point()
-    z = z.detach().to(scores.dtype)
-    return z if whole or fractional else _whole(name, z)
+    if whole or fractional:
+        return z.detach().to(scores.dtype, copy=True)
+    return _whole(name, z.detach().to(scores.dtype))
 
 
 def _whole(name: str, z: Tensor) -> Tensor:
+    """A copy of z, rounded."""
     rounded = z.round()
     if torch.compiler.is_compiling() or not z.is_cpu or type(z) is not Tensor:
         wrong = ((z - rounded).abs() > TOLERANCE).flatten(1).any(1)
         return rounded.masked_fill(wrong.reshape(-1, *[1] * (z.dim() - 1)), torch.nan)
     if torch.equal(z, rounded):
-        return z
+        return rounded
     wrong = (z - rounded).abs() > TOLERANCE
     if wrong.any():
         row, *entry = wrong.nonzero()[0].tolist()

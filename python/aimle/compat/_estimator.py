@@ -30,6 +30,7 @@ from aimle.compat.target import (
 from aimle.functional import blank_key, draw_key, sample_noise
 from aimle.perturbed_map import PerturbedMap
 from aimle.settings.checks import check_batch, check_int, check_theta
+from aimle.solvers import refuse_class_or_layer
 from aimle.targets import FixedTarget, target_text
 
 P = ParamSpec("P")  # the extra arguments of a function
@@ -116,6 +117,7 @@ class AuthorsMap(PerturbedMap):
                 f"[aimle.{owner}] expected function to be callable but got "
                 f"{type(function).__name__}"
             )
+        refuse_class_or_layer(owner, "function", function)
         if not isinstance(target, BaseTargetDistribution):
             raise TypeError(
                 f"[aimle.{owner}] expected target_distribution to be a TargetDistribution, an "

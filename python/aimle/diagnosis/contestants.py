@@ -12,6 +12,7 @@ from torch import nn
 import aimle
 from aimle.diagnosis.truth import Model
 from aimle.estimate.texts import python_settings, split_text
+from aimle.settings.checks import is_number
 from aimle.state.sharing import keep_own_state
 
 YOURS = "your layer"
@@ -63,7 +64,16 @@ def contestants(
         name, given = split_text(text)
         label = ":".join([name, *(f"{key}={v}" for key, v in given.items() if key != "lambda")])
         settings = _settings(name, model, samples) | python_settings(given)
+        if "nb_samples" in given:
+            raise ValueError(
+                f"[aimle.diagnose] expected no nb_samples in the text of an estimator but got "
+                f"{text!r}: pass diagnose(..., nb_samples=...)"
+            )
         own = settings.pop("lambda_", None)
+        if not (own is None or is_number(own)):
+            raise ValueError(
+                f"[aimle.diagnose] expected lambda to be a number >= 0 but got {text!r}"
+            )
         for fixed in _steps(name, own, lambdas):
             if fixed is not None:
                 settings["lambda_"] = fixed / model.temperature
@@ -87,7 +97,7 @@ def _all_texts(model: Model) -> list[str]:
 def _steps(name: str, own: float | None, lambdas: Sequence[float]) -> list[float | None]:
     """The fixed steps to try: its own, the given ones, or none."""
     if own is not None:
-        return [own]
+        return [float(own)]
     return [float(each) for each in lambdas] if name in _WITH_STEP else [None]
 
 

@@ -67,9 +67,10 @@ def _is_saturated(solver: Any, model: Model, theta: Tensor) -> bool:
     sense: Literal["max", "min"] = getattr(solver, "sense", "max")
     noise, tau = model.with_density()
     with torch.no_grad():
-        instances = Instances(solver, sense, instance_dims_of(solver, theta))
+        dims = instance_dims_of(solver, theta)
+        instances = Instances(solver, sense, dims, owner="diagnose")
         key = aimle.draw_key(theta)
         _, z = instances.perturbed(noise, signed(tau, sense), _SAMPLES, theta, key)
-        chosen = torch.as_tensor(solver(theta)).to(z)
+        chosen = instances.solve(theta).to(z)
     changed = (z - chosen).abs().sum()
     return bool(changed < _SATURATED * (z.abs().sum() + _SAMPLES * chosen.abs().sum()))

@@ -66,7 +66,11 @@ def checked_loss(loss_fn: Loss, theta: Tensor, dims: int) -> Loss:
         if not isinstance(losses, Tensor):
             raise TypeError(
                 "[aimle.diagnose] expected loss_fn to return a tensor but got "
-                f"{type(losses).__name__}"
+                f"{type(losses).__name__}: a loss for every sample, computed from z by PyTorch"
+            )
+        if losses.is_complex():
+            raise TypeError(
+                f"[aimle.diagnose] expected loss_fn to return real losses but got {losses.dtype}"
             )
         wanted = z.shape[: z.dim() - dims]
         if losses.shape != wanted:
@@ -91,10 +95,12 @@ class LossRange:
     def __init__(self, loss: Loss) -> None:
         self.loss = loss
         self.low = self.high = torch.tensor(math.nan)
+        self.is_finite = True
 
     def __call__(self, z: Tensor) -> Tensor:
         losses = self.loss(z)
         seen = losses.detach()
+        self.is_finite = self.is_finite and bool(seen.isfinite().all())
         self.low = torch.fmin(self.low, seen.amin(-1))
         self.high = torch.fmax(self.high, seen.amax(-1))
         return losses

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,16 @@ from aimle.diagnosis.long_step import LongStep, long_step
 from aimle.diagnosis.losses import LossRange, checked_loss
 from aimle.diagnosis.result import Diagnosis
 from aimle.diagnosis.truth import FEWEST_SAMPLES, Loss, Model, find_truth, model_of
-from aimle.settings.checks import check_int, check_tensor, instance_dims_of
+from aimle.settings.checks import (
+    check_batch,
+    check_int,
+    check_theta,
+    instance_dims_of,
+    is_number,
+)
 from aimle.solvers import Solver, check_solver
+
+_OWNER = "diagnose"
 
 
 def diagnose(
@@ -49,28 +57,106 @@ def diagnose(
             a quarter of it at each further one.
         truth_samples: samples of the long run, if no exact gradient is available.
     """
-    check_tensor("diagnose", "theta", theta)
-    check_int("diagnose", "repeats", repeats, 2)
-    check_int("diagnose", "warmup", warmup, 0)
-    check_int("diagnose", "truth_samples", truth_samples, FEWEST_SAMPLES)
+    check_theta(_OWNER, theta)
+    if not callable(loss_fn):
+        raise TypeError(
+            f"[aimle.{_OWNER}] expected loss_fn to be a function of z but got "
+            f"{type(loss_fn).__name__}"
+        )
+    nb_samples, lambdas = _sample_counts(nb_samples), _checked_lambdas(lambdas)
+    estimators = _checked_names(estimators)
+    check_int(_OWNER, "repeats", repeats, 2)
+    check_int(_OWNER, "warmup", warmup, 0)
+    check_int(_OWNER, "truth_samples", truth_samples, FEWEST_SAMPLES)
     yours = layer_or_solver if isinstance(layer_or_solver, nn.Module) else None
     solver = getattr(yours, "solver", None) if yours is not None else layer_or_solver
     if solver is None:
         raise TypeError(
-            f"[aimle.diagnose] expected an estimator or a solver but got "
-            f"{type(layer_or_solver).__name__}"
+            f"[aimle.{_OWNER}] expected layer_or_solver to be a layer such as aimle.AIMLE(solver), "
+            f"or a solver, but got {type(layer_or_solver).__name__}{_hint_for(yours)}"
         )
-    check_solver("diagnose", solver)
+    check_solver(_OWNER, solver)
+    check_batch(
+        _OWNER, theta, instance_dims_of(solver, theta, getattr(yours, "instance_dims", None))
+    )
+    _check_values(theta)
     solver, sign = _own_sense(solver, yours, theta)
     return measure(
         Problem(solver, model_of(yours, solver), sign * theta.detach(), loss_fn, yours, sign),
-        nb_samples=(nb_samples,) if isinstance(nb_samples, int) else nb_samples,
+        nb_samples=nb_samples,
         lambdas=lambdas,
         estimators=estimators,
         repeats=repeats,
         warmup=warmup,
         truth_samples=truth_samples,
     )
+
+
+def _listed(given: object) -> list[Any] | None:
+    """The entries of a list or array; None if it is neither."""
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
+
+
+def _sample_counts(given: Sequence[int] | int) -> list[int]:
+    """The numbers of samples; raises TypeError or ValueError unless all are at least 1."""
+    counts = _listed(given)
+    if counts == []:
+        raise ValueError(f"[aimle.{_OWNER}] expected at least one number in nb_samples but got []")
+    counts = [given] if counts is None else counts
+    return [check_int(_OWNER, "nb_samples", samples, 1) for samples in counts]
+
+
+def _checked_lambdas(given: object) -> list[float]:
+    """The fixed steps; raises ValueError unless all are numbers."""
+    lambdas = _listed(given)
+    if lambdas is None or not all(is_number(each) and each >= 0 for each in lambdas):
+        raise ValueError(
+            f"[aimle.{_OWNER}] expected lambdas to be a list of finite numbers >= 0 but got "
+            f"{given!r}"
+        )
+    return lambdas
+
+
+def _checked_names(given: object) -> list[str] | None:
+    """The texts of estimators; raises TypeError or ValueError unless there are any."""
+    if given is None:
+        return None
+    names = _listed(given)
+    if names is None or not all(isinstance(each, str) for each in names):
+        raise TypeError(
+            f"[aimle.{_OWNER}] expected estimators to be None or a list of names such as "
+            f'["aimle", "imle:lambda=10"] but got {given!r}'
+        )
+    if not names:
+        raise ValueError(
+            f"[aimle.{_OWNER}] expected at least one name in estimators but got []: None measures "
+            "all that apply"
+        )
+    return names
+
+
+def _hint_for(module: nn.Module | None) -> str:
+    """What to pass instead of a module that is no estimator."""
+    if module is None:
+        return ""
+    for name, each in module.named_modules():
+        if name and hasattr(each, "solver"):
+            return f": pass its layer, model.get_submodule({name!r})"
+    return ": to use it as a solver, pass aimle.AIMLE(module)"
+
+
+def _check_values(theta: Tensor) -> None:
+    """Raises ValueError unless theta has examples without NaN."""
+    if theta.numel() == 0:
+        raise ValueError(
+            f"[aimle.{_OWNER}] expected theta with at least one example but got shape "
+            f"{list(theta.shape)}"
+        )
+    if bool(theta.isnan().any()) or not bool(theta.isfinite().any()):
+        raise ValueError(
+            f"[aimle.{_OWNER}] expected finite values of theta but got "
+            f"{theta[~theta.isfinite()][0]:g}"
+        )
 
 
 @dataclass(frozen=True)
@@ -118,7 +204,7 @@ def measure(
     step = long_step(solver, model, problem.theta, loss) if wants_imle else None
     everybody: list[Contestant] = []
     for samples in nb_samples:
-        check_int("diagnose", "nb_samples", samples, 1)
+        check_int(_OWNER, "nb_samples", samples, 1)
         everybody += contestants(solver, yours, model, samples, lambdas, estimators)
         if step is not None:
             everybody += contestants(solver, None, model, samples, [step.length], ["imle"])
@@ -166,6 +252,11 @@ def _truth_of(
     price = getattr(loss_fn, "price", None)
     truth, about, error = find_truth(solver, problem.model, theta, losses, samples, price)
     rounding = 0.0 if price is None else 1e-12 * float(price.norm())
+    if not losses.is_finite:
+        raise ValueError(
+            f"[aimle.{_OWNER}] expected loss_fn to return finite losses but got NaN or infinite "
+            "ones: call it on solutions, zeros and ones, to find out where"
+        )
     if losses.is_a_point() or not truth.norm() > rounding:
         if step is not None and step.saturated:
             raise SaturatedError(step)

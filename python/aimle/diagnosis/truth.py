@@ -178,7 +178,8 @@ def _model_gradient(solver, noise, tau: float, theta: Tensor, loss: Loss, sample
     dims = instance_dims_of(solver, theta)
     key = aimle.draw_key(theta)
     tau = signed(tau, sense)
-    eps, z = Instances(solver, sense, dims).perturbed(noise, tau, samples, theta, key)
+    instances = Instances(solver, sense, dims, owner="diagnose")
+    eps, z = instances.perturbed(noise, tau, samples, theta, key)
     place = theta.dim() - dims
     losses = loss(z.movedim(0, place)).detach().movedim(-1, 0)
     centred = (losses - losses.mean(0)) * (1.0 / (tau * (samples - 1)))

@@ -26,7 +26,9 @@ from aimle.noise import Gumbel, Logistic, Noise, Normal, as_noise
 from aimle.onnx.solution import in_onnx_export, onnx_solution
 from aimle.settings.checks import (
     check_batch,
+    check_bool,
     check_choice,
+    check_generator_type,
     check_int,
     check_mask,
     check_positive,
@@ -93,7 +95,8 @@ class DPO(SettingsModule):
         self.variance_reduction = variance_reduction
         self.nb_samples, self.temperature = nb_samples, temperature
         self.nb_samples, self.temperature = self._checked()
-        self.noise_in_eval = noise_in_eval
+        self.noise_in_eval = check_bool("DPO", "noise_in_eval", noise_in_eval)
+        check_generator_type("DPO", generator)
         self.generator = generator
 
     def _checked(self) -> tuple[int, float]:
@@ -230,7 +233,8 @@ class Instances(NamedTuple):
             return self.solver.solve_rows(scores, self.mask, self.k, data=self.data)[0]
         if self.mask is not None:
             scores = scores.masked_fill(~self.mask, torch.inf if own == "min" else -torch.inf)
-        rows = scores.reshape(-1, *x.shape[x.dim() - self.dims :]).to(_wide(x))
+        rows = scores.reshape(-1, *x.shape[x.dim() - self.dims :])
+        rows = rows.to(_wide(x), copy=scores is x)  # the callable may change them
         fractional = may_be_fractional(self.solver, self.fractional)
         z = as_answer(self.owner, self.solver(rows), rows, fractional=fractional)
         return z.reshape(x.shape).to(x.dtype)

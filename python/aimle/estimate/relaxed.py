@@ -29,7 +29,7 @@ from torch import Tensor
 from typing_extensions import Unpack
 
 from aimle.estimate.sampled import SampledEstimator
-from aimle.settings.checks import check_positive
+from aimle.settings.checks import check_bool, check_int, check_positive, is_number
 from aimle.settings.shared import SampleSettings
 from aimle.solvers import Solver
 from aimle.structures import Argmax, TopK
@@ -46,6 +46,12 @@ def anneal(
 
         layer.temperature = aimle.anneal(step)    # before each step
     """
+    check_int("anneal", "step", step, 0)
+    check_int("anneal", "every", every, 1)
+    for name, value in (("start", start), ("floor", floor)):
+        check_positive("anneal", name, value)
+    if not (is_number(rate) and rate >= 0):
+        raise ValueError(f"[aimle.anneal] expected rate finite and >= 0 but got {rate!r}")
     return max(start * math.exp(-rate * (step - step % every)), floor)
 
 
@@ -77,14 +83,14 @@ class Relaxation(SampledEstimator):
         **settings: Unpack[SampleSettings],
     ) -> None:
         super().__init__(solver, **settings)
-        self.hard = hard
+        self.hard = check_bool(type(self).__name__, "hard", hard)
         self.register_buffer("temperature", torch.tensor(0.0))
         self.set_temperature(temperature)
 
     def set_temperature(self, temperature: float) -> None:
         """Sets the temperature."""
         check_positive(type(self).__name__, "temperature", temperature)
-        self.temperature.fill_(temperature)
+        self.temperature.fill_(float(temperature))
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "temperature" and not isinstance(value, Tensor):

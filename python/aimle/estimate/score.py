@@ -11,22 +11,28 @@ The result has the values of the losses and, in addition to their own gradients,
 
 from __future__ import annotations
 
+import warnings
 from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from typing_extensions import Unpack
 
 from aimle.estimate.perturbed import signed
 from aimle.estimate.sampled import SampledEstimator
 from aimle.layers import split_target
 from aimle.perturbed_map import PerturbedMap
-from aimle.settings.checks import check_choice, check_theta, instance_dims_of
+from aimle.settings.checks import check_choice, check_share, check_theta, instance_dims_of
 from aimle.settings.defaults import difference_for
 from aimle.settings.shared import DEFAULTS, AdaptiveSettings, AnySolver, Output, SampleSettings
 from aimle.solvers import Solver
 
 _ops = torch.ops.aimle
+
+# Training calls of an SFE that was never given a loss, after which it warns. Programs may draw
+# several times before their first loss.
+_CALLS_WITHOUT_LOSSES = 100
 
 
 class SFE(SampledEstimator):
@@ -44,10 +50,11 @@ class SFE(SampledEstimator):
         baseline: b_s: "none", or "leave_one_out", the mean of the other samples' losses (Kool, van
             Hoof, Welling, 2019), which needs nb_samples >= 2.
     The other arguments are those of ``SampledEstimator``. z itself carries no gradient: theta only
-    gets one through ``surrogate``.
+    gets one through ``surrogate``. A layer that is trained without it warns once.
     """
 
     _op = _ops.sfe.default
+    _calls: int | None = 0  # in training; None after `surrogate` was called
 
     def __init__(
         self,
@@ -66,6 +73,34 @@ class SFE(SampledEstimator):
             )
         self.baseline = baseline
 
+    def forward(
+        self,
+        theta: Tensor,
+        *,
+        mask: Tensor | None = None,
+        k: Tensor | int | None = None,
+        data: Tensor | None = None,
+        key: Tensor | None = None,
+    ) -> Tensor:
+        """See ``SampledEstimator``."""
+        z = super().forward(theta, mask=mask, k=k, data=data, key=key)
+        if not is_compiling() and self.training and torch.is_grad_enabled() and theta.requires_grad:
+            self._count_call()
+        return z
+
+    def _count_call(self) -> None:
+        """Warns once if theta is trained, but no losses were passed back."""
+        if self._calls is None:
+            return
+        self._calls += 1
+        if self._calls == _CALLS_WITHOUT_LOSSES:
+            warnings.warn(
+                f"[aimle.SFE] theta got no gradient in {_CALLS_WITHOUT_LOSSES} training calls, "
+                "because the samples carry none: pass the losses back with "
+                "layer.surrogate(theta, z, losses).mean().backward()",
+                stacklevel=5,
+            )
+
     def surrogate(
         self,
         theta: Tensor,
@@ -77,6 +112,7 @@ class SFE(SampledEstimator):
         data: Tensor | None = None,
     ) -> Tensor:
         """losses, one per sample, with the gradient of theta; mask, k and data as for z."""
+        self._calls = None
         solver, row_data = self.solver.row_arguments(type(self).__name__, theta, k, data)
         return _ops.sfe_surrogate.default(
             theta,
@@ -113,11 +149,11 @@ class CovarianceAIMLE(PerturbedMap):
         **settings: Unpack[AdaptiveSettings],
     ) -> None:
         target, others = split_target(type(self).__name__, settings)
-        difference = difference_for(solver, settings["sense"], symmetric_perturbation)
+        owner = type(self).__name__
+        difference = difference_for(owner, solver, settings["sense"], symmetric_perturbation)
         super().__init__(solver, difference=difference, target=target, **others)
         _refuse_mean("CovarianceAIMLE", self.output)
-        if not 0 <= share <= 1:
-            raise ValueError(f"[aimle.CovarianceAIMLE] expected 0 <= share <= 1 but got {share}")
+        check_share("CovarianceAIMLE", "share", share)
         self.share = float(share)
         self._check_samples()
 

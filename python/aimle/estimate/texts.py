@@ -31,6 +31,6 @@ def _value(name: str, text: str) -> Any:
         low, high = text.split(":")
         return float(low), float(high)
     try:
-        return float(text)
+        return int(text) if text.lstrip("+-").isdigit() else float(text)
     except ValueError:
         return {"true": True, "false": False}.get(text, text)

@@ -4,8 +4,19 @@ import math
 from numbers import Integral, Real
 from typing import TypeGuard
 
-from torch import Tensor, strided
+import numpy as np
+from torch import Generator, Tensor, strided
 from torch import bool as bool_
+
+_LARGEST_INT = 2**63 - 1
+
+# The values of settings that are words.
+_CHOICES = {
+    "output": ("samples", "flat", "mean"),
+    "sense": ("max", "min"),
+    "baseline": ("none", "leave_one_out"),
+    "variance_reduction": ("leave_one_out", "none"),
+}
 
 
 def check_int(owner: str, name: str, value: object, low: int, high: int | None = None) -> int:
@@ -18,8 +29,10 @@ def check_int(owner: str, name: str, value: object, low: int, high: int | None =
         value = int(value)
     elif isinstance(value, bool):
         raise TypeError(f"[aimle.{owner}] expected {name} to be an int but got bool")
-    if value < low or (high is not None and value > high):
-        allowed = f"{name} >= {low}" if high is None else f"{low} <= {name} <= {high}"
+    if value < low or value > (_LARGEST_INT if high is None else high):
+        bounded = high is not None or value >= low
+        last = _LARGEST_INT if high is None else high
+        allowed = f"{low} <= {name} <= {last}" if bounded else f"{name} >= {low}"
         raise ValueError(f"[aimle.{owner}] expected {allowed} but got {name}={value}")
     return value
 
@@ -31,6 +44,22 @@ def is_number(value: object) -> TypeGuard[float]:
     return (
         -math.inf < float(value) < math.inf
     )  # math.isfinite does not accept the symbolic numbers of compiled functions
+
+
+def check_bool(owner: str, name: str, value: object) -> bool:
+    """value as a bool; raises TypeError if it is not one."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"[aimle.{owner}] expected {name} to be True or False but got {value!r}")
+    return bool(value)
+
+
+def check_generator_type(owner: str, generator: object) -> None:
+    """Raises TypeError unless generator is one of PyTorch's, or None."""
+    if not isinstance(generator, Generator | None):
+        raise TypeError(
+            f"[aimle.{owner}] expected generator to be a torch.Generator or None but got "
+            f"{type(generator).__name__}"
+        )
 
 
 def check_choice(owner: str, name: str, value: object, allowed: tuple[object, ...]) -> None:
@@ -106,6 +135,36 @@ def instance_dims_of(solver: object, theta: Tensor, given: int | None = None) ->
     first."""
     own = getattr(solver, "instance_dims", None) if given is None else given
     return theta.dim() - 1 if own is None else own
+
+
+def check_not_negative(owner: str, name: str, value: object) -> None:
+    """Raises ValueError unless value is a finite number >= 0."""
+    if not (is_number(value) and value >= 0):
+        raise ValueError(f"[aimle.{owner}] expected {name} finite and >= 0 but got {value!r}")
+
+
+def check_share(owner: str, name: str, value: object) -> None:
+    """Raises ValueError unless value is a number from 0 to 1."""
+    if not (is_number(value) and 0 <= value <= 1):
+        raise ValueError(f"[aimle.{owner}] expected 0 <= {name} <= 1 but got {value!r}")
+
+
+def check_assigned(owner: str, name: str, value: object) -> None:
+    """Raises TypeError or ValueError for a bad value that is assigned to a layer's setting."""
+    if name in ("nb_samples", "draws"):
+        check_int(owner, name, value, 1)
+    elif name in ("noise_in_eval", "hard"):
+        check_bool(owner, name, value)
+    elif name == "generator":
+        check_generator_type(owner, value)
+    elif name == "share":
+        check_share(owner, name, value)
+    elif name in _CHOICES:
+        check_choice(owner, name, value, _CHOICES[name])
+    elif name == "target_noise_temperature" and value is None:
+        pass  # that of the forward pass
+    elif name.endswith("temperature") and not isinstance(value, Tensor):
+        check_not_negative(owner, name, value)
 
 
 def check_positive(owner: str, name: str, value: object) -> None:

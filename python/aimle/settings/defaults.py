@@ -24,6 +24,7 @@ from __future__ import annotations
 from typing import Literal
 
 from aimle.noise import Gumbel, Noise, as_noise
+from aimle.settings.checks import check_bool
 from aimle.targets import LARGEST_ALPHA, LARGEST_ALPHA_OF_COSTS
 
 #: For costs: the standard deviation of costs in [.5, 1.5]; see docs/results/gradients.md.
@@ -72,10 +73,12 @@ def takes_costs(solver: object, sense: str | None) -> bool:
 
 
 def difference_for(
-    solver: object, sense: str | None, symmetric: bool | None
+    owner: str, solver: object, sense: str | None, symmetric: bool | None
 ) -> Literal["central", "forward"]:
     """The difference as given, or the structure's default for None."""
-    if symmetric is None:
+    if symmetric is not None:
+        symmetric = check_bool(owner, "symmetric_perturbation", symmetric)
+    else:
         symmetric = not takes_costs(solver, sense)
     return "central" if symmetric else "forward"
 

@@ -16,6 +16,8 @@ from typing import Any, ClassVar, ParamSpec, TypeVar, get_args, get_type_hints
 
 from torch import Tensor, nn
 
+from aimle.settings.checks import check_assigned
+
 P = ParamSpec("P")
 R = TypeVar("R")
 C = TypeVar("C", bound=type)
@@ -226,6 +228,7 @@ class SettingsModule(nn.Module):
     def __setattr__(self, name: str, value: Any) -> None:
         if self.__dict__.get("_sealed"):
             self._refuse_assignment(name, value)
+            check_assigned(type(self).__name__, name, value)
         super().__setattr__(name, value)
         if self.__dict__.get("_sealed"):
             self._setting_changed(name)

@@ -13,7 +13,7 @@ import torch
 from torch import Generator, Tensor
 
 from aimle.noise import Noise
-from aimle.settings.checks import check_choice, check_int
+from aimle.settings.checks import check_bool, check_choice, check_generator_type, check_int
 from aimle.settings.names import SettingsModule
 from aimle.solvers import Solver, check_solver
 from aimle.state.sharing import GroupSetting
@@ -100,17 +100,12 @@ class SamplingModule(SettingsModule):
         check_solver(owner, solver)
         nb_samples = check_int(owner, "nb_samples", settings["nb_samples"], 1)
         check_choice(owner, "output", settings["output"], ("samples", "flat", "mean"))
-        generator = settings["generator"]
-        if not isinstance(generator, Generator | None):
-            raise TypeError(
-                f"[aimle.{owner}] expected generator to be a torch.Generator or None but got "
-                f"{type(generator).__name__}"
-            )
+        check_generator_type(owner, settings["generator"])
         self.solver = solver
         self.nb_samples = nb_samples
         self.output = settings["output"]
-        self.noise_in_eval = settings["noise_in_eval"]
-        self.generator = generator
+        self.noise_in_eval = check_bool(owner, "noise_in_eval", settings["noise_in_eval"])
+        self.generator = settings["generator"]
 
     def _apply(self, fn, recurse=True):
         """Moves the solver's data with the module, so that no call has to wait for the copy."""

@@ -53,6 +53,20 @@ def test_answers_are_converted(answer, threads: bool):
     assert torch.equal(aimle.per_instance(answer, **pool)(x), TOPK(x))
 
 
+@pytest.mark.parametrize("settings", [{}, {"workers": 1, "pool": "threads"}])
+@pytest.mark.parametrize("instance", ["numpy", "tensor"])
+def test_a_function_may_return_the_same_array_again(settings: dict, instance: str):
+    solution = np.zeros(6) if instance == "numpy" else torch.zeros(6)
+
+    def solve(x):
+        solution[:] = best_two(np.asarray(x)) if instance == "numpy" else aimle.TopK(2)(x)
+        return solution
+
+    scores = torch.randn(5, 6, generator=torch.Generator().manual_seed(0))
+    solver = aimle.per_instance(solve, instance=instance, **settings)
+    assert torch.equal(solver(scores), aimle.TopK(2)(scores))
+
+
 def test_an_empty_batch():
     solver = aimle.per_instance(best_two, sense="max", cache=0.5)
     assert solver(torch.zeros(0, 6)).shape == (0, 6)
@@ -265,6 +279,10 @@ def test_compiled_code_calls_it():
     ("settings", "error", "words"),
     [
         ({"fn": 3}, TypeError, "fn to be callable but got int"),
+        ({"fn": aimle.TopK(2)}, TypeError, "got TopK, which solves whole batches: pass it to the"),
+        ({"fn": aimle.per_instance(best_two)}, TypeError, "got PerInstance, which solves whole"),
+        ({"fn": aimle.TopK}, TypeError, "fn to be a solver .* the class TopK itself"),
+        ({"fn": aimle.AIMLE(aimle.TopK(2))}, TypeError, "the layer AIMLE: pass its solver"),
         ({"workers": -1}, ValueError, "workers >= 0"),
         ({"timeout": 1.0}, ValueError, r"no timeout with workers=0 .*workers >= 1"),
         ({"timeout": 1.0, "workers": 2, "pool": "threads"}, ValueError, "timeout with threads"),

@@ -24,7 +24,21 @@ def soft(x: Tensor) -> Tensor:
     return x.softmax(-1)
 
 
+class ArrayOfAnotherLibrary:
+    """What is known about it is that NumPy can read it."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return self.values
+
+
 ANSWERS = {
+    "array of another library": lambda x: ArrayOfAnotherLibrary(TOPK(x).cpu().numpy()),
+    "array in the other byte order": lambda x: TOPK(x).cpu().numpy().astype(">f4"),
+    "integers in the other byte order": lambda x: TOPK(x).cpu().numpy().astype(">i4"),
+    "array of long doubles": lambda x: TOPK(x).cpu().numpy().astype(np.longdouble),
     "array": lambda x: TOPK(x).cpu().numpy(),
     "array of bools": lambda x: TOPK(x).cpu().numpy().astype(bool),
     "array of float64, from behind": lambda x: TOPK(x).cpu().numpy()[:, ::-1][:, ::-1],
@@ -46,6 +60,64 @@ def test_answers_are_converted(answer, device: torch.device, key: Tensor):
         assert torch.equal(given[1], plain[1])
     dpo = aimle.DPO(answer)
     assert torch.equal(dpo(theta, key=key), aimle.DPO(lambda x: TOPK(x))(theta, key=key))
+
+
+def into_one_array():
+    array = np.zeros((100, 6), dtype=np.float32)
+
+    def solve(x: Tensor) -> np.ndarray:
+        array[: len(x)] = TOPK(x).numpy()
+        return array[: len(x)]
+
+    return solve
+
+
+def into_one_tensor():
+    tensor = torch.zeros(100, 6)
+
+    def solve(x: Tensor) -> Tensor:
+        return tensor[: len(x)].copy_(TOPK(x))
+
+    return solve
+
+
+def into_its_argument():
+    return lambda x: x.copy_(TOPK(x))
+
+
+@pytest.mark.parametrize("fractional", [False, True])
+@pytest.mark.parametrize("train", [True, False])
+@pytest.mark.parametrize("solver", [into_one_array, into_one_tensor, into_its_argument])
+@pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
+def test_a_callable_may_reuse_its_memory(make, solver, train: bool, fractional: bool, key: Tensor):
+    """Its next call overwrites its answer, and it may write into its argument."""
+    theta, dy = randn(4, 6, dtype=torch.float32), randn(6, seed=2, dtype=torch.float32)
+
+    def results(solve) -> list[Tensor | None]:
+        layer, leaf = make(solve, fractional=fractional).train(train), theta.clone()
+        z = layer(leaf.requires_grad_(), key=key)
+        layer(randn(4, 6, seed=3, dtype=torch.float32))
+        if z.requires_grad:
+            (z * dy).square().sum().backward()
+        return [leaf.detach(), z.detach(), leaf.grad]
+
+    expected = results(lambda x: TOPK(x))
+    assert torch.equal(expected[0], theta)
+    for got, wanted in zip(results(solver()), expected, strict=True):
+        assert (got is None) == (wanted is None)
+        assert got is None or torch.equal(got, wanted)
+
+
+def test_the_losses_keep_what_they_are_given(key: Tensor):
+    theta, c = randn(4, 6, dtype=torch.float32), randn(4, 6, seed=2, dtype=torch.float32)
+    for loss in (
+        lambda solver, c: aimle.spo_plus_loss(theta, c, solver),
+        lambda solver, c: aimle.perturbed_fenchel_young_loss(theta, c, solver, key=key),
+    ):
+        given = c.clone()
+        values = loss(into_its_argument(), given)
+        assert torch.equal(given, c)
+        assert torch.equal(values, loss(lambda x: TOPK(x), c))
 
 
 @pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)

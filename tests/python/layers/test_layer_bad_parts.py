@@ -41,7 +41,7 @@ CALLS: dict[str, Misuse] = {
         topk,
         backward_handed(stats=torch.zeros(3, dtype=torch.float64)),
         ValueError,
-        ("stats", "[12]", "[3]"),
+        ("stats", "[14]", "[3]"),
     ),
     "counts to apply of another shape": (
         topk,
@@ -59,7 +59,7 @@ CALLS: dict[str, Misuse] = {
         topk,
         applied_with(torch.zeros(3, dtype=torch.float64), waiting=0),
         ValueError,
-        ("apply_counts", "stats", "[15]"),
+        ("apply_counts", "stats", "[17]"),
     ),
     "counts for a fixed step": (
         lambda: topk(target=aimle.FixedTarget(1.0)),

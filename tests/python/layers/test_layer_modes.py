@@ -101,6 +101,24 @@ def test_identity_is_its_formula(sense: str, projection: str | None, device: tor
     torch.testing.assert_close(gradient, expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("value", [0.0, 0.1, -7.3, 1e-3])
+def test_identity_of_equal_scores_has_a_finite_gradient(
+    value: float, dtype: torch.dtype, device: torch.device
+):
+    """As before the first step of a model whose last layer starts at zero."""
+    theta = torch.full((3, 10), value, device=device, dtype=dtype)
+    dy = randn(3, 10, seed=2, device=device).to(dtype)
+    layer = aimle.Identity(aimle.TopK(3)).to(device)
+    z, gradient = run(layer, theta, dy)
+    assert torch.equal(z, aimle.TopK(3)(theta))
+    tolerance = {"atol": 4 * torch.finfo(dtype).eps, "rtol": 0.0}
+    torch.testing.assert_close(gradient, dy - dy.mean(-1, keepdim=True), **tolerance)
+    zeros = aimle.Identity(aimle.TopK(3), projection="norm").to(device)
+    _, gradient = run(zeros, torch.zeros_like(theta), dy)
+    assert torch.equal(gradient, dy)
+
+
 def test_identity_leaves_masked_entries_out_of_its_projection(device: torch.device):
     theta, dy = randn(2, 7, device=device), randn(2, 5, seed=2, device=device)
     mask = torch.arange(7, device=device) < 5

@@ -5,6 +5,7 @@ import io
 import math
 import threading
 import warnings
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -346,6 +347,33 @@ def test_what_is_constant_on_purpose_does_not_warn():
     assert stuck(layer, randn(3, 6), 1100) == []
     assert layer.alpha == 0.5
     assert layer.stats()["updates_at_bound"] == 0
+
+
+def short_steps(solver: aimle.Solver) -> aimle.AIMLE:
+    """Its steps do not move costs above zero."""
+    return aimle.AIMLE(solver, target=aimle.AdaptiveTarget.constant(0.01))
+
+
+@pytest.mark.parametrize("layer", [short_steps, aimle.IMLE, aimle.DBB])
+@pytest.mark.parametrize("costs", ["grid", "graph"])
+def test_costs_below_zero_warn_once(layer: Callable[[aimle.Solver], nn.Module], costs: str):
+    edges = torch.tensor([[0, 1], [1, 2], [0, 2]])
+    solver = aimle.GridPath() if costs == "grid" else aimle.GraphPath(edges, 0, 2)
+    theta = torch.full((2, 3, 3) if costs == "grid" else (2, 3), -100.0)
+    one = layer(solver)
+    assert stuck(one, theta, 299) == []
+    assert one.stats()["clipped_share"] == 1
+    (message,) = stuck(one, theta, 10)
+    assert "300 consecutive backward passes" in message
+    assert "softplus" in message
+    assert stuck(one, theta.abs(), 1) == []
+    assert stuck(one, theta, 310) == []
+
+
+def test_some_costs_below_zero_do_not_warn():
+    layer = aimle.AIMLE(aimle.GridPath())
+    assert stuck(layer, randn(2, 3, 3), 400) == []
+    assert layer.stats()["clipped_share"] > 0
 
 
 def test_the_default_does_not_warn():

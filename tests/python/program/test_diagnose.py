@@ -485,7 +485,7 @@ def test_the_truth_has_the_noise_of_the_layer():
 
 def test_it_says_what_it_wants():
     theta = torch.randn(2, 5)
-    with pytest.raises(TypeError, match="an estimator or a solver"):
+    with pytest.raises(TypeError, match="layer_or_solver to be a layer such as aimle"):
         library.diagnose(torch.nn.Linear(2, 2), theta, quartic)
     with pytest.raises(ValueError, match=r"a loss for every sample"):
         library.diagnose(library.Argmax(), theta, lambda z: z.sum())

@@ -152,12 +152,12 @@ def test_ctrl_c_in_an_evaluation_changes_nothing(tmp_path: Path):
 
 
 def test_ctrl_c_in_runs_side_by_side(tmp_path: Path):
-    out = tmp_path / "runs"
+    out = tmp_path / "my runs"
     command = [PROGRAM, "train", "dvae", "--seeds", "0-2", "--epochs", "100000", "--out", out]
     first = out / "seed-0" / "metrics.jsonl"
     done = stop([*map(str, command), *SMALL[:-2], "--threads", "2"], first.exists)
     assert done.returncode == 130
-    assert "--resume --out" in done.stderr.splitlines()[-1]
+    assert done.stderr.splitlines()[-1].endswith(f"--resume --out '{out}'")
 
 
 def test_ctrl_c_while_a_python_draws_that_does_not_listen(tmp_path: Path):

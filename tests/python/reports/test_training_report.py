@@ -54,6 +54,22 @@ def test_program_writes_one_page(program: Path, runs: Path, tmp_path: Path) -> N
     assert not re.search(r'(src|href)="(?!data:|#)', page)  # nothing is loaded from elsewhere
 
 
+def test_a_file_that_is_no_page_is_kept(program: Path, runs: Path, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("mine")
+    command = [program, "report", runs / "aimle", "--out", notes]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"aimle: --out: {notes} exists and is not a page: choose another name, or remove it\n"
+    )
+    assert notes.read_text() == "mine"
+    notes.write_text("")
+    for _ in range(2):  # a page is replaced
+        subprocess.run(command, capture_output=True, timeout=120, check=True)
+        assert notes.read_text().startswith("<!DOCTYPE html>")
+
+
 def test_published_numbers_stand_with_what_differs(runs: Path, tmp_path: Path) -> None:
     """In the table itself: what all runs differ in across it, the rest in their rows."""
     pytest.importorskip("matplotlib")

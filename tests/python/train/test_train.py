@@ -9,6 +9,7 @@ import os
 import random
 import re
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -406,6 +407,15 @@ def test_a_finished_run_says_where_it_is_and_that_nothing_is_left(
     assert f"{run} is complete; use a larger --epochs to continue" in done.stderr
     assert f"results are in {run}; to draw a page of them: aimle report {run}" in done.stderr
     assert train(program, run, "--resume", "--quiet", experiment=experiment).stderr == ""
+
+
+def test_commands_with_spaces_can_be_typed_again(program: Path, tmp_path: Path) -> None:
+    run = tmp_path / "my first run"
+    done = train(program, run, "--epochs", "1")
+    suggested = done.stderr.partition("to draw a page of them: ")[2].splitlines()[0]
+    assert shlex.split(suggested) == ["aimle", "report", str(run)]
+    recorded = shlex.split(json.loads((run / "config.json").read_text())["command"])
+    assert recorded[recorded.index("--out") + 1] == str(run)
 
 
 def test_options_may_have_dashes(program: Path, tmp_path: Path) -> None:
