@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
 import tempfile
@@ -15,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from aimle._files import write_atomically
 from aimle.black_box import process_worker, ray_worker
 from aimle.black_box.solution_cache import SolutionCache
 from aimle.black_box.thread_pool import ThreadPool
@@ -263,7 +265,9 @@ class PerInstance:
         extra = {f"argument_{i}": each for i, each in enumerate(args)} | kwargs
         arrays = {name: np.asarray(each) for name, each in extra.items() if _is_numeric(each)}
         path = folder / f"instance_{os.getpid()}_{next(_saved)}_row_{index}.npz"
-        np.savez(path, **{**arrays, "scores": instance})
+        content = io.BytesIO()
+        np.savez(content, **{**arrays, "scores": instance})
+        write_atomically(path, content.getvalue())
         return str(path)
 
     def _running(self) -> ThreadPool | WorkerPool:

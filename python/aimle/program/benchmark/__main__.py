@@ -15,6 +15,7 @@ from typing import NoReturn
 import torch
 
 import aimle
+from aimle._files import write_atomically
 from aimle.program.benchmark import advice
 from aimle.program.benchmark.methods import NAMES, Method, expand, parse_candidate
 from aimle.program.benchmark.results import Results, Row
@@ -262,7 +263,7 @@ def _advise(options: argparse.Namespace) -> Path:
                 file.add(row)
                 _say(f"{name} seed {seed}: {row.recommended}; by cosine {row.highest_cosine}")
     page_file = options.output / "advice.md"
-    page_file.write_text(advice.page(rows, file.read()))
+    write_atomically(page_file, advice.page(rows, file.read()).encode())
     return page_file
 
 
@@ -299,7 +300,7 @@ def main(arguments: list[str] | None = None) -> int:
         file = results.file
         if tasks is TASKS:
             file = options.output / "training.md"
-            file.write_text(page(results.read(), TASKS))
+            write_atomically(file, page(results.read(), TASKS).encode())
     except (OSError, ValueError) as error:
         _say(f"aimle benchmark: {error}")
         return EXPLAINED

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from aimle._files import write_atomically
 from aimle.program.benchmark.results import Results, Row
 from aimle.program.benchmark.table import Section, compare, sections
 from aimle.program.benchmark.tasks import TASKS
@@ -108,8 +109,8 @@ def split(page: str) -> tuple[str, str, str]:
 
 
 def main() -> int:
-    before, _, after = split(PAGE.read_text())
-    PAGE.write_text(f"{before}\n{table(Results(ROWS).read())}\n{after}")
+    before, _, after = split(PAGE.read_text(encoding="utf-8"))
+    write_atomically(PAGE, f"{before}\n{table(Results(ROWS).read())}\n{after}".encode())
     print(PAGE)
     return 0
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import aimle
+from aimle._files import write_atomically
 from aimle.program import launch
 from aimle.program.benchmark.models import solves_of
 from aimle.program.benchmark.task import Context, Job, Outcome, Task, TaskError
@@ -236,4 +237,4 @@ def _begin(out: Path, stamp: list[str]) -> None:
     if out.exists() and (not file.exists() or json.loads(file.read_text()) != stamp):
         shutil.rmtree(out)
     out.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(stamp))
+    write_atomically(file, json.dumps(stamp).encode())

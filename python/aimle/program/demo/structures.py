@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 
 import aimle
+from aimle._files import write_atomically
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,9 @@ def draw(batch: list[Structure], path: Path) -> None:
         else:
             _draw_choice(axis, scores, z)
         axis.set_title(structure.name)
-    figure.savefig(path, dpi=110)
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=110)
+    write_atomically(path, content.getvalue())
     plt.close(figure)
 
 

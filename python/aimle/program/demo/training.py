@@ -9,6 +9,7 @@ straight-through.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 import aimle
+from aimle._files import write_atomically
 from aimle.program.progress import Progress
 
 COSTS = torch.tensor([0.8, 1.2, 5.3, 7.7, 9.2])
@@ -157,5 +159,7 @@ def draw(curves: list[Curve], test: Maps, path: Path, maps: int = 4) -> None:
     axis.set_ylim(0, 1)
     axis.legend()
     axis.set_title("white: true path, red: predicted")
-    figure.savefig(path, dpi=110)
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=110)
+    write_atomically(path, content.getvalue())
     plt.close(figure)

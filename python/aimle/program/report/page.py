@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from aimle.program.report.files import UnreadableError, naming_damage, write_atomically
+from aimle._files import write_atomically
+from aimle.program.report.files import UnreadableError, naming_damage
 from aimle.program.report.stylesheet import CSS
 
 if TYPE_CHECKING:

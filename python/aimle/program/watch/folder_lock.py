@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from aimle.program.report.files import is_alive
+from aimle._files import is_alive
 
 _OWNER = re.compile(r"process (\d+) on (.+)")
 _SLACK = 2.0  # seconds: the start of a process and the time of a file are from different clocks
