@@ -49,9 +49,9 @@ class SolverError(RuntimeError):
     """Raised when an instance could not be solved.
 
     index: its row in the call. instance: its scores. path: the file they were saved to; load it
-    with ``numpy.load(path)["scores"]``. reason: "error", "timeout" or "died". trace: the traceback
-    of the function in the worker. The function's own exception is the cause, if it could be
-    pickled.
+    with ``numpy.load(path)["scores"]``; empty if it could not be written. reason: "error",
+    "timeout" or "died". trace: the traceback of the function in the worker. The function's own
+    exception is the cause, if it could be pickled.
     """
 
     def __init__(
@@ -236,10 +236,14 @@ class PerInstance:
         """The substitute for a missing solution; raises SolverError if there is none."""
         self._counts["failed"] += 1
         raises = self.on_error == "raise"
-        path = self._save(index, task) if raises or self.save_to is not None else ""
         message = f"[aimle.{_OWNER}] row {index} of {count} was not solved: {outcome.message}"
-        if path:
-            message += f"; its instance is in {path} (numpy.load(path)['scores'])"
+        path = ""
+        if raises or self.save_to is not None:
+            try:
+                path = self._save(index, task)
+                message += f"; its instance is in {path} (numpy.load(path)['scores'])"
+            except OSError as error:
+                message += f"; its instance could not be saved: {error}"
         last = self._last.get(task[0].shape)
         if raises or (self.on_error == "last" and last is None):
             if not raises:
