@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aimle._files import write_atomically
-from aimle.program.launch import EXPLAINED
+from aimle.program.launch import EXPLAINED, exit_with
 
 _CHUNK = 1 << 18
 _TIMEOUT = 30.0
@@ -206,9 +206,6 @@ def _list() -> int:
 
 
 def _fetch(name: str, cache: Path, source: str | None) -> int:
-    if name not in DATA_SETS:
-        print(f"unknown data set {name!r}: known are {', '.join(DATA_SETS)}", file=sys.stderr)
-        return 1
     folder = cache / name
     try:
         fetched = fetch(DATA_SETS[name], folder, [source] if source else None)
@@ -231,7 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list")
     fetching = commands.add_parser("fetch")
-    fetching.add_argument("name")
+    fetching.add_argument("name", choices=list(DATA_SETS))
     fetching.add_argument("--cache", type=Path, default=cache_folder())
     fetching.add_argument("--from", dest="source")
     recognising = commands.add_parser("recognise")
@@ -245,4 +242,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

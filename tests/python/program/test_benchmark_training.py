@@ -247,7 +247,7 @@ class TestCommand:
     ) -> None:
         with pytest.raises(SystemExit) as ended:
             command.main(["training", *arguments])
-        assert ended.value.code == 3
+        assert ended.value.code == 2
         assert says in capsys.readouterr().err
 
     @pytest.mark.parametrize("study", ["training", "advice"])
@@ -479,7 +479,7 @@ def test_the_program_passes_its_arguments_on(tmp_path: Path) -> None:
     need_program()
     assert "--candidate" in aimle("benchmark", "training", "--help", figures=True).stdout
     wrong = aimle("benchmark", "training", "--tasks", "digit", figures=True)
-    assert wrong.returncode == 1
+    assert wrong.returncode == 2
     assert "expected names of dvae-k1-s1" in wrong.stderr
     assert "continue" not in wrong.stderr
     out = ("--work", tmp_path, "--threads", 1)

@@ -9,7 +9,6 @@ standard error of the difference.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from aimle._files import write_atomically
 from aimle.program.benchmark.results import Results, Row
 from aimle.program.benchmark.table import Section, compare, sections
 from aimle.program.benchmark.tasks import TASKS
+from aimle.program.launch import exit_with
 
 PAGE, ROWS = Path("docs/results/choices.md"), Path("docs/results/training.csv")
 _BEGIN, _END = "<!-- choices: generated -->\n", "<!-- choices: end -->\n"
@@ -116,4 +116,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from aimle.program.launch import EXPLAINED
+from aimle.program.launch import EXPLAINED, exit_with
 from aimle.program.report import Page, training
 from aimle.program.report.files import UnreadableError, explain
 from aimle.program.report.page import count_of
@@ -116,4 +116,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

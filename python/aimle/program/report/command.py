@@ -7,13 +7,18 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
-from aimle.program.launch import EXPLAINED
+from aimle.program.launch import EXPLAINED, exit_with
 from aimle.program.report.files import explain
 
 
-def run(module: str, about: str, draw: Callable[[Path], Path]) -> int:
-    """Reads the folder from the command line and draws it; prints errors in one line."""
+def run(module: str, about: str, draw: Callable[[Path], Path]) -> NoReturn:
+    """Draws the folder of the command line and ends the process; prints errors in one line."""
+    exit_with(lambda: _draw(module, about, draw))
+
+
+def _draw(module: str, about: str, draw: Callable[[Path], Path]) -> int:
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=about)
     parser.add_argument("folder", type=Path, help="the folder that the program wrote")
     folder = parser.parse_args().folder
