@@ -30,8 +30,6 @@
 namespace aimle::cli {
 namespace {
 
-constexpr int kUsage = 2;
-
 std::string written;
 
 /// The command that was being parsed: the last one named in the chain.
