@@ -175,7 +175,9 @@ class ProgramTask(Task):
                 self._record_finished(left, context)
         if process.returncode == 0:
             return ""
-        message = log.read_text().strip().splitlines()[-1:] or ["aimle train failed"]
+        message = log.read_text(errors="replace").strip().splitlines()[-1:] or [
+            "aimle train failed"
+        ]
         self._record_diverged(message[0], left, context)
         return message[0]
 
