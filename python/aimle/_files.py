@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from pathlib import Path
+
+_writing = threading.RLock()  # a signal handler may write, too
 
 
 class CannotWriteError(OSError):
@@ -35,14 +38,15 @@ def _remove_abandoned(path: Path) -> None:
 def write_atomically(path: Path, content: bytes | bytearray) -> None:
     """Replaces the file atomically; raises CannotWriteError and leaves no partial file."""
     temporary = path.with_name(f"{path.name}.tmp{os.getpid()}")
-    try:
-        _remove_abandoned(path)
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise CannotWriteError(error.errno, os.strerror(error.errno or 0), str(path)) from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    with _writing:  # the name is the process's
+        try:
+            _remove_abandoned(path)
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except OSError as error:
+            raise CannotWriteError(error.errno, os.strerror(error.errno or 0), str(path)) from None
+        finally:
+            temporary.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,14 @@ def test_temporaries_of_dead_processes_are_removed(tmp_path: Path) -> None:
     other.write_text("mine")
     write_atomically(page, b"new")
     assert sorted(tmp_path.iterdir()) == sorted([page, living, other])
+
+
+def test_threads_may_write_the_same_file(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda i: write_atomically(page, b"%d" % i), range(200)))
+    assert int(page.read_text()) in range(200)
+    assert list(tmp_path.iterdir()) == [page]
 
 
 def limit_files() -> None:
