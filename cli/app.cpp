@@ -31,8 +31,6 @@
 namespace aimle::cli {
 namespace {
 
-constexpr int kUsage = 2;
-
 std::string written;
 
 /// The command that was being parsed: the last one named in the chain.
@@ -167,8 +165,8 @@ int run(CLI::App& app, int argc, char** argv) {
     return complain(error.what(), kUsage);
   } catch (const experiments::ClosedPipe&) {
     return 128 + SIGPIPE;
-  } catch (const experiments::Explained&) {
-    return EXIT_FAILURE;
+  } catch (const experiments::Explained& error) {
+    return error.code;
   } catch (const experiments::Stopped& stopped) {
     return complain(stopped.what(), 128 + stopped.signal);
   } catch (const std::exception& error) {

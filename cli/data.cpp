@@ -3,6 +3,7 @@
 #include "cli/app.h"
 #include "cli/commands.h"
 #include "experiments/data/digits.h"
+#include "experiments/data/idx.h"
 #include "experiments/process/failure.h"
 #include "experiments/process/output_folder.h"
 #include "experiments/process/progress.h"
@@ -12,6 +13,9 @@ namespace aimle::cli {
 namespace {
 
 using namespace experiments;
+
+// More could be written but not read.
+constexpr int64_t kMostImages = kIdxLimit / (kDigitSide * kDigitSide);
 
 struct MakeRequest {
   CommonOptions common;
@@ -31,8 +35,8 @@ void add_make(CLI::App& parent) {
   CLI::App* command = parent.add_subcommand("make", "Draws digits and writes them as IDX files");
   const auto request = std::make_shared<MakeRequest>();
   add_common_options(*command, request->common, "data/digits");
-  add_number(*command, "--examples", request->examples, "Training images", 1, 10000000);
-  add_number(*command, "--test_examples", request->test_examples, "Test images", 1, 10000000);
+  add_number(*command, "--examples", request->examples, "Training images", 1, kMostImages);
+  add_number(*command, "--test_examples", request->test_examples, "Test images", 1, kMostImages);
   add_number(*command, "--seed", request->seed, "Seed of the drawing", 0, int64_t{1} << 40);
   command->callback([request] {
     const Prepared prepared = apply(request->common);

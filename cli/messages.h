@@ -6,6 +6,9 @@
 
 namespace aimle::cli {
 
+/// The exit code of wrong usage.
+inline constexpr int kUsage = 2;
+
 /// The message without function names, on one line, with overlong words truncated.
 std::string own_words(const std::string& message);
 

@@ -12,8 +12,6 @@
 
 namespace {
 
-constexpr int kUsage = 2;
-
 constexpr const char* kExamples =
     "  aimle train dvae                       train a model, no data needed\n"
     "  aimle watch runs                       follow the runs in a browser\n"
@@ -51,7 +49,8 @@ void aimle_program_leave() { aimle::experiments::leave_processes(); }
 
 int aimle_program_main(int argc, char** argv) {
   if (is_for_one_process(argc, argv)) {
-    return aimle::cli::complain("torchrun starts several processes for `train` alone", kUsage);
+    return aimle::cli::complain("torchrun starts several processes for `train` alone",
+                                aimle::cli::kUsage);
   }
   if (argc <= 1) return print_first_commands();
   if (const int failed = aimle::cli::load_libraries(argc, argv)) return failed;

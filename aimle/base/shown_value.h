@@ -7,6 +7,13 @@
 
 namespace aimle {
 
+/// A byte as \x1b.
+inline std::string hex_escape(char c) {
+  char text[8];
+  std::snprintf(text, sizeof text, "\\x%02x", static_cast<unsigned char>(c));
+  return text;
+}
+
 /// The value itself up to 60 bytes, otherwise its beginning and length: "9999… (5000 characters)".
 /// Control characters are written as \n or \x1b.
 inline std::string shown_value(std::string_view value) {
@@ -25,9 +32,7 @@ inline std::string shown_value(std::string_view value) {
     if (c == '\n') {
       text += "\\n";
     } else if (byte < 0x20 || byte == 0x7F) {
-      char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\x%02x", byte);
-      text += escaped;
+      text += hex_escape(c);
     } else {
       text += c;
     }

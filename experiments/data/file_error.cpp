@@ -1,6 +1,6 @@
 #include "experiments/data/file_error.h"
 
-#include <cstdio>
+#include "aimle/base/shown_value.h"
 
 namespace aimle::experiments::data {
 
@@ -10,9 +10,7 @@ std::string one_line(const std::string& text) {
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte < 32 || byte == 127) {
-      char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\x%02x", byte);
-      line += escaped;
+      line += hex_escape(c);
     } else {
       line += c;
     }

@@ -7,6 +7,7 @@
 #include "experiments/process/failure.h"
 #include "experiments/process/progress.h"
 #include "experiments/process/short_number.h"
+#include "experiments/process/terminal.h"
 
 namespace aimle::experiments {
 namespace {
@@ -104,13 +105,13 @@ std::string to_table(const std::vector<RunRecord>& runs) {
   for (const RunRecord& run : runs) rows.push_back(cells(run));
   std::vector<size_t> widths(rows[0].size());
   for (const auto& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns_of(row[i]));
   }
   std::string text;
   for (const auto& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) {
       text += row[i];
-      if (i + 1 < row.size()) text += std::string(widths[i] - row[i].size() + 2, ' ');
+      if (i + 1 < row.size()) text += std::string(widths[i] - columns_of(row[i]) + 2, ' ');
     }
     text += "\n";
   }

@@ -1,8 +1,8 @@
 #include "experiments/process/bytes_in_json.h"
 
-#include <array>
 #include <cstdint>
-#include <cstdio>
+
+#include "aimle/base/shown_value.h"
 
 namespace aimle::experiments {
 namespace {
@@ -17,12 +17,6 @@ int escaped_byte(std::string_view text) {
   if (text.size() < 4 || !text.starts_with("\\x")) return -1;
   const int high = hex_digit(text[2]), low = hex_digit(text[3]);
   return high < 0 || low < 0 ? -1 : 16 * high + low;
-}
-
-std::string escape(char c) {
-  std::array<char, 8> text{};
-  std::snprintf(text.data(), text.size(), "\\x%02x", static_cast<unsigned char>(c));
-  return text.data();
 }
 
 /// Bytes of the well-formed UTF-8 character at the start of the text; 0 if there is none.
@@ -48,7 +42,7 @@ std::string to_json_text(std::string_view bytes) {
   while (!bytes.empty()) {
     const size_t length = character_length(bytes);
     if (length == 0 || escaped_byte(bytes) >= 0) {
-      text += escape(bytes[0]);
+      text += hex_escape(bytes[0]);
       bytes.remove_prefix(1);
     } else {
       text += bytes.substr(0, length);

@@ -16,9 +16,11 @@ struct Misuse : Failure {
   using Failure::Failure;
 };
 
-/// A child process has already printed the error. Exit code 1.
+/// A child process has already printed the error. Exit code 1, or 2 if its options were invalid.
 struct Explained : std::runtime_error {
-  Explained() : std::runtime_error("the error has already been printed") {}
+  explicit Explained(int code)
+      : std::runtime_error("the error has already been printed"), code(code) {}
+  int code;
 };
 
 /// The reader of standard output has closed it, as `head` does: the program exits silently.

@@ -27,7 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kExplained = 3;  // the module has printed what is wrong with its arguments or files
+constexpr int kUsage = 2;      // the module has printed what is wrong with its arguments
+constexpr int kExplained = 3;  // the same for its files
 // Its standard output could not be written, or has been closed by its reader.
 constexpr int kNotWritten = 4, kClosedPipe = 5;
 
@@ -151,10 +152,11 @@ File file_with(std::string_view contents) {
   return file;
 }
 
-/// How a module failed: kExplained, or the reason why it could not run.
+/// How a module ended: success, the program's exit code if it has printed what is wrong, or the
+/// reason why it could not run.
 struct Outcome {
   bool done = false;
-  bool explained = false;
+  int explained = 0;
   std::string why;
 };
 
@@ -189,7 +191,8 @@ Outcome run(std::string_view module, const std::vector<std::string>& arguments,
   if (const int signal = interrupt_signal()) {
     throw Stopped(signal, "stopped in " + std::string(module) + "; everything before is complete");
   }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kExplained) return {.explained = true};
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kUsage) return {.explained = kUsage};
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kExplained) return {.explained = EXIT_FAILURE};
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNotWritten) {
     throw Failure("cannot write to standard output");
   }
@@ -213,7 +216,7 @@ bool run_python_module(std::string_view module, const std::vector<std::string>& 
 void call_python_module(std::string_view module, const std::vector<std::string>& arguments,
                         std::string_view input, WhenStopped when_stopped) {
   const Outcome outcome = run(module, arguments, {.input = input, .when_stopped = when_stopped});
-  if (outcome.explained) throw Explained();
+  if (outcome.explained != 0) throw Explained(outcome.explained);
   if (!outcome.done) throw Failure(outcome.why);
 }
 

@@ -45,7 +45,7 @@ void run_tasks(int64_t count, int64_t threads, const std::function<void(int64_t)
     --working;
     ended.notify_one();
   };
-  std::vector<std::thread> workers;
+  std::vector<std::jthread> workers;
   for (int64_t i = 0; i < wanted; ++i) workers.emplace_back(work);
   {
     // A signal handler cannot notify: poll every few milliseconds.
@@ -59,7 +59,7 @@ void run_tasks(int64_t count, int64_t threads, const std::function<void(int64_t)
       lock.lock();
     }
   }
-  for (std::thread& worker : workers) worker.join();
+  workers.clear();  // joins them, as an exception from `save` does
   if (first) std::rethrow_exception(first);
 }
 

@@ -6,7 +6,8 @@ from aimle.program import benchmark
 
 if __name__ == "__main__":
     from aimle.program.benchmark.__main__ import main
+    from aimle.program.launch import exit_with
 
-    sys.exit(main())
+    exit_with(main)
 
 sys.modules[__name__] = benchmark

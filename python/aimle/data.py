@@ -3,8 +3,9 @@
 import sys
 
 from aimle.program import data
+from aimle.program.launch import exit_with
 
 if __name__ == "__main__":
-    sys.exit(data.main())
+    exit_with(data.main)
 
 sys.modules[__name__] = data

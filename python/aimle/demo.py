@@ -6,7 +6,8 @@ from aimle.program import demo
 
 if __name__ == "__main__":
     from aimle.program.demo.__main__ import main
+    from aimle.program.launch import exit_with
 
-    sys.exit(main())
+    exit_with(main)
 
 sys.modules[__name__] = demo

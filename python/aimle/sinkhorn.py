@@ -2,8 +2,9 @@
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
-from aimle.settings.checks import check_int, check_positive, check_tensor
+from aimle.settings.checks import check_int, check_mask, check_positive, check_tensor
 
 
 def sinkhorn(
@@ -24,8 +25,9 @@ def sinkhorn(
     times. The shorter side comes last, so its sums are exact. As temperature goes to 0 the result
     approaches ``aimle.Assignment()``; lower temperatures need more iterations.
 
-    mask: bool, broadcastable to theta; entries that are False are 0, and rows and columns that are
-        fully masked are zero.
+    mask: bool, broadcastable to theta; entries that are False are 0. Rows and columns that are
+        fully masked are zero, and the others get the soft assignment of the matrix without them,
+        so a batch may contain matrices of different sizes.
     """
     check_tensor("sinkhorn", "theta", theta)
     check_positive("sinkhorn", "temperature", temperature)
@@ -36,23 +38,28 @@ def sinkhorn(
         )
     log_p = theta / temperature
     if mask is not None:
-        check_tensor("sinkhorn", "mask", mask)
+        check_mask("sinkhorn", mask, theta)
         log_p = log_p.masked_fill(~mask, -torch.inf)
-    n, m = theta.shape[-2:]
-    wide = n <= m
+    if theta.numel() == 0:
+        return log_p
+    wide = theta.shape[-2] <= theta.shape[-1]
     log_p = log_p if wide else log_p.transpose(-2, -1)
-    # An extra row takes up the surplus of the longer side.
-    spare = abs(m - n)
-    rest = log_p.new_zeros(*log_p.shape[:-2], 1, log_p.shape[-1]) if spare else None
+    n, m = log_p.shape[-2:]
+    live = log_p.detach() != -torch.inf
+    rows, columns = live.any(-1, keepdim=True), live.any(-2, keepdim=True)
+    surplus = columns.sum(-1, keepdim=True) - rows.sum(-2, keepdim=True)
+    # An extra row takes up the surplus of columns, an extra column that of rows.
+    extra = pad(columns & (surplus > 0), (0, 1, n, 0)) | pad(rows & (surplus < 0), (m, 0, 0, 1))
+    log_p = pad(log_p, (0, 1, 0, 1), value=-torch.inf).masked_fill(extra, 0.0)
+    spare = surplus.abs().clamp(min=1).to(log_p).log()
+    row_sums, column_sums = pad(spare, (0, 0, n, 0)), pad(spare, (m, 0))
     for _ in range(iterations):
-        columns = _log_sum(log_p, -2)
-        if rest is not None:
-            columns = torch.logaddexp(columns, rest)
-            rest = rest - columns
-            rest = rest - _log_sum(rest, -1) + torch.tensor(float(spare)).log().to(rest)
-        log_p = log_p - columns
-        log_p = log_p - _log_sum(log_p, -1)
-    p = log_p.exp()
+        log_p = log_p - _log_sum(log_p, -2) + column_sums
+        log_p = log_p - _log_sum(log_p, -1) + row_sums
+    if mask is not None:  # which may leave more rows than columns
+        last = log_p - _log_sum(log_p, -2) + column_sums
+        log_p = torch.where(surplus < 0, last, log_p)
+    p = log_p[..., :-1, :-1].exp()
     return p if wide else p.transpose(-2, -1)
 
 
@@ -61,5 +68,5 @@ def _log_sum(x: Tensor, dim: int) -> Tensor:
     top = x.detach().amax(dim, keepdim=True)
     top = torch.where(top == -torch.inf, 0.0, top)
     total = (x - top).exp().sum(dim, keepdim=True)
-    some = total > 0
+    some = total != 0  # also for NaN, which spreads
     return torch.where(some, torch.where(some, total, 1.0).log() + top, 0.0)

@@ -21,7 +21,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from aimle.black_box import worker
-from aimle.black_box.worker_pool import Task, Worker, WorkerDied
+from aimle.black_box.worker_pool import (
+    Task,
+    Worker,
+    WorkerDied,
+    cannot_send_arguments,
+    cannot_send_function,
+)
 
 _PROGRAM = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__aimle_worker__')"
 # There is already one worker per core.
@@ -67,6 +73,8 @@ class ProcessWorker:
             self.connection.send(task)
         except OSError as error:
             raise self._death() from error
+        except Exception as error:
+            raise cannot_send_arguments(error) from error
 
     def answer(self) -> tuple:
         """See Worker."""
@@ -121,7 +129,7 @@ def setup_for(owner: str, fn: Callable[..., Any], as_tensor: bool) -> dict[str, 
             f"[aimle.{owner}] a worker executed the script from which it imports the function: put "
             "the script's code under `if __name__ == '__main__':`, or the function into a module"
         )
-    pickled, by_value = _pickled(owner, fn)
+    pickled, by_value = _pickled(fn)
     main = None
     if not by_value and b"__main__" in pickled:
         main = getattr(sys.modules["__main__"], "__file__", None)
@@ -142,17 +150,13 @@ def setup_for(owner: str, fn: Callable[..., Any], as_tensor: bool) -> dict[str, 
     }
 
 
-def _pickled(owner: str, fn: Callable[..., Any]) -> tuple[bytes, bool]:
+def _pickled(fn: Callable[..., Any]) -> tuple[bytes, bool]:
     """The pickled function, and whether the pickle contains its code."""
+    pickler: Any = pickle
     with contextlib.suppress(ImportError):
-        import cloudpickle
-
-        return cloudpickle.dumps(fn), True
+        import cloudpickle as pickler
+    by_value = pickler is not pickle
     try:
-        return pickle.dumps(fn), False
+        return pickler.dumps(fn), by_value
     except Exception as error:
-        raise TypeError(
-            f"[aimle.{owner}] expected fn to be picklable, because it runs in other processes, but "
-            f"got {fn!r} ({error}): make it a top-level function of a module, install cloudpickle, "
-            "or use pool='threads' or workers=0"
-        ) from error
+        raise cannot_send_function(fn, error, by_value) from error

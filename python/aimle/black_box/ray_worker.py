@@ -9,7 +9,13 @@ from typing import Any, cast
 
 from aimle.black_box import worker
 from aimle.black_box.worker import solve_one
-from aimle.black_box.worker_pool import Task, Worker, WorkerDied
+from aimle.black_box.worker_pool import (
+    Task,
+    Worker,
+    WorkerDied,
+    cannot_send_arguments,
+    cannot_send_function,
+)
 
 
 def _ray() -> Any:
@@ -61,12 +67,18 @@ class RayWorker:
         for module in (worker, sys.modules[__name__]):
             self._ray.cloudpickle.register_pickle_by_value(module)
         actor = self._ray.remote(num_cpus=1, max_restarts=0)(_Solving)
-        self._actor = actor.remote(fn, as_tensor)
+        try:
+            self._actor = actor.remote(fn, as_tensor)
+        except TypeError as error:
+            raise cannot_send_function(fn, error, by_value=True) from error
         self.pending = self._actor.start.remote()
 
     def submit(self, task: Task) -> None:
         """See Worker."""
-        self.pending = self._actor.begin.remote(task)
+        try:
+            self.pending = self._actor.begin.remote(task)
+        except TypeError as error:
+            raise cannot_send_arguments(error) from error
 
     def answer(self) -> tuple:
         """See Worker."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
 import tempfile
@@ -15,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from aimle._files import write_atomically
 from aimle.black_box import process_worker, ray_worker
 from aimle.black_box.solution_cache import SolutionCache
 from aimle.black_box.thread_pool import ThreadPool
@@ -55,9 +57,9 @@ class SolverError(RuntimeError):
     """Raised when an instance could not be solved.
 
     index: its row in the call. instance: its scores. path: the file they were saved to; load it
-    with ``numpy.load(path)["scores"]``. reason: "error", "timeout" or "died". trace: the traceback
-    of the function in the worker. The function's own exception is the cause, if it could be
-    pickled.
+    with ``numpy.load(path)["scores"]``; empty if it could not be written. reason: "error",
+    "timeout" or "died". trace: the traceback of the function in the worker. The function's own
+    exception is the cause, if it could be pickled.
     """
 
     def __init__(
@@ -242,10 +244,14 @@ class PerInstance:
         """The substitute for a missing solution; raises SolverError if there is none."""
         self._counts["failed"] += 1
         raises = self.on_error == "raise"
-        path = self._save(index, task) if raises or self.save_to is not None else ""
         message = f"[aimle.{_OWNER}] row {index} of {count} was not solved: {outcome.message}"
-        if path:
-            message += f"; its instance is in {path} (numpy.load(path)['scores'])"
+        path = ""
+        if raises or self.save_to is not None:
+            try:
+                path = self._save(index, task)
+                message += f"; its instance is in {path} (numpy.load(path)['scores'])"
+            except OSError as error:
+                message += f"; its instance could not be saved: {error}"
         last = self._last.get(task[0].shape)
         if raises or (self.on_error == "last" and last is None):
             if not raises:
@@ -271,7 +277,9 @@ class PerInstance:
         extra = {f"argument_{i}": each for i, each in enumerate(args)} | kwargs
         arrays = {name: np.asarray(each) for name, each in extra.items() if _is_numeric(each)}
         path = folder / f"instance_{os.getpid()}_{next(_saved)}_row_{index}.npz"
-        np.savez(path, **{**arrays, "scores": instance})
+        content = io.BytesIO()
+        np.savez(content, **{**arrays, "scores": instance})
+        write_atomically(path, content.getvalue())
         return str(path)
 
     def _running(self) -> ThreadPool | WorkerPool:

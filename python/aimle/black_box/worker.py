@@ -38,10 +38,16 @@ def solve_one(fn: Any, as_tensor: bool, instance: Any, args: tuple, kwargs: dict
             solution = solution.detach().cpu().numpy()
         import numpy as np
 
-        return "solved", np.asarray(solution)
+        z = np.asarray(solution)
+        # Objects are refused by their type; they themselves may not be picklable.
+        return "solved", np.empty(z.shape, z.dtype) if z.dtype.hasobject else z
     except Exception as error:
-        trace = "".join(traceback.format_exception(error))
-        return "raised", _sendable(error), f"{type(error).__name__}: {error}", trace
+        return _raised(error)
+
+
+def _raised(error: Exception) -> tuple:
+    trace = "".join(traceback.format_exception(error))
+    return "raised", _sendable(error), f"{type(error).__name__}: {error}", trace
 
 
 def _sendable(error: Exception) -> Exception | None:
@@ -79,7 +85,7 @@ def _import_main(path: str) -> None:
 def _receive(connection: Connection, tasks: SimpleQueue) -> None:
     try:
         while True:
-            tasks.put(connection.recv())
+            tasks.put(connection.recv_bytes())
     except (EOFError, OSError):
         os._exit(0)  # the parent has ended or closed the connection
 
@@ -96,9 +102,13 @@ def _serve(connection: Connection) -> None:
     tasks: SimpleQueue = SimpleQueue()
     threading.Thread(target=_receive, args=(connection, tasks), daemon=True).start()
     while True:
-        task = tasks.get()
+        try:
+            task = pickle.loads(tasks.get())
+        except Exception as error:  # the class of an argument may not be importable here
+            task = error
         connection.send(("began",))
-        connection.send(solve_one(fn, setup["as_tensor"], *task))
+        failed = isinstance(task, Exception)
+        connection.send(_raised(task) if failed else solve_one(fn, setup["as_tensor"], *task))
 
 
 if __name__ == "__aimle_worker__":

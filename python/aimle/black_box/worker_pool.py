@@ -241,3 +241,27 @@ class _Run:
 
 class StartError(RuntimeError):
     """Workers cannot start."""
+
+
+def _cannot_send(what: str, got: str, remedy: str) -> TypeError:
+    return TypeError(
+        f"[aimle.per_instance] expected {what} to be picklable, because workers are other "
+        f"processes, but got {got}: {remedy}, or use pool='threads' or workers=0"
+    )
+
+
+def cannot_send_function(fn: object, error: Exception, by_value: bool) -> TypeError:
+    """For a function that pickle, or cloudpickle if `by_value`, cannot pickle."""
+    remedy = "make it a top-level function of a module, or install cloudpickle"
+    if by_value:
+        remedy = (
+            "create what cannot be pickled (locks, files, connections, models) inside the "
+            "function, or make it a global of the function's module"
+        )
+    return _cannot_send("fn", f"{fn!r} ({error})", remedy)
+
+
+def cannot_send_arguments(error: Exception) -> TypeError:
+    """For extra arguments of a call."""
+    remedy = "pass numbers, and create the rest inside the function"
+    return _cannot_send("the extra arguments", f"some that are not ({error})", remedy)

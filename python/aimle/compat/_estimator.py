@@ -9,14 +9,17 @@ sums, and user-defined targets.
 from __future__ import annotations
 
 import functools
+import io
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, cast, overload
 
 import numpy as np
 import torch
 from torch import Size, Tensor
 
+from aimle._files import write_atomically
 from aimle.callable_solver.answers import as_answer
 from aimle.callable_solver.staged import CallableSolver, StagedCall, StagedMap, with_setting
 from aimle.compat.noise import BaseNoiseDistribution, as_native, is_ours
@@ -325,8 +328,9 @@ class AuthorsCall(StagedCall):
         return difference / 2.0 if self.layer.difference == "central" else difference
 
     def save(self, gradient_3d: Tensor) -> None:
-        with open(self.layer.gradient_save_path, "wb") as file:
-            np.save(file, gradient_3d.cpu().numpy())
+        file = io.BytesIO()
+        np.save(file, gradient_3d.cpu().numpy())
+        write_atomically(Path(self.layer.gradient_save_path), file.getvalue())
 
     def straight_through(self, theta: Tensor, dy: Tensor) -> Tensor:
         return super().straight_through(theta, dy.to(theta.dtype)) / self.samples

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aimle import _library
+from aimle._files import write_atomically
 from aimle.diagnosis.recommendation import name_of, recommend
 
 
@@ -53,7 +54,8 @@ class Diagnosis:
         """Writes diagnosis.json and, with matplotlib, report.html; returns the path."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "diagnosis.json").write_text(json.dumps(self.document(), indent=1) + "\n")
+        text = json.dumps(self.document(), indent=1)
+        write_atomically(folder / "diagnosis.json", f"{text}\n".encode())
         try:
             from aimle.program.report.diagnose import draw
         except ImportError:

@@ -16,14 +16,14 @@ import hashlib
 import http.client
 import os
 import sys
-import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aimle.program.launch import EXPLAINED
+from aimle._files import write_atomically
+from aimle.program.launch import EXPLAINED, exit_with
 
 _CHUNK = 1 << 18
 _TIMEOUT = 30.0
@@ -157,30 +157,18 @@ def _read(url: str) -> Iterator[bytes]:
 
 
 def _download(url: str, target: Path, wanted: PublishedFile) -> None:
-    """Downloads to a temporary file, checks it, then renames it; raises FetchError."""
-    digest = hashlib.sha256()
-    size = 0
-    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=target.name, delete=False) as file:
-        temporary = Path(file.name)
-        try:
-            for chunk in _read(url):
-                size += len(chunk)
-                if size > wanted.size:
-                    raise FetchError(f"{url}: expected {wanted.size} bytes but got more")
-                digest.update(chunk)
-                file.write(chunk)
-            if size != wanted.size:
-                raise FetchError(f"{url}: expected {wanted.size} bytes but got {size}")
-            if digest.hexdigest() != wanted.sha256:
-                raise FetchError(
-                    f"{url}: expected a file with SHA-256 {wanted.sha256} "
-                    f"but got {digest.hexdigest()}"
-                )
-            file.flush()
-            os.fsync(file.fileno())
-            os.replace(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
+    """Downloads and checks the file before it is written; raises FetchError."""
+    content = bytearray()
+    for chunk in _read(url):
+        content += chunk
+        if len(content) > wanted.size:
+            raise FetchError(f"{url}: expected {wanted.size} bytes but got more")
+    if len(content) != wanted.size:
+        raise FetchError(f"{url}: expected {wanted.size} bytes but got {len(content)}")
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != wanted.sha256:
+        raise FetchError(f"{url}: expected a file with SHA-256 {wanted.sha256} but got {digest}")
+    write_atomically(target, content)
 
 
 def fetch(data: DataSet, folder: Path, sources: Sequence[str] | None = None) -> list[str]:
@@ -218,9 +206,6 @@ def _list() -> int:
 
 
 def _fetch(name: str, cache: Path, source: str | None) -> int:
-    if name not in DATA_SETS:
-        print(f"unknown data set {name!r}: known are {', '.join(DATA_SETS)}", file=sys.stderr)
-        return 1
     folder = cache / name
     try:
         fetched = fetch(DATA_SETS[name], folder, [source] if source else None)
@@ -243,7 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list")
     fetching = commands.add_parser("fetch")
-    fetching.add_argument("name")
+    fetching.add_argument("name", choices=list(DATA_SETS))
     fetching.add_argument("--cache", type=Path, default=cache_folder())
     fetching.add_argument("--from", dest="source")
     recognising = commands.add_parser("recognise")
@@ -257,4 +242,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

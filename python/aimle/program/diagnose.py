@@ -19,13 +19,14 @@ from typing import Any
 import torch
 
 import aimle
+from aimle._files import write_atomically
 from aimle.diagnosis import Diagnosis
 from aimle.diagnosis.losses import RecordedGradients, SquaredDistance
 from aimle.diagnosis.measure import Problem, measure
 from aimle.diagnosis.truth import Model, model_of
 from aimle.program.launch import EXPLAINED
 from aimle.program.progress import Progress
-from aimle.program.report.files import explain, write_atomically
+from aimle.program.report.files import explain
 from aimle.solvers import Solver, solver_of_text
 
 Request = dict[str, Any]

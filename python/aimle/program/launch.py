@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import torch
 
@@ -40,6 +42,15 @@ It needs CLI11, nlohmann-json and zlib (Debian, Ubuntu: apt-get install libcli11
 nlohmann-json3-dev zlib1g-dev). These commands work without it:
 
     {commands}"""
+
+
+def exit_with(main: Callable[[], int]) -> NoReturn:
+    """Ends the process with the exit code of `main`, or with 130 after Ctrl-C."""
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("aimle: stopped", file=sys.stderr)
+        sys.exit(130)
 
 
 def find() -> Path | None:

@@ -32,6 +32,25 @@ TEST(Workers, SaveAfterAnInterruptWithoutWaiting) {
   EXPECT_TRUE(saved);
 }
 
+TEST(Workers, EndBeforeAFailedSaveIsRethrown) {
+  const InterruptHandler handler;
+  std::atomic<bool> saved = false;
+  std::atomic<int> begun = 0, ended = 0;
+  const auto task = [&](int64_t i) {
+    ++begun;
+    if (i == 0) std::raise(SIGINT);
+    while (!saved) std::this_thread::yield();
+    ++ended;
+  };
+  EXPECT_THROW(run_tasks(2, 2, task,
+                         [&] {
+                           saved = true;
+                           throw std::runtime_error("the disk is full");
+                         }),
+               std::runtime_error);
+  EXPECT_EQ(ended, begun);
+}
+
 TEST(Workers, DoEveryTaskOnceAndRethrow) {
   std::vector<std::atomic<int>> done(200);
   run_tasks(200, 3, [&](int64_t i) { ++done[static_cast<size_t>(i)]; });

@@ -126,6 +126,20 @@ def test_an_error_carries_the_instance(tmp_path):
     assert np.array_equal(np.load(raised.value.path)["scores"], x[3].numpy())
 
 
+def test_an_instance_that_cannot_be_saved_does_not_hide_the_failure(tmp_path):
+    x = scores_of(4, 5).abs()
+    x[2:, 0] = -0.5
+    (tmp_path / "file").touch()
+    place = tmp_path / "file" / "failed"
+    with pytest.raises(aimle.SolverError, match=r"row 2 .*could not be saved: .*file") as raised:
+        aimle.per_instance(fails_below_zero, save_to=place)(x)
+    assert raised.value.path == ""
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
+    solver = aimle.per_instance(fails_below_zero, save_to=place, on_error="nan")
+    with pytest.warns(UserWarning, match="could not be saved"):
+        assert solver(x).isnan().any(1).tolist() == [False, False, True, True]
+
+
 def test_the_last_solution_stands_in():
     x = scores_of(5, 6).abs()
     x[[0, 3, 4], 0] = -0.5

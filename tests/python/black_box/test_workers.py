@@ -1,12 +1,17 @@
 """aimle.per_instance with worker processes: they are replaced, stopped, and never left behind."""
 
 import copy
+import functools
 import os
+import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from types import ModuleType
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,10 +23,12 @@ from instance_solvers import (
     fails_below_zero,
     in_this_worker,
     never_ends_below_zero,
+    returns_a_lock,
 )
 from layer_cases import run
 
 import aimle
+from aimle.black_box import ray_worker
 from aimle.black_box.process_worker import ProcessWorker
 from aimle.black_box.worker_pool import StartError, WorkerDied, WorkerPool
 
@@ -227,6 +234,53 @@ def test_a_function_that_cannot_travel_is_refused_with_a_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
     with pytest.raises(TypeError, match=r"fn to be picklable.*cloudpickle.*workers=0"):
         aimle.per_instance(lambda x: best_two(x), workers=1)(scores_of(2, 5))
+
+
+def test_a_function_that_cloudpickle_cannot_pickle_is_refused_with_a_remedy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cloudpickle", ModuleType("cloudpickle"))
+    monkeypatch.setattr("cloudpickle.dumps", pickle.dumps, raising=False)
+    fn = functools.partial(best_two, threading.Lock())
+    with pytest.raises(TypeError, match=r"fn .*picklable.*_thread.lock.*inside the function") as no:
+        aimle.per_instance(fn, workers=1)(scores_of(2, 5))
+    assert "install cloudpickle" not in str(no.value)
+
+
+def test_an_argument_that_cannot_be_pickled_is_refused_with_a_remedy():
+    with aimle.per_instance(best_two, workers=1) as solver:
+        with pytest.raises(TypeError, match=r"extra arguments .*_thread.lock.*threads"):
+            solver(scores_of(2, 5), threading.Lock())
+        assert torch.equal(solver(scores_of(2, 5)), TOPK(scores_of(2, 5)))
+
+
+def test_an_argument_that_a_worker_cannot_load_is_a_failure_of_its_row(monkeypatch):
+    here = ModuleType("only_in_this_process")
+    here.Argument = type("Argument", (), {"__module__": here.__name__})  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, here.__name__, here)
+    with aimle.per_instance(best_two, workers=1) as solver:
+        with pytest.raises(aimle.SolverError, match=r"row 0 .*No module named 'only_in_this_proc"):
+            solver(scores_of(2, 5), here.Argument())
+        assert torch.equal(solver(scores_of(2, 5)), TOPK(scores_of(2, 5)))
+
+
+def test_an_answer_that_cannot_be_pickled_is_refused_by_its_type():
+    solver = aimle.per_instance(returns_a_lock, workers=1)
+    with solver, pytest.raises(TypeError, match=r"row 0.* to return numbers but got object"):
+        solver(scores_of(2, 5))
+
+
+def test_what_ray_cannot_send_is_refused_with_a_remedy(monkeypatch):
+    def refuse(*_: object) -> None:
+        raise TypeError("cannot pickle '_thread.lock' object")
+
+    ray = mock.MagicMock()
+    monkeypatch.setattr(ray_worker, "_ray", lambda: ray)
+    worker = ray_worker.RayWorker(best_two, False)
+    worker._actor.begin.remote = refuse
+    with pytest.raises(TypeError, match=r"extra arguments .*_thread.lock.*threads"):
+        worker.submit((None, (), {}))
+    ray.remote.return_value.return_value.remote = refuse
+    with pytest.raises(TypeError, match=r"fn .*picklable.*_thread.lock.*inside the function"):
+        ray_worker.RayWorker(best_two, False)
 
 
 SCRIPT = """

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -70,3 +71,8 @@ class TellsAndWaits:
         written.rename(self.file)
         while True:
             time.sleep(60)
+
+
+def returns_a_lock(scores):
+    """No solution, and nothing that can be pickled."""
+    return threading.Lock()

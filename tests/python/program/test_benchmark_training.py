@@ -247,7 +247,7 @@ class TestCommand:
     ) -> None:
         with pytest.raises(SystemExit) as ended:
             command.main(["training", *arguments])
-        assert ended.value.code == 3
+        assert ended.value.code == 2
         assert says in capsys.readouterr().err
 
     @pytest.mark.parametrize("study", ["training", "advice"])
@@ -453,6 +453,17 @@ class TestProgramTasks:
         assert run(*arguments, out=tmp_path) == 3
         assert "dvae-k1-s1: aimle:" in capsys.readouterr().err
 
+    def test_messages_need_not_be_text(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+    ) -> None:
+        program = tmp_path / "program"
+        program.write_text("#!/bin/sh\nprintf 'aimle: no folder caf\\351' >&2; exit 1\n")
+        program.chmod(0o755)
+        monkeypatch.setattr(program_tasks.launch, "find", lambda: program)
+        arguments = ("--quick", "--tasks", "dvae-k1-s1", "--seeds", "0", "--methods", "default")
+        assert run(*arguments, out=tmp_path) == 3
+        assert "dvae-k1-s1: aimle: no folder caf" in capsys.readouterr().err
+
     def test_files_that_are_given(self, tmp_path: Path) -> None:
         (tmp_path / "mnist").mkdir()
         (tmp_path / "mnist" / "train-images-idx3-ubyte.gz").touch()
@@ -479,7 +490,7 @@ def test_the_program_passes_its_arguments_on(tmp_path: Path) -> None:
     need_program()
     assert "--candidate" in aimle("benchmark", "training", "--help", figures=True).stdout
     wrong = aimle("benchmark", "training", "--tasks", "digit", figures=True)
-    assert wrong.returncode == 1
+    assert wrong.returncode == 2
     assert "expected names of dvae-k1-s1" in wrong.stderr
     assert "continue" not in wrong.stderr
     out = ("--work", tmp_path, "--threads", 1)

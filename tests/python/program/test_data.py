@@ -176,5 +176,7 @@ def test_made_digits_are_idx_files(program: Path, tmp_path: Path) -> None:
     ink = images.reshape(300, -1).mean(1)
     assert ((ink > 8) & (ink < 110)).all()
     assert "train: 300 images" in run(program, "check", str(out))
+    more = ("--out", str(tmp_path / "more"), "--examples", "1400000")
+    assert "in [1, 1369568]" in run(program, "make", *more, expect=2)  # no more can be read
     (out / "t10k-labels-idx1-ubyte.gz").write_bytes(b"\x1f\x8b")
     assert "t10k-labels" in run(program, "check", str(out), expect=1)

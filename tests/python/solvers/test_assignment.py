@@ -112,11 +112,42 @@ def test_sinkhorn_is_differentiable_under_masks():
     )
 
 
+@pytest.mark.parametrize(("n", "m"), list(itertools.product((2, 3, 4), repeat=2)))
+def test_sinkhorn_leaves_out_masked_rows_and_columns(n: int, m: int):
+    theta, inner = seeded(4, 4), seeded(n, m)
+    mask = torch.zeros(4, 4, dtype=torch.bool)
+    rows, columns = torch.randperm(4)[:n, None], torch.randperm(4)[:m]
+    mask[rows, columns] = True
+    theta[~mask] = torch.nan
+    theta[rows, columns] = inner
+    theta = theta[None].repeat(2, 1, 1).requires_grad_()
+    p = aimle.sinkhorn(theta, 0.7, 400, mask=torch.stack([mask, torch.zeros_like(mask)]))
+    expected = torch.zeros(2, 4, 4, dtype=torch.float64)
+    expected[0, rows, columns] = aimle.sinkhorn(inner, 0.7, 400)
+    torch.testing.assert_close(p, expected)
+    (gradient,) = torch.autograd.grad(p.square().sum(), theta)
+    assert gradient.isfinite().all()
+
+
+def test_sinkhorn_of_nothing_and_nan():
+    for shape in ((0, 3, 4), (2, 0, 4), (2, 3, 0)):
+        assert aimle.sinkhorn(torch.zeros(shape)).shape == shape
+    theta = seeded(2, 3, 3)
+    theta[0, 1, 1] = torch.nan
+    p = aimle.sinkhorn(theta, mask=torch.ones(3, dtype=torch.bool))
+    assert p[0].isnan().all()
+    torch.testing.assert_close(p[1], aimle.sinkhorn(theta[1]))
+
+
 def test_sinkhorn_says_what_it_expects():
     for call, message in (
         (lambda: aimle.sinkhorn(seeded(3)), "at least 2 dimensions but got 1"),
         (lambda: aimle.sinkhorn(seeded(3, 3), 0.0), "temperature > 0 but got 0"),
         (lambda: aimle.sinkhorn(seeded(3, 3), 1.0, 0), "iterations >= 1 but got iterations=0"),
+        (
+            lambda: aimle.sinkhorn(seeded(3, 3), mask=torch.ones(2, dtype=torch.bool)),
+            r"broadcastable to the shape of theta, \[3, 3\], but got shape \[2\]",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             call()

@@ -143,6 +143,22 @@ def test_a_process_is_recognised(tmp_path: Path) -> None:
     assert find_owner(tmp_path) is None
 
 
+def test_the_name_of_a_process_need_not_be_text(tmp_path: Path) -> None:
+    named = (
+        "import ctypes; ctypes.CDLL(None).prctl(15, b'caf\\xe9', 0, 0, 0); "
+        "print(flush=True); input()"
+    )
+    command = [sys.executable, "-c", named]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        write_lock(tmp_path, process.pid)
+        owner = find_owner(tmp_path)
+        process.communicate(b"\n")
+    assert owner is not None
+    assert owner.process == process.pid
+
+
 def test_a_silent_machine_is_named(tmp_path: Path) -> None:
     write_run(tmp_path, "aimle", 0, [1.0])
     longer(tmp_path, 2)

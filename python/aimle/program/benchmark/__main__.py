@@ -15,13 +15,14 @@ from typing import NoReturn
 import torch
 
 import aimle
+from aimle._files import write_atomically
 from aimle.program.benchmark import advice
 from aimle.program.benchmark.methods import NAMES, Method, expand, parse_candidate
 from aimle.program.benchmark.results import Results, Row
 from aimle.program.benchmark.table import page
 from aimle.program.benchmark.task import Context, Job, Task, TaskError
 from aimle.program.benchmark.tasks import TASKS
-from aimle.program.launch import EXPLAINED
+from aimle.program.launch import EXPLAINED, exit_with
 
 SUITES = {"training": TASKS, "small": advice.SMALL_TASKS}
 _TRAINING = (
@@ -38,11 +39,10 @@ _QUICK_LAMBDAS = slice(2, 4)
 
 
 class _Parser(argparse.ArgumentParser):
-    """Exits with the code that tells the program that the error has been explained."""
+    """Prints errors in one line."""
 
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {message}", file=sys.stderr)
-        sys.exit(EXPLAINED)
+        self.exit(2, f"{self.prog}: {message}\n")
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -262,7 +262,7 @@ def _advise(options: argparse.Namespace) -> Path:
                 file.add(row)
                 _say(f"{name} seed {seed}: {row.recommended}; by cosine {row.highest_cosine}")
     page_file = options.output / "advice.md"
-    page_file.write_text(advice.page(rows, file.read()))
+    write_atomically(page_file, advice.page(rows, file.read()).encode())
     return page_file
 
 
@@ -275,34 +275,39 @@ def main(arguments: list[str] | None = None) -> int:
     if options.list:
         _list(SUITES[options.suite] if options.study == "training" else advice.ALL_TASKS)
         return 0
-    if options.study == "advice":
-        print(_advise(options))
-        return 0
+    try:
+        if options.study == "advice":
+            print(_advise(options))
+            return 0
+        return _train(options)
+    except (OSError, ValueError) as error:
+        _say(f"aimle benchmark: {error}")
+        return EXPLAINED
+
+
+def _train(options: argparse.Namespace) -> int:
+    """Trains the tasks and writes the page; returns the exit code."""
     results = Results(options.output / f"{options.suite}.csv")
     context = _context(options, results)
     tasks = SUITES[options.suite]
     if strangers := [name for name in options.tasks or [] if name not in tasks]:
         _parser().error(f"the suite {options.suite} has no task {strangers[0]!r}")
     failed = False
-    try:
-        results.create()
-        for name in [] if options.table else options.tasks or list(tasks):
-            task = tasks[name]
-            if reason := task.missing(context):
-                _say(f"{name}: skipped: {reason}")
-                continue
-            try:
-                _run(task, options, results, context)
-            except TaskError as error:
-                _say(f"{name}: {error}")
-                failed = True
-        file = results.file
-        if tasks is TASKS:
-            file = options.output / "training.md"
-            file.write_text(page(results.read(), TASKS))
-    except (OSError, ValueError) as error:
-        _say(f"aimle benchmark: {error}")
-        return EXPLAINED
+    results.create()
+    for name in [] if options.table else options.tasks or list(tasks):
+        task = tasks[name]
+        if reason := task.missing(context):
+            _say(f"{name}: skipped: {reason}")
+            continue
+        try:
+            _run(task, options, results, context)
+        except TaskError as error:
+            _say(f"{name}: {error}")
+            failed = True
+    file = results.file
+    if tasks is TASKS:
+        file = options.output / "training.md"
+        write_atomically(file, page(results.read(), TASKS).encode())
     print(file)
     if failed:
         _say("aimle benchmark: incomplete; run the same command to continue it")
@@ -310,4 +315,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

@@ -9,14 +9,15 @@ standard error of the difference.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from aimle._files import write_atomically
 from aimle.program.benchmark.results import Results, Row
 from aimle.program.benchmark.table import Section, compare, sections
 from aimle.program.benchmark.tasks import TASKS
+from aimle.program.launch import exit_with
 
 PAGE, ROWS = Path("docs/results/choices.md"), Path("docs/results/training.csv")
 _BEGIN, _END = "<!-- choices: generated -->\n", "<!-- choices: end -->\n"
@@ -108,11 +109,11 @@ def split(page: str) -> tuple[str, str, str]:
 
 
 def main() -> int:
-    before, _, after = split(PAGE.read_text())
-    PAGE.write_text(f"{before}\n{table(Results(ROWS).read())}\n{after}")
+    before, _, after = split(PAGE.read_text(encoding="utf-8"))
+    write_atomically(PAGE, f"{before}\n{table(Results(ROWS).read())}\n{after}".encode())
     print(PAGE)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

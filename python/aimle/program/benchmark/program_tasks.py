@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import aimle
+from aimle._files import write_atomically
 from aimle.program import launch
 from aimle.program.benchmark.models import solves_of
 from aimle.program.benchmark.task import Context, Job, Outcome, Task, TaskError
@@ -174,7 +175,9 @@ class ProgramTask(Task):
                 self._record_finished(left, context)
         if process.returncode == 0:
             return ""
-        message = log.read_text().strip().splitlines()[-1:] or ["aimle train failed"]
+        message = log.read_text(errors="replace").strip().splitlines()[-1:] or [
+            "aimle train failed"
+        ]
         self._record_diverged(message[0], left, context)
         return message[0]
 
@@ -236,4 +239,4 @@ def _begin(out: Path, stamp: list[str]) -> None:
     if out.exists() and (not file.exists() or json.loads(file.read_text()) != stamp):
         shutil.rmtree(out)
     out.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(stamp))
+    write_atomically(file, json.dumps(stamp).encode())

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from aimle._files import write_atomically
+
 Key = tuple[str, str, str, str, str, int]
 
 
@@ -57,7 +59,7 @@ class RowFile(Generic[R]):
         """All rows; none if the file does not exist. Raises ValueError if it is not such a file."""
         if not self.file.exists():
             return []
-        reader = csv.DictReader(io.StringIO(self.file.read_text()))
+        reader = csv.DictReader(io.StringIO(self.file.read_text(encoding="utf-8")))
         if reader.fieldnames != list(self._fields):
             raise ValueError(
                 f"{self.file}: expected the columns {','.join(self._fields)} but got "
@@ -104,12 +106,7 @@ class RowFile(Generic[R]):
                 format(getattr(row, name), field.metadata.get("format", ""))
                 for name, field in self._fields.items()
             )
-        unfinished = self.file.with_suffix(".new")
-        with unfinished.open("w") as file:
-            file.write(text.getvalue())
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(self.file)
+        write_atomically(self.file, text.getvalue().encode())
 
 
 class Results(RowFile[Row]):

@@ -135,6 +135,6 @@ def run_cell(cell: Cell, devices: str | None = None, should_stop=lambda: False) 
     if code == 0:
         return Result("done")
     number = -code if code < 0 else code - 128
-    if number > 0:  # by a signal, which the program may have obeyed
+    if number in signal.valid_signals():  # which the program may have obeyed
         return Result("died", f"ended by {signal.Signals(number).name}")
     return Result("failed", said)

@@ -82,7 +82,8 @@ class Schedule:
             if index in self._seen:
                 continue
             try:
-                owner = (Path(self.cells[index].folder) / ".aimle.lock").read_text().strip()
+                lock = Path(self.cells[index].folder) / ".aimle.lock"
+                owner = lock.read_text(errors="replace").strip()
             except OSError:
                 continue
             self._seen.add(index)

@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 
 from aimle.program.demo import gradients, structures, training
+from aimle.program.launch import exit_with
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,11 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     batch = structures.structures()
     structures.print_table(batch)
     print("\nLearning the costs of 12 x 12 maps from their shortest paths\n", flush=True)
-    try:
-        curves, test = training.run(options.steps)
-    except KeyboardInterrupt:
-        print("\nstopped; nothing was written", file=sys.stderr)
-        return 130
+    curves, test = training.run(options.steps)
     training.print_table(curves)
     if importlib.util.find_spec("matplotlib") is None:
         print("matplotlib is not installed: no pictures were drawn", file=sys.stderr)
@@ -61,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         studied = gradients.study(out / "gradients", options.seeds, options.force)
     except subprocess.CalledProcessError as error:
-        return error.returncode
+        return error.returncode if error.returncode > 0 else 128 - error.returncode
     if not studied:
         print("left out, because the program `aimle` was not built: `make build` builds it")
     print(f"\n{gradients.page(out, studied)}")
@@ -78,4 +75,4 @@ def _unused_folder(wanted: Path) -> Path:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

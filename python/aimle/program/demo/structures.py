@@ -131,12 +131,9 @@ def _draw_choice(axis, scores: np.ndarray, z: np.ndarray) -> None:
 
 def draw(batch: list[Structure], path: Path) -> None:
     """One instance of each structure with its solution."""
-    import matplotlib
+    from aimle.program.report import figures
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, len(batch), figsize=(4 * len(batch), 3.6), layout="constrained")
+    figure, axes = figures.subplots(1, len(batch), figsize=(4 * len(batch), 3.6))
     for axis, structure in zip(axes, batch, strict=True):
         scores = structure.scores[0].numpy()
         z = aimle.solve(structure.solver, structure.scores[:1])[0].numpy()
@@ -147,8 +144,8 @@ def draw(batch: list[Structure], path: Path) -> None:
         else:
             _draw_choice(axis, scores, z)
         axis.set_title(structure.name)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    figures.save(figure, path, dpi=110)
+    figures.plt.close(figure)
 
 
 def print_table(batch: list[Structure]) -> None:

@@ -128,13 +128,10 @@ def print_table(curves: list[Curve]) -> None:
 
 def draw(curves: list[Curve], test: Maps, path: Path, maps: int = 4) -> None:
     """Test maps with true and predicted paths, and the learning curves."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    from aimle.program.report import figures
 
     rows = len(curves)
-    figure = plt.figure(figsize=(2.3 * maps + 5.2, 2.3 * rows), layout="constrained")
+    figure = figures.plt.figure(figsize=(2.3 * maps + 5.2, 2.3 * rows), layout="constrained")
     grid = figure.add_gridspec(rows, maps + 2)
     for row, curve in enumerate(curves):
         with torch.no_grad():
@@ -157,5 +154,5 @@ def draw(curves: list[Curve], test: Maps, path: Path, maps: int = 4) -> None:
     axis.set_ylim(0, 1)
     axis.legend()
     axis.set_title("white: true path, red: predicted")
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    figures.save(figure, path, dpi=110)
+    figures.plt.close(figure)

@@ -7,15 +7,14 @@ its own section. Nothing is written into their folders.
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from aimle.program.launch import EXPLAINED
+from aimle.program.launch import exit_with
 from aimle.program.report import Page, training
-from aimle.program.report.files import UnreadableError, explain
+from aimle.program.report.command import attempt
+from aimle.program.report.files import UnreadableError
 from aimle.program.report.page import count_of
 from aimle.program.report.runs import Run
 from aimle.program.report.runs import find_runs as runs_below
@@ -104,16 +103,8 @@ def main() -> int:
     parser.add_argument("folders", type=Path, nargs="+", help="runs, studies, or folders of them")
     parser.add_argument("--out", type=Path, default=Path("report.html"))
     given = parser.parse_args()
-    if importlib.util.find_spec("matplotlib") is None:
-        print("matplotlib is not installed: nothing can be drawn", file=sys.stderr)
-        return 1
-    try:
-        drawn = draw(given.folders, given.out)
-    except (OSError, ValueError, KeyError) as error:
-        print(f"no report: {explain(error)}", file=sys.stderr)
-        return EXPLAINED
-    return 0 if drawn else EXPLAINED
+    return attempt(lambda: draw(given.folders, given.out), "no report")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

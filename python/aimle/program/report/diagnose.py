@@ -5,7 +5,6 @@ Reads diagnosis.json; writes figures as PNG and SVG, and report.html.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -151,4 +150,4 @@ def draw(folder: Path) -> Path:
 
 
 if __name__ == "__main__":
-    sys.exit(run("aimle.program.report.diagnose", __doc__ or "", draw))
+    run("aimle.program.report.diagnose", __doc__ or "", draw)

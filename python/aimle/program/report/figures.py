@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import colorsys
+import io
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib
@@ -13,6 +15,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from aimle._files import write_atomically
 
 _STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -123,6 +127,13 @@ def subplots(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, A
     """``plt.subplots`` with space for labels."""
     size = (min(13.0, 4.6 * columns + 0.6), 3.6 * rows)
     return plt.subplots(rows, columns, **{"figsize": size, "layout": "constrained", **options})
+
+
+def save(figure: Figure, path: Path, **options: Any) -> None:
+    """Writes the figure atomically, in the format that the name ends in."""
+    content = io.BytesIO()
+    figure.savefig(content, format=path.suffix[1:], **options)
+    write_atomically(path, content.getvalue())
 
 
 def legend_beside(axes: Axes, **options: Any) -> None:

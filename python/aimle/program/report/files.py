@@ -1,14 +1,15 @@
-"""Files of runs and studies: reports damaged files by name, and writes files atomically."""
+"""Reads the files of runs and studies; reports damaged ones by name."""
 
 from __future__ import annotations
 
 import contextlib
 import csv
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from aimle._files import CannotWriteError
 
 RESTORE = "restore it from a copy or compute it again"
 
@@ -19,10 +20,6 @@ class UnreadableError(ValueError):
     def __init__(self, place: Path, wrong: str, remedy: str = RESTORE) -> None:
         super().__init__(f"{place}: {wrong}; {remedy}")
         self.place, self.wrong, self.remedy = place, wrong, remedy
-
-
-class CannotWriteError(OSError):
-    """A file that could not be written; no partial file is left."""
 
 
 def explain(error: Exception) -> str:
@@ -108,40 +105,3 @@ def naming_damage(place: Path) -> Iterator[None]:
     except OSError as error:
         wrong = f"it cannot be read: {error.strerror}"
         raise UnreadableError(place, wrong, "make it readable") from error
-
-
-def is_alive(process: int) -> bool:
-    """Whether there is a process with this number."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def _remove_abandoned(path: Path) -> None:
-    """Temporary files of this file whose process was killed."""
-    prefix = path.name + ".tmp"
-    for name in os.listdir(path.parent):
-        process = name.removeprefix(prefix)
-        if name.startswith(prefix) and process.isdecimal() and not is_alive(int(process)):
-            with contextlib.suppress(OSError):
-                (path.parent / name).unlink()
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replaces the file atomically; raises CannotWriteError and leaves no partial file."""
-    temporary = path.with_name(f"{path.name}.tmp{os.getpid()}")
-    try:
-        _remove_abandoned(path)
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise CannotWriteError(error.errno, os.strerror(error.errno or 0), str(path)) from None
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from aimle.program.report.files import UnreadableError, naming_damage, write_atomically
+from aimle._files import write_atomically
+from aimle.program.report.files import UnreadableError, naming_damage
 from aimle.program.report.stylesheet import CSS
 
 if TYPE_CHECKING:
@@ -153,20 +154,16 @@ class Page:
 
     def figure(self, figure: Figure, path: Path | None, caption: str = "") -> None:
         """Shows a matplotlib figure, saves it as path.png and path.svg, and closes it."""
-        import matplotlib.pyplot as plt
+        from aimle.program.report import figures
 
         self._figures += 1
         stream = io.StringIO()
         figure.savefig(stream, format="svg", transparent=True)
         if path is not None and self._save_figures:
             path.parent.mkdir(exist_ok=True)
-            for suffix in (".png", ".svg"):
-                content = io.BytesIO()
-                figure.savefig(
-                    content, format=suffix[1:], dpi=160 if suffix == ".png" else "figure"
-                )
-                write_atomically(path.with_suffix(suffix), content.getvalue())
-        plt.close(figure)
+            figures.save(figure, path.with_suffix(".png"), dpi=160)
+            figures.save(figure, path.with_suffix(".svg"))
+        figures.plt.close(figure)
         svg = stream.getvalue()
         svg = svg[svg.index("<svg") :]
         # matplotlib uses the same ids in every picture; in one page they must differ.

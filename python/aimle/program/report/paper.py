@@ -6,7 +6,6 @@ our substitutions and reductions, the published numbers (published.json) next to
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -142,4 +141,4 @@ def draw(folder: Path) -> Path:
 
 
 if __name__ == "__main__":
-    sys.exit(run("aimle.program.report.paper", __doc__ or "", draw))
+    run("aimle.program.report.paper", __doc__ or "", draw)

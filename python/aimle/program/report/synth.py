@@ -5,7 +5,6 @@ Reads results.jsonl, summary.csv and study.json; writes figures as PNG and SVG, 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -392,4 +391,4 @@ def draw(folder: Path) -> Path:
 
 
 if __name__ == "__main__":
-    sys.exit(run("aimle.program.report.synth", __doc__ or "", draw))
+    run("aimle.program.report.synth", __doc__ or "", draw)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from aimle.program.launch import EXPLAINED
+from aimle.program.launch import EXPLAINED, exit_with
 from aimle.program.watch.reader import RunsBelow
 from aimle.program.watch.server import bind
 
@@ -26,12 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"port {given.port} cannot be used ({why_not}): chose {server.server_port} instead")
     print(f"watching {given.folder}: open {server.url} in a browser; Ctrl-C ends it", flush=True)
     with server:
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            return 130
+        server.serve_forever()
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from aimle.program.report.files import is_alive
+from aimle._files import is_alive
 
 _OWNER = re.compile(r"process (\d+) on (.+)")
 _SLACK = 2.0  # seconds: the start of a process and the time of a file are from different clocks
@@ -46,7 +46,9 @@ def _start_of(process: int) -> float | None:
     """When it was started, in seconds since 1970; None if it does not exist or is not known."""
     boot = _start_of_the_machine()
     try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        fields = (
+            Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        )
     except OSError:
         return None
     # The name in parentheses is the second field, the start in clock ticks the 22nd.
