@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from aimle.settings.checks import check_int, check_positive, check_tensor
+from aimle.settings.checks import check_int, check_mask, check_positive, check_tensor
 
 
 def sinkhorn(
@@ -36,7 +36,7 @@ def sinkhorn(
         )
     log_p = theta / temperature
     if mask is not None:
-        check_tensor("sinkhorn", "mask", mask)
+        check_mask("sinkhorn", mask, theta)
         log_p = log_p.masked_fill(~mask, -torch.inf)
     n, m = theta.shape[-2:]
     wide = n <= m
