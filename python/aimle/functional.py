@@ -10,7 +10,7 @@ from torch._ops import OpOverload
 from torch.compiler import is_compiling
 
 from aimle.noise import Noise, as_noise
-from aimle.settings.checks import check_int, check_tensor, is_number
+from aimle.settings.checks import check_generator_type, check_int, check_tensor, is_number
 from aimle.solvers import CHECK_ALL, CHECK_DEFAULT, CHECK_NOTHING, Solver
 
 _ops = torch.ops.aimle
@@ -134,6 +134,9 @@ def draw_key(
     environment variable RANK) is mixed in. Rank 0 leaves the key unchanged.
     """
     check_tensor("draw_key", "like", like)
+    check_generator_type("draw_key", generator)
+    if rank is not None:
+        rank = check_int("draw_key", "rank", rank, 0)
     return _draw(_draw_key, like, generator, process_rank() if rank is None else rank)
 
 

@@ -23,7 +23,14 @@ from aimle.estimate.perturbed import signed
 from aimle.estimate.sampled import SampledEstimator
 from aimle.layers import split_target
 from aimle.perturbed_map import PerturbedMap
-from aimle.settings.checks import check_choice, check_share, check_theta, instance_dims_of
+from aimle.settings.checks import (
+    check_batch,
+    check_choice,
+    check_share,
+    check_tensor,
+    check_theta,
+    instance_dims_of,
+)
 from aimle.settings.defaults import difference_for
 from aimle.settings.shared import DEFAULTS, AdaptiveSettings, AnySolver, Output, SampleSettings
 from aimle.solvers import Solver
@@ -112,6 +119,7 @@ class SFE(SampledEstimator):
         data: Tensor | None = None,
     ) -> Tensor:
         """losses, one per sample, with the gradient of theta; mask, k and data as for z."""
+        _check_losses("SFE", theta, z, losses, self.solver.instance_dims)
         self._calls = None
         solver, row_data = self.solver.row_arguments(type(self).__name__, theta, k, data)
         return _ops.sfe_surrogate.default(
@@ -174,9 +182,30 @@ class CovarianceAIMLE(PerturbedMap):
 
     def surrogate(self, theta: Tensor, z: Tensor, losses: Tensor) -> Tensor:
         """losses, one per sample, with the covariance's part of the gradient of theta."""
+        check_theta("CovarianceAIMLE", theta)
         dims = instance_dims_of(self.solver, theta, self.instance_dims)
+        _check_losses("CovarianceAIMLE", theta, z, losses, dims)
         tau = signed(self.theta_noise_temperature, self.sense)
         return _ops.covariance_surrogate.default(theta, z, losses, self.share, tau, dims)
+
+
+def _check_losses(owner: str, theta: Tensor, z: Tensor, losses: Tensor, dims: int) -> None:
+    """Raises TypeError or ValueError unless z has the shape of samples for theta."""
+    check_theta(owner, theta)
+    check_batch(owner, theta, dims)
+    check_tensor(owner, "z", z)
+    check_tensor(owner, "losses", losses)
+    split = theta.dim() - dims
+    batch, instance = theta.shape[:split], theta.shape[split:]
+    by_example = z.dim() == theta.dim() + 1 and z.shape[:split] == batch
+    flat = z.dim() == dims + 1 and z.shape[0] % max(1, batch.numel()) == 0
+    swapped = z.requires_grad and not theta.requires_grad
+    if swapped or not (by_example or flat) or z.shape[z.dim() - dims :] != instance:
+        raise ValueError(
+            f"[aimle.{owner}] expected surrogate(theta, z, losses) with z [*batch, S, *instance] "
+            f"or [batch * S, *instance] for theta of shape {list(theta.shape)} but got z of shape "
+            f"{list(z.shape)}" + (", which may be theta" if swapped else "")
+        )
 
 
 def _refuse_mean(owner: str, output: Output) -> None:

@@ -174,9 +174,24 @@ def test_settings_out_of_range_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             aimle.estimator(name, solver_for(name), **settings)
-    layer = aimle.SFE(aimle.Argmax(), nb_samples=2)
+
+
+@pytest.mark.parametrize("name", ["sfe", "aimle_covariance"])
+@pytest.mark.parametrize("output", ["samples", "flat"])
+def test_bad_arguments_of_a_surrogate_are_named(name: str, output: str):
+    layer = aimle.estimator(name, aimle.Argmax(), nb_samples=2, output=output)
+    theta = torch.zeros(3, 4)
+    z = layer(theta)
     with pytest.raises(ValueError, match="a loss for every sample"):
-        layer.surrogate(torch.zeros(3, 4), torch.zeros(3, 2, 4), torch.zeros(3))
+        layer.surrogate(theta, z, torch.zeros(3))
+    with pytest.raises(TypeError, match=r"\[aimle\..*losses to be a tensor but got float"):
+        layer.surrogate(theta, z, 1.0)
+    with pytest.raises(TypeError, match=r"\[aimle\..*z to be a tensor but got ndarray"):
+        layer.surrogate(theta, z.numpy(), z.sum(-1))
+    swapped = (z, theta.clone().requires_grad_())
+    for bad in (swapped, (theta, z[..., :3]), (theta, z[:2]), (theta, z[None, None])):
+        with pytest.raises(ValueError, match=r"surrogate\(theta, z, losses\) with z \[.*shape"):
+            layer.surrogate(*bad, z.sum(-1))
 
 
 @pytest.mark.parametrize("name", aimle.estimators())

@@ -239,3 +239,13 @@ def test_draw_key_sets_ranks_apart(device: torch.device, monkeypatch: pytest.Mon
     assert len({key[0].item() for key in keys}) == 50
     monkeypatch.setattr(aimle.functional, "_RANK", 7)
     assert torch.equal(drawn(None), keys[7])
+
+
+def test_a_key_is_drawn_from_a_generator_for_a_rank():
+    like = torch.zeros(2)
+    with pytest.raises(TypeError, match=r"generator to be a torch\.Generator or None but got int"):
+        aimle.draw_key(like, generator=3)
+    with pytest.raises(TypeError, match="rank to be an int but got str"):
+        aimle.draw_key(like, rank="first")
+    with pytest.raises(ValueError, match="rank >= 0 but got rank=-1"):
+        aimle.draw_key(like, rank=-1)
