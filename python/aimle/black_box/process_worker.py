@@ -8,6 +8,7 @@ which also handles functions defined in a notebook, lambdas and closures.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import pickle
 import signal
@@ -154,7 +155,7 @@ def _pickled(fn: Callable[..., Any]) -> tuple[bytes, bool]:
     """The pickled function, and whether the pickle contains its code."""
     pickler: Any = pickle
     with contextlib.suppress(ImportError):
-        import cloudpickle as pickler
+        pickler = importlib.import_module("cloudpickle")
     by_value = pickler is not pickle
     try:
         return pickler.dumps(fn), by_value
