@@ -224,7 +224,7 @@ void add_common_options(CLI::App& command, CommonOptions& options, const std::st
 
 void add_resume_option(CLI::App& command, CommonOptions& options, const std::string& help) {
   options.can_resume = true;
-  command.add_flag("--resume", options.resume, help);
+  command.add_flag("--resume", options.resume, help)->excludes("--force");
 }
 
 void add_workers_option(CLI::App& command, std::string& workers) {
