@@ -1,7 +1,6 @@
 #include "experiments/dvae/losses.h"
 
 #include <ATen/Functions.h>
-#include <c10/core/DeviceGuard.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
@@ -43,10 +42,10 @@ struct ReconstructionLoss : torch::autograd::Function<ReconstructionLoss> {
     if (!has_loss_kernel() || !suit_kernels({logits, x})) {
       return at::softplus(logits).sum(-1) - at::matmul(logits, x.unsqueeze(-1)).squeeze(-1);
     }
-    const c10::DeviceGuard guard(logits.device());
+    const ops::DeviceContext context(logits);
     const at::Tensor bce = at::empty({logits.size(0), logits.size(1)}, logits.options());
     losses_on_device(inputs_of(logits, x), bce.mutable_data_ptr<float>(), nullptr,
-                     stream_of(logits.device()));
+                     context.get().stream);
     return bce;
   }
 
@@ -79,13 +78,13 @@ struct SoftmaxKl : torch::autograd::Function<SoftmaxKl> {
 struct LossOnDevice : torch::autograd::Function<LossOnDevice> {
   static variable_list forward(AutogradContext* ctx, const at::Tensor& logits, const at::Tensor& x,
                                const at::Tensor& theta, const LossWeights& weights) {
-    const c10::DeviceGuard guard(logits.device());
+    const ops::DeviceContext context(logits);
     const LossInputs inputs = inputs_of(logits, x, theta);
     const at::Tensor bce = at::empty({inputs.batch, inputs.samples}, logits.options());
     const at::Tensor kl = at::empty({inputs.batch}, logits.options());
     const at::Tensor objective = at::empty({}, logits.options());
     const at::Tensor means = at::empty({3}, logits.options().dtype(at::kDouble));
-    void* const stream = stream_of(logits.device());
+    void* const stream = context.get().stream;
     losses_on_device(inputs, bce.mutable_data_ptr<float>(), kl.mutable_data_ptr<float>(), stream);
     sum_losses_on_device(inputs, bce.const_data_ptr<float>(), kl.const_data_ptr<float>(), weights,
                          {.objective = objective.mutable_data_ptr<float>(),
@@ -103,13 +102,13 @@ struct LossOnDevice : torch::autograd::Function<LossOnDevice> {
     const variable_list saved = ctx->get_saved_variables();
     const at::Tensor &logits = saved[0], &x = saved[1], &theta = saved[2];
     if (!gradients[0].defined()) return variable_list(4);
-    const c10::DeviceGuard guard(logits.device());
+    const ops::DeviceContext context(logits);
     const at::Tensor d_logits = at::empty_like(logits), d_theta = at::empty_like(theta);
     loss_gradients_on_device(
         inputs_of(logits, x, theta),
         {.kl = ctx->saved_data["kl"].toDouble(), .share = ctx->saved_data["share"].toDouble()},
         gradients[0].const_data_ptr<float>(), d_logits.mutable_data_ptr<float>(),
-        d_theta.mutable_data_ptr<float>(), stream_of(logits.device()));
+        d_theta.mutable_data_ptr<float>(), context.get().stream);
     return {d_logits, {}, d_theta, {}};
   }
 };

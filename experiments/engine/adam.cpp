@@ -2,7 +2,6 @@
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
-#include <c10/core/DeviceGuard.h>
 
 #include "experiments/engine/adam_kernel.h"
 #include "experiments/engine/on_device.h"
@@ -52,11 +51,11 @@ void Adam::step() {
     steps.push_back(steps_);
   }
   if (!on_device.empty()) {
-    const c10::DeviceGuard guard(steps_.device());
+    const ops::DeviceContext context(steps_);
     step_on_device(
         on_device,
         {options_.lr, options_.beta1, options_.beta2, options_.eps, options_.weight_decay},
-        steps_.const_data_ptr<float>(), stream_of(steps_.device()));
+        steps_.const_data_ptr<float>(), context.get().stream);
   }
   if (parameters.empty()) return;
   at::_fused_adam_(parameters, gradients, first, second, /*max_exp_avg_sqs=*/{}, steps, options_.lr,

@@ -2,7 +2,6 @@
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
-#include <c10/core/DeviceGuard.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "experiments/engine/batch_norm_kernel.h"
@@ -78,7 +77,7 @@ struct DeviceNorm : torch::autograd::Function<DeviceNorm> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& bias, const NormTensors& running, double eps,
                             double momentum) {
-    const c10::DeviceGuard guard(x.device());
+    const ops::DeviceContext context(x);
     const at::Tensor y = at::empty_like(x);
     const at::Tensor mean = at::empty_like(running.running_mean), inverse = at::empty_like(mean);
     const at::Tensor scratch = scratch_for(x);
@@ -89,7 +88,7 @@ struct DeviceNorm : torch::autograd::Function<DeviceNorm> {
                     .batches = running.batches.mutable_data_ptr<int64_t>(),
                     .eps = eps,
                     .momentum = momentum},
-                   stream_of(x.device()));
+                   context.get().stream);
     ctx->save_for_backward({x, weight, bias, mean, inverse});
     return y;
   }
@@ -97,7 +96,7 @@ struct DeviceNorm : torch::autograd::Function<DeviceNorm> {
   static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
     const variable_list saved = ctx->get_saved_variables();
     const at::Tensor &x = saved[0], &weight = saved[1], &bias = saved[2];
-    const c10::DeviceGuard guard(x.device());
+    const ops::DeviceContext context(x);
     const at::Tensor dy = gradients[0].contiguous(), dx = at::empty_like(x);
     const at::Tensor dweight = at::empty_like(weight), dbias = at::empty_like(bias);
     const at::Tensor scratch = scratch_for(x);
@@ -106,7 +105,7 @@ struct DeviceNorm : torch::autograd::Function<DeviceNorm> {
                               .dx = dx.mutable_data_ptr<float>(),
                               .dweight = dweight.mutable_data_ptr<float>(),
                               .dbias = dbias.mutable_data_ptr<float>()},
-                             stream_of(x.device()));
+                             context.get().stream);
     return {dx, dweight, dbias, {}, {}, {}};
   }
 

@@ -1,7 +1,6 @@
 #include "experiments/engine/dense.h"
 
 #include <ATen/Functions.h>
-#include <c10/core/DeviceGuard.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "experiments/engine/dense_kernel.h"
@@ -23,7 +22,7 @@ struct Passed {
 };
 
 Passed pass_on_device(const at::Tensor& given, const at::Tensor& output, Activation activation) {
-  const c10::DeviceGuard guard(given.device());
+  const ops::DeviceContext context(given);
   const int64_t rows = given.size(0), columns = given.size(1);
   const bool keeps = activation == Activation::kNone;
   const at::Tensor gradient = keeps ? given : at::empty_like(given);
@@ -36,7 +35,7 @@ Passed pass_on_device(const at::Tensor& given, const at::Tensor& output, Activat
                   .scratch = scratch.mutable_data_ptr<float>(),
                   .rows = rows,
                   .columns = columns},
-                 activation, stream_of(given.device()));
+                 activation, context.get().stream);
   return {gradient, sums};
 }
 

@@ -3,12 +3,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "aimle/torch/tensor/device_context.h"  // the stream
+
 namespace aimle::experiments {
 
 /// Whether the kernels can take these tensors: float32, contiguous, on a GPU.
 bool suit_kernels(at::TensorList tensors);
-
-/// The stream that PyTorch uses now on this device, as a CUDA stream.
-void* stream_of(c10::Device device);
 
 }  // namespace aimle::experiments

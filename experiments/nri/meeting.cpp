@@ -1,7 +1,6 @@
 #include "experiments/nri/meeting.h"
 
 #include <ATen/Functions.h>
-#include <c10/core/DeviceGuard.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <optional>
@@ -29,7 +28,7 @@ struct Meeting : torch::autograd::Function<Meeting> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& nodes,
                             const std::optional<at::Tensor>& given_links, const at::Tensor& weight,
                             const at::Tensor& bias) {
-    const c10::DeviceGuard guard(nodes.device());
+    const ops::DeviceContext context(nodes);
     const at::Tensor links = given_links.value_or(at::Tensor());
     const int64_t inputs = nodes.size(2), hidden = weight.size(0);
     const at::Tensor both_parts =
@@ -44,7 +43,7 @@ struct Meeting : torch::autograd::Function<Meeting> {
                    {.of_nodes = of_nodes.const_data_ptr<float>(),
                     .of_links = links.defined() ? of_links.const_data_ptr<float>() : nullptr,
                     .bias = bias.const_data_ptr<float>()},
-                   y.mutable_data_ptr<float>(), stream_of(nodes.device()));
+                   y.mutable_data_ptr<float>(), context.get().stream);
     ctx->save_for_backward({nodes, links, weight, y});
     return y;
   }
@@ -52,7 +51,7 @@ struct Meeting : torch::autograd::Function<Meeting> {
   static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
     const variable_list saved = ctx->get_saved_variables();
     const at::Tensor &nodes = saved[0], &links = saved[1], &weight = saved[2], &y = saved[3];
-    const c10::DeviceGuard guard(nodes.device());
+    const ops::DeviceContext context(nodes);
     const int64_t inputs = nodes.size(2);
     const at::Tensor dy = gradients[0].contiguous(), x = as_matrix(nodes);
     const at::Tensor of_nodes = at::empty({2, x.size(0), y.size(3)}, y.options());
@@ -61,7 +60,7 @@ struct Meeting : torch::autograd::Function<Meeting> {
         sizes_of(y), dy.const_data_ptr<float>(), y.const_data_ptr<float>(),
         {.of_nodes = of_nodes.mutable_data_ptr<float>(),
          .of_links = links.defined() ? of_links.mutable_data_ptr<float>() : nullptr},
-        stream_of(nodes.device()));
+        context.get().stream);
 
     const at::Tensor dweight = at::empty_like(weight);
     const auto multiply = [&](Part part, const at::Tensor& gradient, const at::Tensor& input) {
