@@ -82,6 +82,8 @@ class AdaptiveTarget:
         alpha_range: bounds of alpha; the upper one may be ``math.inf`` if target_norm is given.
             None means 1e-6 and 4, or 16 for the forward difference on costs: paths of costs, and
             callables that minimise.
+        momentum: momentum of alpha with the additive rule, if target_norm is given.
+        initial_gbar: where the moving average starts.
     """
 
     initial_alpha: float | None = None
