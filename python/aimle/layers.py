@@ -73,14 +73,16 @@ class AIMLE(PerturbedMap):
 
     Args:
         solver: a native solver such as ``aimle.TopK(k=10)``, or a callable (see PerturbedMap).
-        noise: an ``aimle`` noise, its name, None for no noise, or "auto": Gumbel, except Normal for
-            costs (``GridPath``) and Logistic for ``Bernoulli``.
+        noise: an ``aimle`` noise, its name, None for no noise, or "auto": Gumbel, except Logistic
+            for ``Bernoulli``, and Normal for paths, lattices, ``Knapsack`` and callables whose
+            solutions vary in size (``fixed_size = False``).
         nb_samples: S, the number of noise samples per example.
         symmetric_perturbation: True for the central difference (three solves per sample in total),
             False for the forward difference (two). None means central, except forward for costs:
             ``GridPath``, ``GraphPath`` and callables that minimise.
-        temperature: scale of the noise in forward; None means 1, or 0.3 for costs, which suits
-            costs of order one. ``theta_noise_temperature`` is an alias.
+        temperature: scale of the noise in forward; None means 1, or 0.3 for the solvers whose
+            default noise is Normal, which suits scores and costs of order one.
+            ``theta_noise_temperature`` is an alias.
         target_noise_temperature: scale of the noise in backward; None means the same as in forward.
         target: an AdaptiveTarget, or instead its settings one by one, as in
             ``AIMLE(solver, target_norm=3.0)``: initial_alpha, step, target_norm, decay, scope,

@@ -49,7 +49,7 @@ def diagnose(
         theta: [*batch, *instance].
         loss_fn: z [*batch, S, *instance] -> losses [*batch, S], one per sample.
         nb_samples: the numbers of samples S to measure, or one number.
-        lambdas: fixed steps to try, in units of theta. They refer to a loss summed over samples.
+        lambdas: values of a fixed lambda to try. They refer to a loss summed over samples.
         estimators: names from ``aimle.estimators()``, optionally with settings as on the command
             line (``sfe:baseline=leave_one_out``); None means all that apply.
         repeats: gradients per estimator, at least 2.
