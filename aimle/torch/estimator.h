@@ -93,8 +93,8 @@ struct EstimatorInfo {
   std::string name;
   std::string summary;  // one line
   std::string paper;    // authors, venue, year
-  /// Whether it can be used with the solver.
-  bool (*applies)(const SolverKind& solver) = [](const SolverKind&) { return true; };
+  /// Whether it can be used with the solver; null: with every solver.
+  bool (*applies)(const SolverKind& solver) = nullptr;
   std::vector<std::string> settings;  // names of EstimatorOptions
   bool needs_losses = false;          // theta's gradient comes (also) from `surrogate`
   bool soft = false;                  // z has values between 0 and 1 in training, unless `hard`
@@ -213,10 +213,10 @@ struct SpoPlusOptions {
 };
 
 /// The SPO+ loss of predicted coefficients theta, one value per example: [*batch]. With z the best
-/// structure for 2 theta - true_theta and z* the one for true_theta it is
-/// <2 theta - true_theta, z - z*> (for sense kMin: its negative): convex in theta, zero for
-/// theta = true_theta, and never below the regret <true_theta, z* - best(theta)>. Its gradient is
-/// 2 (z - z*); true_theta has none. One call of the solver.
+/// structure for 2 theta - true_theta and y the one for true_theta it is
+/// <2 theta - true_theta, z - y> (for sense kMin: its negative): convex in theta, zero for
+/// theta = true_theta, and never below the regret <true_theta, y - best(theta)>. Its gradient is
+/// 2 (z - y); true_theta has none. One call of the solver.
 /// grid_path and graph_path need costs >= 0: z is then their path for the costs clipped at zero
 /// with every entry below zero added, for which all of this holds too (spo_plus.cpp).
 /// Elmachtoub, Grigas, Management Science 2022.

@@ -191,16 +191,20 @@ bool contains(const Strings& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+bool suits(const EstimatorInfo& info, const SolverKind& solver) {
+  return info.applies == nullptr || info.applies(solver);
+}
+
 }  // namespace
 
 bool EstimatorInfo::applies_to(const SolverSpec& solver) const {
-  return solver.kind() != nullptr && applies(*solver.kind());
+  return solver.kind() != nullptr && suits(*this, *solver.kind());
 }
 
 Strings EstimatorInfo::structures() const {
   Strings names;
   for (const std::string& name : solver_names()) {
-    if (applies(solver_kind(name))) names.push_back(name);
+    if (suits(*this, solver_kind(name))) names.push_back(name);
   }
   return names;
 }
