@@ -115,9 +115,9 @@ class Solver:
             )
         if isinstance(k, Tensor):
             return self.text
-        if not isinstance(k, Integral | torch.SymInt):
+        if not isinstance(k, Integral | torch.SymInt) or isinstance(k, bool):
             raise TypeError(
-                f"[aimle.{owner}] expected k to be an int or an int64 tensor but got {k!r}, "
+                f"[aimle.{owner}] expected k to be an int >= 0 or an int64 tensor but got {k!r}, "
                 f"a {type(k).__name__}" + (": pass torch.as_tensor(k)" * hasattr(k, "__len__"))
             )
         return dataclasses.replace(self, k=check_int(owner, "k", int(k), 0)).text
