@@ -18,6 +18,8 @@ from typing import Protocol
 import torch
 from torch import nn
 
+from aimle.settings.checks import check_int, check_module, check_text
+
 
 class ScalarWriter(Protocol):
     """What TensorBoard's ``SummaryWriter`` has."""
@@ -35,16 +37,20 @@ def _append_line(file: str | os.PathLike[str], step: int, values: dict[str, floa
         lines.write(json.dumps({"step": step, **shown}) + "\n")
 
 
+def _check_write(write: object) -> None:
+    is_file = write is None or isinstance(write, str | os.PathLike)
+    if not (is_file or callable(getattr(write, "add_scalar", write))):
+        raise TypeError(
+            "[aimle.log_stats] expected write to be a function write(name, value, step), a "
+            f"SummaryWriter, the path of a file or None but got {type(write).__name__}"
+        )
+
+
 def _write_all(write: Write, step: int, values: dict[str, float]) -> None:
     if isinstance(write, str | os.PathLike):
         _append_line(write, step, values)
         return
     each = getattr(write, "add_scalar", write)
-    if not callable(each):
-        raise TypeError(
-            "log_stats: expected write to be a function write(name, value, step), a SummaryWriter, "
-            f"the path of a file or None but got {type(write).__name__}"
-        )
     for name, value in values.items():
         each(name, value, step)
 
@@ -65,6 +71,10 @@ def log_stats(
     Uses one transfer from the device. In distributed training, alpha, gbar and updates cover all
     processes, the other values only this process.
     """
+    check_module("log_stats", module)
+    _check_write(write)
+    step = check_int("log_stats", "step", step, -(2**63))
+    check_text("log_stats", "prefix", prefix)
     found: list[tuple[str, torch.Tensor]] = []
     for path, layer in module.named_modules():
         stats = getattr(layer, "stats", None)

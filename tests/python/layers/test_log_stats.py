@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from repository import ROOT
@@ -63,9 +64,24 @@ def test_stats_are_returned_for_loggers_that_take_a_dict():
     assert values["aimle/updates"] == 1.0
 
 
-def test_another_kind_of_writer_is_refused():
-    with pytest.raises(TypeError, match=r"expected write to be a function.*but got int"):
-        library.log_stats(trained_layer(), 3)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((3, "file"), "module to be a torch.nn.Module but got int"),
+        ((trained_layer(), 3), "write to be a function.*but got int"),
+        ((torch.nn.Identity(), 3), "write to be a function.*but got int"),
+        ((trained_layer(), None, "7"), "step to be an int but got str"),
+        ((trained_layer(), None, 7, 3), "prefix to be a str but got int"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments: tuple, message: str):
+    with pytest.raises(TypeError, match=rf"\[aimle.log_stats\] expected {message}"):
+        library.log_stats(*arguments)
+
+
+def test_the_step_may_be_a_number_of_numpy(tmp_path: Path):
+    library.log_stats(trained_layer(), tmp_path / "stats.jsonl", np.int64(7))
+    assert json.loads((tmp_path / "stats.jsonl").read_text())["step"] == 7
 
 
 def run_example(*arguments: object) -> str:
