@@ -19,6 +19,7 @@ from aimle.compat.noise import (
     SumOfGammaNoiseDistribution,
 )
 from aimle.compat.solvers import mathias_select_k, select_k
+from aimle.compat.ste import ste
 from aimle.compat.target import (
     AdaptiveTargetDistribution,
     TargetDistribution,
@@ -195,6 +196,25 @@ def test_bad_settings_are_refused_by_name(estimator, settings, error, message):
 def test_bad_adaptive_targets_are_refused(settings):
     with pytest.raises(ValueError, match="expected"):
         AdaptiveTargetDistribution(**settings)
+
+
+def test_messages_name_the_public_module():
+    chosen = aimle(_select)
+    wrong = [
+        lambda: aimle(_select, theta_noise_temperature=-1.0),
+        lambda: imle(_select, target_noise_temperature=math.nan),
+        lambda: ste(_select, noise_temperature="hot"),
+        lambda: aimle(_select, nb_samples=0),
+        lambda: chosen([[1.0, 2.0]]),
+        lambda: chosen(torch.randn(5)),
+        lambda: aimle(_select, noise_distribution=_WrongShape())(torch.randn(2, 5)),
+        lambda: setattr(chosen.layer, "nb_samples", 0),
+        lambda: setattr(chosen.layer, "noise", None),
+        lambda: setattr(chosen.layer, "nb_sample", 2),
+    ]
+    for call in wrong:
+        with pytest.raises((TypeError, ValueError, AttributeError), match=r"^\[aimle\.compat\] "):
+            call()
 
 
 def test_bad_calls_are_refused():
