@@ -272,18 +272,20 @@ class StagedCall:
 
 
 class StagedMap(torch.autograd.Function):
-    """Saves theta, and z for the forward difference."""
+    """Saves theta, and z for the forward difference. Key and mask, which the call holds, are saved
+    so that autograd raises its error if they change in place before backward."""
 
     @staticmethod
     def forward(ctx, theta: Tensor, call: StagedCall) -> Tensor:
         z = call.solve(call.perturb(theta))
         ctx.call = call
-        ctx.save_for_backward(theta, z if call.keeps_solution else None, call.sizes_of(z))
+        kept = z if call.keeps_solution else None
+        ctx.save_for_backward(theta, kept, call.sizes_of(z), call.key, call.mask)
         return call.shape_output(z, theta.dtype)
 
     @staticmethod
     def backward(ctx, dy: Tensor) -> tuple[Tensor, None]:
-        theta, z, seen = ctx.saved_tensors
+        theta, z, seen, *_ = ctx.saved_tensors
         with torch.no_grad():
             dtheta = _gradient(ctx.call, theta.detach(), z, seen, dy.detach())
         if torch.is_grad_enabled() and not torch.compiler.is_compiling():
