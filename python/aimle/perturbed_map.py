@@ -29,6 +29,7 @@ from aimle.functional import blank_key, check_generator, draw_layer_key, process
 from aimle.noise import Noise, SumOfGamma
 from aimle.onnx.solution import in_onnx_export, onnx_solution
 from aimle.settings.checks import (
+    check_choice,
     check_not_negative,
     check_positive,
     check_tensor,
@@ -41,11 +42,12 @@ from aimle.settings.shared import AnySolver, NoiseSettings, SamplingModule, Step
 from aimle.solvers import CHECK_DEFAULT, Solver, checked_dims, resolve_sense
 from aimle.state.saved import usable_state
 from aimle.state.sharing import SharedState, Sharing, check_group
-from aimle.targets import AdaptiveTarget, Target, ThresholdTarget, target_text
+from aimle.targets import AdaptiveTarget, FixedTarget, Target, ThresholdTarget, target_text
 
 _perturbed_map = torch.ops.aimle.perturbed_map.default
 _apply_counts = torch.ops.aimle.apply_counts.default
 
+_DIFFERENCES = ("central", "forward", "straight_through", "thresholds")
 _STATS = ("lambda_mean", "lambda_min", "lambda_max", "count", "zero_share", "changed_share")
 _THRESHOLD_STATS = ("capped_share", "capped_mass")
 _WATCH = ("idle_updates", "updates_at_bound")
@@ -140,6 +142,12 @@ class PerturbedMap(SamplingModule, SharedState):
     ) -> None:
         super().__init__(solver, settings)
         owner = self._owner
+        check_choice(owner, "difference", difference, _DIFFERENCES)
+        if not isinstance(target, AdaptiveTarget | FixedTarget | ThresholdTarget):
+            raise TypeError(
+                f"[aimle.{owner}] expected target to be an aimle.AdaptiveTarget or "
+                f"aimle.FixedTarget but got {type(target).__name__}"
+            )
         self.sense = resolve_sense(owner, solver, settings["sense"])
         temperature = one_temperature(owner, settings)
         if settings["target_noise_temperature"] is not None:

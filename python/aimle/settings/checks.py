@@ -1,6 +1,7 @@
 """Checks of the settings objects: each error names the argument, its value and what is allowed."""
 
 import math
+import os
 from numbers import Integral, Real
 from typing import TypeGuard
 
@@ -58,6 +59,15 @@ def check_text(owner: str, name: str, value: object) -> None:
     if not isinstance(value, str):
         raise TypeError(
             f"[aimle.{owner}] expected {name} to be a str but got {type(value).__name__}"
+        )
+
+
+def check_path(owner: str, name: str, value: object, *, optional: bool = False) -> None:
+    """Raises TypeError unless value is a path (optional: or None)."""
+    if not (isinstance(value, str | os.PathLike) or (optional and value is None)):
+        raise TypeError(
+            f"[aimle.{owner}] expected {name} to be a path{' or None' * optional} but got "
+            f"{type(value).__name__}"
         )
 
 
