@@ -32,7 +32,7 @@ from aimle.compat.target import (
 )
 from aimle.functional import blank_key, draw_key, sample_noise
 from aimle.perturbed_map import PerturbedMap
-from aimle.settings.checks import check_batch, check_int, check_theta
+from aimle.settings.checks import check_batch, check_bool, check_int, check_theta
 from aimle.solvers import refuse_class_or_layer
 from aimle.targets import FixedTarget, target_text
 
@@ -134,6 +134,8 @@ class AuthorsMap(PerturbedMap):
                 f"[aimle.{owner}] expected noise_distribution to be None or derived from "
                 f"BaseNoiseDistribution but got {type(noise).__name__}"
             )
+        minimises = check_bool(owner, "_is_minimization", minimises)
+        reference = check_bool(owner, "reference", reference)
         nb_samples = check_int(owner, "nb_samples", nb_samples, 1)
         nb_marginal_samples = check_int(owner, "nb_marginal_samples", nb_marginal_samples, 1)
         native = None if reference and is_ours(noise) else as_native(noise)

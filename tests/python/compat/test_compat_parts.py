@@ -198,6 +198,29 @@ def test_bad_adaptive_targets_are_refused(settings):
         AdaptiveTargetDistribution(**settings)
 
 
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: aimle(_select, symmetric_perturbation=1), TypeError, "symmetric_perturbation"),
+        (lambda: aimle(_select, _is_minimization="yes"), TypeError, "_is_minimization"),
+        (lambda: imle(_select, reference=1), TypeError, "reference"),
+        (lambda: select_k([1.0, 2.0], 1), TypeError, "logits"),
+        (lambda: mathias_select_k([1.0, 2.0], 1, reference=True), TypeError, "logits"),
+        (lambda: AdaptiveTargetDistribution(initial_beta="x"), ValueError, "initial_beta"),
+        (lambda: AdaptiveTargetDistribution(initial_beta=-1.0), ValueError, "initial_beta"),
+        (
+            lambda: AdaptiveTargetDistribution(initial_grad_norm=None),
+            ValueError,
+            "initial_grad_norm",
+        ),
+        (lambda: AdaptiveTargetDistribution(beta_update_step="x"), ValueError, "beta_update_step"),
+    ],
+)
+def test_wrong_arguments_are_named(call, error: type[Exception], message: str):
+    with pytest.raises(error, match=rf"^\[aimle\.compat.*\] expected {message}"):
+        call()
+
+
 def test_messages_name_the_public_module():
     chosen = aimle(_select)
     wrong = [
