@@ -35,6 +35,16 @@ def _remove_abandoned(path: Path) -> None:
                 (path.parent / name).unlink()
 
 
+def _flush_folder(folder: Path) -> None:
+    """The new name of a file is on disk only once its folder is flushed."""
+    with contextlib.suppress(OSError):  # the file is complete
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
 def write_atomically(path: Path, content: bytes | bytearray) -> None:
     """Replaces the file atomically; raises CannotWriteError and leaves no partial file."""
     temporary = path.with_name(f"{path.name}.tmp{os.getpid()}")
@@ -46,6 +56,7 @@ def write_atomically(path: Path, content: bytes | bytearray) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
+            _flush_folder(path.parent)
         except OSError as error:
             raise CannotWriteError(error.errno, os.strerror(error.errno or 0), str(path)) from None
         finally:

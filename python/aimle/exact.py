@@ -228,9 +228,17 @@ def expected(
     [*batch, *value]; or [*batch, N] if it differs by instance, which gives [*batch]. A shape that
     is both counts as [*batch, N].
     """
+    if not callable(f):
+        raise TypeError(
+            f"[aimle.exact.expected] expected f to be callable but got {type(f).__name__}"
+        )
     z, exponents = _listed("expected", solver, scores, mask, k, data)
     p = exponents.softmax(-1)
     values = f(z.to(scores.dtype))
+    if not isinstance(values, Tensor):
+        raise TypeError(
+            f"[aimle.exact.expected] expected f to return a tensor but got {type(values).__name__}"
+        )
     batch = p.shape[:-1]
     if values.shape == p.shape:
         result = (p * values.double()).sum(-1)

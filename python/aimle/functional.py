@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Literal, overload
 
 import torch
@@ -10,7 +11,13 @@ from torch._ops import OpOverload
 from torch.compiler import is_compiling
 
 from aimle.noise import Noise, as_noise
-from aimle.settings.checks import check_generator_type, check_int, check_tensor, is_number
+from aimle.settings.checks import (
+    check_bool,
+    check_generator_type,
+    check_int,
+    check_tensor,
+    is_number,
+)
 from aimle.solvers import CHECK_ALL, CHECK_DEFAULT, CHECK_NOTHING, Solver
 
 _ops = torch.ops.aimle
@@ -73,12 +80,17 @@ def solve(
             "[aimle.solve] expected a solver such as aimle.TopK(k=3) but got "
             f"{type(solver).__name__}"
         )
+    check_bool("solve", "return_status", return_status)
     if check is None:
         check_level = CHECK_NOTHING if return_status else CHECK_DEFAULT
     else:
-        check_level = CHECK_ALL if check else CHECK_NOTHING
+        check_level = CHECK_ALL if check_bool("solve", "check", check) else CHECK_NOTHING
     z, status = solver.solve_rows(scores, mask, k, check_level, data)
     return (z, status) if return_status else z
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, Integral | torch.SymInt) and not isinstance(value, bool)
 
 
 def sample_noise(
@@ -101,7 +113,7 @@ def sample_noise(
     """
     noise = as_noise(noise)
     check_tensor("sample_noise", "key", key)
-    if not isinstance(shape, Sequence) or isinstance(shape, str):
+    if not (isinstance(shape, Sequence) and all(map(_is_size, shape))):
         raise TypeError(
             f"[aimle.sample_noise] expected shape to be a sequence of sizes but got {shape!r}"
         )
@@ -190,4 +202,5 @@ def symmetrise(scores: Tensor, n: int) -> Tensor:
 
     Differentiable: the gradient is the symmetrised gradient.
     """
-    return _ops.symmetrise.default(scores, n)
+    check_tensor("symmetrise", "scores", scores)
+    return _ops.symmetrise.default(scores, check_int("symmetrise", "n", n, 1))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import reprlib
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
 from torch import Tensor
 
-from aimle.settings.checks import check_choice
+from aimle.settings.checks import check_bool, check_choice, check_graph, check_int
 from aimle.solvers import Solver, declared
 
 _Path = TypeVar("_Path", bound="_PathOverGraph")
@@ -40,8 +41,9 @@ class _PathOverGraph(Solver):
             )
         ends = {name: _integers(owner, name, getattr(self, name)) for name in ("source", "target")}
         parts = {"edges": edges, **ends}
-        largest = max(int(part.max()) for part in parts.values() if part.numel() > 0)
-        vertices = largest + 1 if self.num_vertices is None else int(self.num_vertices)
+        largest = max((int(part.max()) for part in parts.values() if part.numel() > 0), default=0)
+        given = largest + 1 if self.num_vertices is None else self.num_vertices
+        vertices = check_int(owner, "num_vertices", given, 1)
         for name, part in parts.items():
             low, high = (int(part.min()), int(part.max())) if part.numel() > 0 else (0, 0)
             if low < 0 or high >= vertices:
@@ -51,6 +53,14 @@ class _PathOverGraph(Solver):
                     f"got {bad}"
                     + ("" if bad < 0 else f": set num_vertices={bad + 1} if there are that many")
                 )
+        try:
+            torch.broadcast_shapes(edges.shape[:-2], *(end.shape for end in ends.values()))
+        except RuntimeError:
+            shapes = [f"{name} of shape {list(part.shape)}" for name, part in parts.items()]
+            raise ValueError(
+                f"[aimle.{owner}] expected a source and a target for every graph but got "
+                f"{shapes[0]}, {shapes[1]} and {shapes[2]}"
+            ) from None
         self._set("edges", edges)
         for name, end in ends.items():
             self._set(name, int(end) if end.dim() == 0 else end)
@@ -98,9 +108,10 @@ class _PathOverGraph(Solver):
         cls: type[_Path], graph: Any, source: Any, target: Any, **settings: Any
     ) -> _Path:
         """From a NetworkX graph: vertices and edges in the order of graph.nodes and graph.edges."""
+        check_graph(cls.__name__, graph)
         number = {node: i for i, node in enumerate(graph.nodes)}
         for name, node in (("source", source), ("target", target)):
-            if node not in number:
+            if node not in graph:  # False for lists, which a dict would refuse
                 raise ValueError(
                     f"[aimle.{cls.__name__}] expected {name} to be a node of the graph but got "
                     f"{node!r}"
@@ -146,7 +157,7 @@ class GraphPath(_PathOverGraph):
     negative: Literal["clip", "error"] = "clip"
 
     def __post_init__(self) -> None:
-        check_choice("GraphPath", "directed", self.directed, (True, False))
+        self._set("directed", check_bool("GraphPath", "directed", self.directed))
         check_choice("GraphPath", "negative", self.negative, ("clip", "error"))
         self._fill(self.directed)
         super().__post_init__()
@@ -214,7 +225,13 @@ def _topological_numbers(edges: Tensor, vertices: int) -> Tensor:
 
 def _integers(owner: str, name: str, value: Any) -> Tensor:
     """value as int64; raises TypeError unless it holds integers."""
-    given = torch.as_tensor(value)
+    try:
+        given = torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(
+            f"[aimle.{owner}] expected {name} to be vertex numbers, integers, but got "
+            f"{reprlib.repr(value)}"
+        ) from None
     if given.numel() == 0 and given.is_floating_point():
         given = given.long()  # an empty list
     if given.is_floating_point() or given.is_complex() or given.dtype == torch.bool:

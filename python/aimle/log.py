@@ -9,6 +9,7 @@ run.log(aimle.log_stats(model), step=step)  # Weights & Biases: run = wandb.init
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -17,6 +18,8 @@ from typing import Protocol
 
 import torch
 from torch import nn
+
+from aimle.settings.checks import check_int, check_module, check_text
 
 
 class ScalarWriter(Protocol):
@@ -28,11 +31,51 @@ class ScalarWriter(Protocol):
 Write = Callable[[str, float, int], object] | ScalarWriter | str | os.PathLike[str]
 
 
+_START = b'{"step": '
+
+
+def _end_last_line(lines: io.FileIO) -> None:
+    """Ends a last line without a newline, or removes it if it is half of a line of ours, which a
+    killed process leaves."""
+    if lines.tell() == 0:
+        return
+    lines.seek(-1, os.SEEK_END)
+    if lines.read(1) == b"\n":
+        return
+    lines.seek(0)
+    content = lines.readall()
+    start = content.rfind(b"\n") + 1
+    last = content[start:]
+    if last[: len(_START)] == _START[: len(last)] and not last.endswith(b"}"):
+        lines.truncate(start)
+    else:
+        lines.write(b"\n")
+
+
 def _append_line(file: str | os.PathLike[str], step: int, values: dict[str, float]) -> None:
     # JSON has no infinity.
     shown = {name: value if math.isfinite(value) else None for name, value in values.items()}
-    with open(file, "a", encoding="utf-8") as lines:
-        lines.write(json.dumps({"step": step, **shown}) + "\n")
+    line = json.dumps({"step": step, **shown}).encode() + b"\n"
+    with open(file, "a+b", buffering=0) as lines:
+        if lines.seekable():
+            _end_last_line(lines)
+        written = 0
+        try:
+            while written < len(line):
+                written += lines.write(line[written:])
+        except OSError:  # a full disk
+            if written > 0 and lines.seekable():
+                lines.truncate(lines.tell() - written)
+            raise
+
+
+def _check_write(write: object) -> None:
+    is_file = write is None or isinstance(write, str | os.PathLike)
+    if not (is_file or callable(getattr(write, "add_scalar", write))):
+        raise TypeError(
+            "[aimle.log_stats] expected write to be a function write(name, value, step), a "
+            f"SummaryWriter, the path of a file or None but got {type(write).__name__}"
+        )
 
 
 def _write_all(write: Write, step: int, values: dict[str, float]) -> None:
@@ -40,11 +83,6 @@ def _write_all(write: Write, step: int, values: dict[str, float]) -> None:
         _append_line(write, step, values)
         return
     each = getattr(write, "add_scalar", write)
-    if not callable(each):
-        raise TypeError(
-            "log_stats: expected write to be a function write(name, value, step), a SummaryWriter, "
-            f"the path of a file or None but got {type(write).__name__}"
-        )
     for name, value in values.items():
         each(name, value, step)
 
@@ -59,12 +97,17 @@ def log_stats(
     before the first backward pass) are left out.
 
     write: a function ``write(name, value, step)``, a ``SummaryWriter`` of TensorBoard, or the path
-    of a file, to which a line of JSON is appended: ``{"step": 100, "aimle/alpha": 0.5, …}``. None
-    only returns the values, for loggers that take a dict, such as Weights & Biases.
+    of a file, to which a line of JSON is appended: ``{"step": 100, "aimle/alpha": 0.5, …}``, or
+    nothing if the disk is full. None only returns the values, for loggers that take a dict, such as
+    Weights & Biases.
 
     Uses one transfer from the device. In distributed training, alpha, gbar and updates cover all
     processes, the other values only this process.
     """
+    check_module("log_stats", module)
+    _check_write(write)
+    step = check_int("log_stats", "step", step, -(2**63))
+    check_text("log_stats", "prefix", prefix)
     found: list[tuple[str, torch.Tensor]] = []
     for path, layer in module.named_modules():
         stats = getattr(layer, "stats", None)

@@ -29,6 +29,7 @@ from aimle.functional import blank_key, check_generator, draw_layer_key, process
 from aimle.noise import Noise, SumOfGamma
 from aimle.onnx.solution import in_onnx_export, onnx_solution
 from aimle.settings.checks import (
+    check_choice,
     check_not_negative,
     check_positive,
     check_tensor,
@@ -41,11 +42,12 @@ from aimle.settings.shared import AnySolver, NoiseSettings, SamplingModule, Step
 from aimle.solvers import CHECK_DEFAULT, Solver, checked_dims, resolve_sense
 from aimle.state.saved import usable_state
 from aimle.state.sharing import SharedState, Sharing, check_group
-from aimle.targets import AdaptiveTarget, Target, ThresholdTarget, target_text
+from aimle.targets import AdaptiveTarget, FixedTarget, Target, ThresholdTarget, target_text
 
 _perturbed_map = torch.ops.aimle.perturbed_map.default
 _apply_counts = torch.ops.aimle.apply_counts.default
 
+_DIFFERENCES = ("central", "forward", "straight_through", "thresholds")
 _STATS = ("lambda_mean", "lambda_min", "lambda_max", "count", "zero_share", "changed_share")
 _THRESHOLD_STATS = ("capped_share", "capped_mass")
 _WATCH = ("idle_updates", "updates_at_bound")
@@ -139,7 +141,13 @@ class PerturbedMap(SamplingModule, SharedState):
         **settings: Unpack[StepSettings],
     ) -> None:
         super().__init__(solver, settings)
-        owner = type(self).__name__
+        owner = self._owner
+        check_choice(owner, "difference", difference, _DIFFERENCES)
+        if not isinstance(target, AdaptiveTarget | FixedTarget | ThresholdTarget):
+            raise TypeError(
+                f"[aimle.{owner}] expected target to be an aimle.AdaptiveTarget or "
+                f"aimle.FixedTarget but got {type(target).__name__}"
+            )
         self.sense = resolve_sense(owner, solver, settings["sense"])
         temperature = one_temperature(owner, settings)
         if settings["target_noise_temperature"] is not None:
@@ -176,7 +184,7 @@ class PerturbedMap(SamplingModule, SharedState):
 
     @target.setter
     def target(self, target: Target | ThresholdTarget) -> None:
-        owner, before = type(self).__name__, getattr(self, "_target", target)
+        owner, before = self._owner, getattr(self, "_target", target)
         if type(target) is not type(before):
             raise TypeError(
                 f"[aimle.{owner}] expected target to be another {type(before).__name__} but got "
@@ -248,12 +256,12 @@ class PerturbedMap(SamplingModule, SharedState):
                 number of the part's first instance: it then has the noise of the whole batch.
         """
         compiling = is_compiling()
-        check_theta(type(self).__name__, theta)
+        check_theta(self._owner, theta)
         transforming = not compiling and torch._C._are_functorch_transforms_active()
         if transforming:
-            _refuse_transforms(type(self).__name__, self.solver)
+            _refuse_transforms(self._owner, self.solver)
         if mask is not None:
-            check_tensor(type(self).__name__, "mask", mask)
+            check_tensor(self._owner, "mask", mask)
         if in_onnx_export():
             more = kwargs if data is None else {**kwargs, "data": data}
             return onnx_solution(self, theta, mask, k, args, more)
@@ -263,16 +271,16 @@ class PerturbedMap(SamplingModule, SharedState):
             if not draws:
                 key = blank_key(theta)
             elif solver is None or compiling or transforming or not self._draws_as_its_op():
-                check_generator(type(self).__name__, self.generator)
+                check_generator(self._owner, self.generator)
                 key = draw_layer_key(theta, self.generator)
         else:
-            check_tensor(type(self).__name__, "key", key)
+            check_tensor(self._owner, "key", key)
             if key.is_cpu and compiling:
                 key = key.to(theta.device)  # torch.compile's graphs need all tensors on one device
         if solver is None:
             if k is not None:
                 raise TypeError(
-                    f"[aimle.{type(self).__name__}] k is reserved for aimle.TopK: give a callable "
+                    f"[aimle.{self._owner}] k is reserved for aimle.TopK: give a callable "
                     "solver its own arguments under another name"
                 )
             if data is not None:
@@ -288,12 +296,12 @@ class PerturbedMap(SamplingModule, SharedState):
             if not args:
                 hint = did_you_mean(next(iter(kwargs)), ["mask", "k", "data", "key"])
             raise TypeError(
-                f"[aimle.{type(self).__name__}] {type(self.solver).__name__} takes no extra "
+                f"[aimle.{self._owner}] {type(self.solver).__name__} takes no extra "
                 f"arguments; only a callable solver does, but got {_listed(args, kwargs)}{hint}"
             )
         row_data, native = None, cast(Solver, self.solver)
         if k is not None or data is not None or native.takes_data:
-            solver, row_data = native.row_arguments(type(self).__name__, theta, k, data)
+            solver, row_data = native.row_arguments(self._owner, theta, k, data)
         return _perturbed_map(
             theta,
             key,

@@ -20,7 +20,14 @@ from torch import Tensor, nn
 from typing_extensions import dataclass_transform
 
 from aimle import _library  # noqa: F401  (registers the ops)
-from aimle.settings.checks import check_bool, check_choice, check_int, check_tensor
+from aimle.settings.checks import (
+    check_bool,
+    check_choice,
+    check_int,
+    check_path,
+    check_tensor,
+    check_text,
+)
 from aimle.settings.names import SettingsModule, with_known_names
 
 _ops = torch.ops.aimle
@@ -115,9 +122,9 @@ class Solver:
             )
         if isinstance(k, Tensor):
             return self.text
-        if not isinstance(k, Integral | torch.SymInt):
+        if not isinstance(k, Integral | torch.SymInt) or isinstance(k, bool):
             raise TypeError(
-                f"[aimle.{owner}] expected k to be an int or an int64 tensor but got {k!r}, "
+                f"[aimle.{owner}] expected k to be an int >= 0 or an int64 tensor but got {k!r}, "
                 f"a {type(k).__name__}" + (": pass torch.as_tensor(k)" * hasattr(k, "__len__"))
             )
         return dataclasses.replace(self, k=check_int(owner, "k", int(k), 0)).text
@@ -250,10 +257,9 @@ def solver(name: str, **settings: Any) -> Solver:
 
     A cell of a grid is a pair (row, column). ``aimle.solver_names()`` lists the names.
     """
+    check_text("solver", "name", name)
     if name in _CLASSES:
         return _CLASSES[name](**settings)
-    if not isinstance(name, str):
-        raise TypeError(f"[aimle.solver] expected a name but got {type(name).__name__}")
     if name not in solver_names():
         _ops.solver_text.default(name)  # raises a ValueError that lists the known names
     return _class_of(name)(**settings)
@@ -298,6 +304,7 @@ def load_library(path: str | os.PathLike[str]) -> list[str]:
     be loaded, and ValueError if one of its solvers is rejected, for example because its name is
     already taken.
     """
+    check_path("load_library", "path", path)
     path = os.fspath(path)
     if not os.path.isfile(path):
         raise FileNotFoundError(f"[aimle.load_library] there is no file {path}")

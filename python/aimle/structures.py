@@ -199,6 +199,7 @@ class Knapsack(Solver):
     @staticmethod
     def pack(weights: Any, capacity: Any, *, scale: int = 1) -> Tensor:
         """weights [*batch, n] and capacity [*batch] as data, int64 [*batch, n + 1]."""
+        scale = check_int("Knapsack", "scale", scale, 1)
         weights = _integers("weights", weights, scale)
         capacity = _integers("capacity", capacity, scale).to(weights.device)
         if weights.dim() == 0:

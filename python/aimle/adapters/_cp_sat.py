@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aimle.adapters._shared import OneAtATime, adapted, finite, needed
+from aimle.adapters._shared import OneAtATime, adapted, check_options, finite, needed
 from aimle.black_box import PerInstance
+from aimle.settings.checks import check_choice
 
 
 def _cp_model() -> Any:
@@ -50,6 +52,18 @@ class _Model:
         self._model.proto.parse_text_format(state["_model"])
 
 
+def _variables(cp_model: Any, given: Any) -> list[Any]:
+    """The variables as a list; raises TypeError if they are not those of a model."""
+    variables = list(given) if isinstance(given, Iterable) else [given]
+    wrong = [each for each in variables if not isinstance(each, cp_model.IntVar)]
+    if wrong or not isinstance(given, Iterable):
+        raise TypeError(
+            "[aimle.from_cp_sat] expected variables to be a sequence of variables of the model but "
+            f"got {reprlib.repr(given)}"
+        )
+    return variables
+
+
 def from_cp_sat(
     model: Any,
     variables: Sequence[Any],
@@ -69,7 +83,15 @@ def from_cp_sat(
             time limit is used even if it was not proved optimal.
     settings: those of ``aimle.per_instance``.
     """
-    _cp_model()
+    cp_model = _cp_model()
+    if not isinstance(model, cp_model.CpModel):
+        raise TypeError(
+            "[aimle.from_cp_sat] expected model to be a CpModel of OR-Tools but got "
+            f"{type(model).__name__}"
+        )
+    variables = _variables(cp_model, variables)
+    check_options("from_cp_sat", "parameters", parameters)
+    check_choice("from_cp_sat", "sense", sense, ("max", "min"))
     parameters = {"num_workers": 1, "random_seed": 0, **(parameters or {})}
     indices = [each.index for each in variables]
     fn = _Model(model.clone(), indices, sense == "max", parameters)

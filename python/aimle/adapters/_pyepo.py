@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aimle.adapters._shared import OneAtATime, adapted, finite
 from aimle.black_box import PerInstance
+
+_SENSES: dict[int, Literal["max", "min"]] = {1: "min", -1: "max"}
 
 
 class _Model:
@@ -41,6 +43,16 @@ class _Model:
             self._model = self._model.addConstr(coefficients, bound)
 
 
+def _sense(model_sense: Any) -> Literal["max", "min"]:
+    try:
+        return _SENSES[int(model_sense)]
+    except (TypeError, ValueError, KeyError):
+        raise ValueError(
+            "[aimle.from_pyepo] expected the model's modelSense to be 1 (min) or -1 (max) but got "
+            f"{model_sense!r}"
+        ) from None
+
+
 def from_pyepo(optmodel: Any, **settings: Any) -> PerInstance:
     """A solver from a PyEPO model: any object with setObj(costs), solve() and modelSense.
 
@@ -50,8 +62,14 @@ def from_pyepo(optmodel: Any, **settings: Any) -> PerInstance:
     missing = [name for name in ("setObj", "solve", "modelSense") if not hasattr(optmodel, name)]
     if missing:
         raise TypeError(
-            f"[aimle.from_pyepo] expected a PyEPO model but got {type(optmodel).__name__}, "
-            f"which has no {', '.join(missing)}"
+            "[aimle.from_pyepo] expected optmodel to be a PyEPO model but got "
+            f"{type(optmodel).__name__}, which has no {', '.join(missing)}"
         )
-    settings.setdefault("sense", "min" if int(optmodel.modelSense) == 1 else "max")
+    if isinstance(optmodel, type):
+        raise TypeError(
+            "[aimle.from_pyepo] expected optmodel to be a PyEPO model but got the class "
+            f"{optmodel.__name__} itself"
+        )
+    if "sense" not in settings:
+        settings["sense"] = _sense(optmodel.modelSense)
     return adapted(OneAtATime(_Model(optmodel)), instance_dims=1, **settings)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import reprlib
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aimle.adapters._shared import adapted, finite, needed
+from aimle.adapters._shared import adapted, check_options, finite, needed
 from aimle.black_box import PerInstance, per_instance
+from aimle.settings.checks import check_choice
 
 
 class _Assign:
@@ -34,6 +37,7 @@ def from_linear_sum_assignment(
     settings: those of ``aimle.per_instance``. ``aimle.Assignment`` is native and faster.
     """
     needed("from_linear_sum_assignment", "scipy.optimize", "scipy")
+    check_choice("from_linear_sum_assignment", "sense", sense, ("max", "min"))
     fn = _Assign(sense == "max")
     return per_instance(fn, sense=sense, instance_dims=2, fixed_size=True, **settings)
 
@@ -51,6 +55,45 @@ class _Program:
         if found.x is None:
             raise RuntimeError(f"milp found no solution: {found.message}")
         return found.x
+
+
+def _constraints(optimize: Any, given: Any) -> Any:
+    """Constraints in any form that milp takes: one, a list of them, or (A, lower, upper)."""
+    kind = optimize.LinearConstraint
+    if given is None or isinstance(given, kind):
+        return given
+    with contextlib.suppress(TypeError, ValueError):
+        if len(given) == 3:
+            return kind(*given)
+    with contextlib.suppress(TypeError, ValueError):
+        return [each if isinstance(each, kind) else kind(*each) for each in given]
+    raise TypeError(
+        "[aimle.from_milp] expected constraints to be a scipy.optimize.LinearConstraint, or a list "
+        f"of them, but got {reprlib.repr(given)}"
+    )
+
+
+def _bounds(optimize: Any, given: Any) -> Any:
+    if given is None or isinstance(given, optimize.Bounds):
+        return given
+    try:
+        lower, upper = (np.asarray(each, dtype=np.float64) for each in given)
+    except (TypeError, ValueError):
+        raise TypeError(
+            "[aimle.from_milp] expected bounds to be (lower, upper) or a scipy.optimize.Bounds but "
+            f"got {reprlib.repr(given)}"
+        ) from None
+    return optimize.Bounds(lower, upper)
+
+
+def _check_integrality(given: Any) -> None:
+    with contextlib.suppress(ValueError):  # for nested lists of several lengths
+        if given is None or np.isin(np.asarray(given), (0, 1, 2, 3)).all():
+            return
+    raise ValueError(
+        "[aimle.from_milp] expected integrality to be 0, 1, 2 or 3, or one of them for every "
+        f"score, but got {reprlib.repr(given)}"
+    )
 
 
 def from_milp(
@@ -73,11 +116,12 @@ def from_milp(
     settings: those of ``aimle.per_instance``.
     """
     optimize = needed("from_milp", "scipy.optimize", "scipy")
-    if isinstance(bounds, tuple):
-        bounds = optimize.Bounds(*bounds)
+    _check_integrality(integrality)
+    check_options("from_milp", "options", options)
+    check_choice("from_milp", "sense", sense, ("max", "min"))
     arguments = {
-        "constraints": constraints,
-        "bounds": bounds,
+        "constraints": _constraints(optimize, constraints),
+        "bounds": _bounds(optimize, bounds),
         "integrality": integrality,
         "options": options,
     }

@@ -26,6 +26,7 @@ from aimle.settings.checks import (
     check_bool,
     check_choice,
     check_int,
+    check_path,
     check_positive,
     check_tensor,
     is_number,
@@ -397,6 +398,7 @@ def per_instance(
     check_choice(_OWNER, "on_error", on_error, ("raise", "last", "nan"))
     check_choice(_OWNER, "instance", instance, ("numpy", "tensor"))
     check_choice(_OWNER, "sense", sense, (None, "max", "min"))
+    check_path(_OWNER, "save_to", save_to, optional=True)
     workers = _cores() if workers is None else workers
     workers = check_int(_OWNER, "workers", workers, 0)
     fractional = check_bool(_OWNER, "fractional", fractional)

@@ -70,7 +70,7 @@ def staged_map(
     kwargs: dict,
 ) -> Tensor:
     """z for a callable solver, in the layer's output shape."""
-    check_batch(type(layer).__name__, theta, solver.instance_dims)
+    check_batch(layer._owner, theta, solver.instance_dims)
     call = StagedCall(layer, theta, key, mask, solver, settings, args, kwargs)
     call.state = layer._state(deferred)
     if getattr(layer.solver, "fixed_size", None) is None:
@@ -112,7 +112,7 @@ class StagedCall:
         self.batch, self.instance = theta.shape[:split], theta.shape[split:]
         self.arguments = ExtraArguments(args, kwargs)
         if layer.repeat_arguments:
-            owner = type(layer).__name__
+            owner = layer._owner
             self.arguments = self.arguments.repeated(owner, self.batch, self.samples)
         # If only the step makes a difference, the forward difference reuses z.
         equal = layer.theta_noise_temperature == layer.target_noise_temperature
@@ -241,7 +241,7 @@ class StagedCall:
     def note(self, x: Tensor, given: ExtraArguments) -> str:
         """What the callable was called with, and how to call it otherwise."""
         note = (
-            f"[aimle.{type(self.layer).__name__}] called the solver with scores of shape "
+            f"[aimle.{self.layer._owner}] called the solver with scores of shape "
             f"{list(x.shape)}, {x.shape[0]} instances: wrap a function of one instance in "
             "aimle.per_instance"
         )
@@ -255,7 +255,7 @@ class StagedCall:
     def checked(self, z: object, x: Tensor) -> Tensor:
         """The callable's return value z as a tensor like x."""
         fractional = may_be_fractional(self.layer.solver, self.layer.fractional)
-        return as_answer(type(self.layer).__name__, z, x, fractional=fractional)
+        return as_answer(self.layer._owner, z, x, fractional=fractional)
 
     def shape_output(self, z: Tensor, dtype: torch.dtype) -> Tensor:
         """A copy of z in theta's dtype, in the layer's output shape."""
@@ -272,18 +272,20 @@ class StagedCall:
 
 
 class StagedMap(torch.autograd.Function):
-    """Saves theta, and z for the forward difference."""
+    """Saves theta, and z for the forward difference. Key and mask, which the call holds, are saved
+    so that autograd raises its error if they change in place before backward."""
 
     @staticmethod
     def forward(ctx, theta: Tensor, call: StagedCall) -> Tensor:
         z = call.solve(call.perturb(theta))
         ctx.call = call
-        ctx.save_for_backward(theta, z if call.keeps_solution else None, call.sizes_of(z))
+        kept = z if call.keeps_solution else None
+        ctx.save_for_backward(theta, kept, call.sizes_of(z), call.key, call.mask)
         return call.shape_output(z, theta.dtype)
 
     @staticmethod
     def backward(ctx, dy: Tensor) -> tuple[Tensor, None]:
-        theta, z, seen = ctx.saved_tensors
+        theta, z, seen, *_ = ctx.saved_tensors
         with torch.no_grad():
             dtheta = _gradient(ctx.call, theta.detach(), z, seen, dy.detach())
         if torch.is_grad_enabled() and not torch.compiler.is_compiling():

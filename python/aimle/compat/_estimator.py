@@ -32,7 +32,7 @@ from aimle.compat.target import (
 )
 from aimle.functional import blank_key, draw_key, sample_noise
 from aimle.perturbed_map import PerturbedMap
-from aimle.settings.checks import check_batch, check_int, check_theta
+from aimle.settings.checks import check_batch, check_bool, check_int, check_theta
 from aimle.solvers import refuse_class_or_layer
 from aimle.targets import FixedTarget, target_text
 
@@ -98,6 +98,8 @@ def wrap(function: Callable[..., Tensor] | None, **settings) -> Differentiable[.
 class AuthorsMap(PerturbedMap):
     """theta [B, *instance] -> z [B S M, *instance]; the gradient is the mean over samples."""
 
+    _owner = "compat"
+
     def __init__(
         self,
         function: Callable[..., Tensor],
@@ -114,7 +116,7 @@ class AuthorsMap(PerturbedMap):
         reference: bool = False,
         gradient_save_path: str | None = None,
     ) -> None:
-        owner = "compat"
+        owner = self._owner
         if not callable(function):
             raise TypeError(
                 f"[aimle.{owner}] expected function to be callable but got "
@@ -132,6 +134,8 @@ class AuthorsMap(PerturbedMap):
                 f"[aimle.{owner}] expected noise_distribution to be None or derived from "
                 f"BaseNoiseDistribution but got {type(noise).__name__}"
             )
+        minimises = check_bool(owner, "_is_minimization", minimises)
+        reference = check_bool(owner, "reference", reference)
         nb_samples = check_int(owner, "nb_samples", nb_samples, 1)
         nb_marginal_samples = check_int(owner, "nb_marginal_samples", nb_marginal_samples, 1)
         native = None if reference and is_ours(noise) else as_native(noise)
@@ -166,8 +170,8 @@ class AuthorsMap(PerturbedMap):
 
     def forward(self, theta: Tensor, *args, **kwargs) -> Tensor:
         """z [B S M, *instance]. Extra arguments are passed to the function in every call."""
-        check_theta(type(self).__name__, theta)
-        check_batch(type(self).__name__, theta, theta.dim() - 1)
+        check_theta(self._owner, theta)
+        check_batch(self._owner, theta, theta.dim() - 1)
         if self.layer_stats.device != theta.device:
             self.to(theta.device)
         target = self.our_target
@@ -198,7 +202,7 @@ class AuthorsMap(PerturbedMap):
             if not isinstance(noise, Tensor) or noise.shape != shape:
                 got = tuple(noise.shape) if isinstance(noise, Tensor) else type(noise).__name__
                 raise ValueError(
-                    f"[aimle.{type(self).__name__}] expected noise of shape {tuple(shape)} from "
+                    f"[aimle.{self._owner}] expected noise of shape {tuple(shape)} from "
                     f"{type(distribution).__name__}.sample but got {got}"
                 )
         flips = self.sense == "min" and not self.reference

@@ -9,6 +9,7 @@ from torch import Tensor
 from aimle.compat._estimator import Differentiable, usable_as_decorator, wrap
 from aimle.compat.noise import BaseNoiseDistribution
 from aimle.compat.target import BaseTargetDistribution, TargetDistribution
+from aimle.settings.checks import check_bool
 
 
 @usable_as_decorator
@@ -58,9 +59,10 @@ def aimle(
         A function from theta [B, *instance] (and the solver's extra arguments) to z
         [B S M, *instance]. Sum the losses over samples; the gradient is their mean.
     """
+    symmetric = check_bool("compat", "symmetric_perturbation", symmetric_perturbation)
     return wrap(
         function,
-        difference="central" if symmetric_perturbation else "forward",
+        difference="central" if symmetric else "forward",
         target=TargetDistribution() if target_distribution is None else target_distribution,
         noise=noise_distribution,
         nb_samples=nb_samples,

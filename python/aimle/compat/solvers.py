@@ -11,11 +11,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from aimle.settings.checks import check_tensor
 from aimle.structures import TopK
 
 
 def select_k(logits: Tensor, k: int) -> Tensor:
     """The indicator of the k largest: [*batch, n] -> [*batch, n]. -inf is the lowest score."""
+    check_tensor("compat.select_k", "logits", logits)
     lowest = torch.finfo(logits.dtype).min
     return TopK(k)(logits.detach().clamp_min(lowest))
 
@@ -24,5 +26,6 @@ def mathias_select_k(logits: Tensor, k: int, *, reference: bool = False) -> Tens
     """``select_k``; with reference=True, all entries that reach the k-th largest value."""
     if not reference:
         return select_k(logits, k)
+    check_tensor("compat.mathias_select_k", "logits", logits)
     threshold = torch.topk(logits, k).values[..., -1:]
     return (logits >= threshold).to(logits.dtype)

@@ -16,6 +16,7 @@ from typing import TypeGuard
 import torch
 from torch import Tensor
 
+from aimle.settings.checks import check_not_negative
 from aimle.targets import AdaptiveTarget, FixedTarget
 
 
@@ -118,6 +119,12 @@ class AdaptiveTargetDistribution(BaseTargetDistribution):
         grad_norm_decay_rate: float = 0.9,
         target_norm: float = 1.0,
     ) -> None:
+        for name, value in (
+            ("initial_beta", initial_beta),
+            ("initial_grad_norm", initial_grad_norm),
+            ("beta_update_step", beta_update_step),
+        ):
+            check_not_negative("compat.AdaptiveTargetDistribution", name, value)
         self.alpha = initial_alpha
         self.beta_update_step = beta_update_step
         self.beta_update_momentum = beta_update_momentum

@@ -1,11 +1,12 @@
 """Checks of the settings objects: each error names the argument, its value and what is allowed."""
 
 import math
+import os
 from numbers import Integral, Real
 from typing import TypeGuard
 
 import numpy as np
-from torch import Generator, Tensor, strided
+from torch import Generator, Tensor, nn, strided
 from torch import bool as bool_
 
 _LARGEST_INT = 2**63 - 1
@@ -51,6 +52,41 @@ def check_bool(owner: str, name: str, value: object) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"[aimle.{owner}] expected {name} to be True or False but got {value!r}")
     return bool(value)
+
+
+def check_text(owner: str, name: str, value: object) -> None:
+    """Raises TypeError unless value is a str."""
+    if not isinstance(value, str):
+        raise TypeError(
+            f"[aimle.{owner}] expected {name} to be a str but got {type(value).__name__}"
+        )
+
+
+def check_path(owner: str, name: str, value: object, *, optional: bool = False) -> None:
+    """Raises TypeError unless value is a path (optional: or None)."""
+    if not (isinstance(value, str | os.PathLike) or (optional and value is None)):
+        raise TypeError(
+            f"[aimle.{owner}] expected {name} to be a path{' or None' * optional} but got "
+            f"{type(value).__name__}"
+        )
+
+
+def check_module(owner: str, module: object) -> None:
+    """Raises TypeError unless module is a module of PyTorch."""
+    if not isinstance(module, nn.Module):
+        raise TypeError(
+            f"[aimle.{owner}] expected module to be a torch.nn.Module but got "
+            f"{type(module).__name__}"
+        )
+
+
+def check_graph(owner: str, graph: object) -> None:
+    """Raises TypeError unless graph has what NetworkX's graphs have."""
+    needed = ("nodes", "edges", "is_directed", "is_multigraph")
+    if isinstance(graph, type) or not all(hasattr(graph, name) for name in needed):
+        raise TypeError(
+            f"[aimle.{owner}] expected graph to be a NetworkX graph but got {type(graph).__name__}"
+        )
 
 
 def check_generator_type(owner: str, generator: object) -> None:

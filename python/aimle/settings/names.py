@@ -198,11 +198,14 @@ class SettingsModule(nn.Module):
 
     #: Messages for keywords that are known elsewhere but do not apply here.
     _notes: ClassVar[Mapping[str, str]] = _NO_NOTES
+    #: The name in messages; that of the class unless it defines another.
+    _owner: ClassVar[str]
     #: Defaults of settings taken as ``**settings: Unpack[...]``; None without an entry.
     _defaults: ClassVar[Mapping[str, Any]] = _NO_DEFAULTS
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls._owner = vars(cls).get("_owner", cls.__name__)
         if "__init__" not in vars(cls):
             return
         init = vars(cls)["__init__"]
@@ -216,7 +219,7 @@ class SettingsModule(nn.Module):
         @functools.wraps(init)
         def sealing(self: SettingsModule, *args: Any, **settings: Any) -> None:
             if known is not None:
-                _refuse_unknown(type(self).__name__, settings, known, self._notes)
+                _refuse_unknown(self._owner, settings, known, self._notes)
             init(self, *args, **{**unpacked, **settings})
             if type(self).__init__ is sealing:  # not that of a base class
                 self.__dict__["_sealed"] = True
@@ -228,14 +231,14 @@ class SettingsModule(nn.Module):
     def __setattr__(self, name: str, value: Any) -> None:
         if self.__dict__.get("_sealed"):
             self._refuse_assignment(name, value)
-            check_assigned(type(self).__name__, name, value)
+            check_assigned(self._owner, name, value)
         super().__setattr__(name, value)
         if self.__dict__.get("_sealed"):
             self._setting_changed(name)
 
     def _refuse_assignment(self, name: str, value: object) -> None:
         """Raises an error that says what to do if the attribute cannot be assigned."""
-        owner = f"[aimle.{type(self).__name__}]"
+        owner = f"[aimle.{self._owner}]"
         of_class = getattr(type(self), name, None)
         if isinstance(of_class, property) and of_class.fset is None:
             raise AttributeError(f"{owner} {name} cannot be changed: make a new layer")

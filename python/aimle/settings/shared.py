@@ -96,7 +96,7 @@ class SamplingModule(SettingsModule):
 
     def __init__(self, solver: AnySolver, settings: SampleSettings) -> None:
         super().__init__()
-        owner = type(self).__name__
+        owner = self._owner
         check_solver(owner, solver)
         nb_samples = check_int(owner, "nb_samples", settings["nb_samples"], 1)
         check_choice(owner, "output", settings["output"], ("samples", "flat", "mean"))

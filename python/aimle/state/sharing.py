@@ -29,6 +29,8 @@ from torch.compiler import is_compiling
 from torch.nn.modules.module import register_module_module_registration_hook
 from torch.nn.parallel import DistributedDataParallel
 
+from aimle.settings.checks import check_module
+
 if TYPE_CHECKING or dist.is_available():
     from torch.distributed import ProcessGroup
 else:
@@ -210,6 +212,7 @@ def reduce_state(module: nn.Module) -> None:
     Every process has to call it. Training does this automatically at the next step; call it before
     saving a checkpoint to include the last step. Does nothing for layers of a single process.
     """
+    check_module("reduce_state", module)
     from aimle.state.reduction import reduce
 
     reduce(sharing_layers(module))

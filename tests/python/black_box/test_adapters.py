@@ -66,6 +66,55 @@ def test_milp():
     assert z.frac().count_nonzero() > 0
 
 
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"constraints": "x"}, TypeError, "constraints to be .*LinearConstraint.* but got 'x'"),
+        ({"constraints": [3]}, TypeError, r"constraints to be .*LinearConstraint.* but got \[3\]"),
+        ({"bounds": "x"}, TypeError, r"bounds to be \(lower, upper\) or .* but got 'x'"),
+        ({"bounds": (0, 1, 2)}, TypeError, r"bounds to be .* but got \(0, 1, 2\)"),
+        ({"bounds": (0, "x")}, TypeError, r"bounds to be .* but got \(0, 'x'\)"),
+        ({"integrality": "x"}, ValueError, "integrality to be 0, 1, 2 or 3.* but got 'x'"),
+        ({"integrality": [1, 7]}, ValueError, r"integrality to be .* but got \[1, 7\]"),
+        ({"options": 3}, TypeError, "options to be a dict or None but got int"),
+        ({"sense": None}, ValueError, "sense to be 'max' or 'min' but got None"),
+    ],
+)
+def test_wrong_programs_are_refused_at_once(settings: dict, error: type[Exception], message: str):
+    pytest.importorskip("scipy")
+    with pytest.raises(error, match=rf"\[aimle.from_milp\] expected {message}"):
+        aimle.from_milp(**{"constraints": None, **settings})
+
+
+def test_milp_takes_every_form_of_constraints_and_bounds():
+    optimize = pytest.importorskip("scipy.optimize")
+    row, scores = [[3, 1, 4, 1, 5]], scores_of(4, 5)
+    expected = aimle.Knapsack(row[0], 7)(scores)
+    one = optimize.LinearConstraint(np.array(row), ub=7)
+    for constraints in (one, [one], (one, one), iter([one]), [(row, 0, 7)], (row, 0, 7)):
+        assert torch.equal(aimle.from_milp(constraints)(scores), expected)
+    for bounds in ([0, 1], (np.zeros(5), np.ones(5)), optimize.Bounds(0, 1)):
+        assert torch.equal(aimle.from_milp(one, bounds=bounds)(scores), expected)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"graph": "x"}, TypeError, "graph to be a NetworkX graph but got str"),
+        ({"algorithm": 3}, TypeError, "algorithm to be callable but got int"),
+        ({"weight": 3}, TypeError, "weight to be a str but got int"),
+        ({"sense": "least"}, ValueError, "sense to be 'max' or 'min' but got 'least'"),
+    ],
+)
+def test_a_wrong_graph_or_algorithm_is_refused_at_once(
+    settings: dict, error: type[Exception], message: str
+):
+    networkx = pytest.importorskip("networkx")
+    given = {"graph": networkx.path_graph(3), "algorithm": networkx.minimum_spanning_tree}
+    with pytest.raises(error, match=rf"\[aimle.from_networkx\] expected {message}"):
+        aimle.from_networkx(**(given | settings))
+
+
 def test_networkx():
     networkx = pytest.importorskip("networkx")
     graph = networkx.grid_2d_graph(3, 3)
@@ -120,6 +169,11 @@ def test_cp_sat():
     model.add(sum(items) > 5)
     with pytest.raises(aimle.SolverError, match="CP-SAT found no solution: INFEASIBLE"):
         aimle.from_cp_sat(model, items)(x)
+    for wrong in (("x", items), (model, 3), (model, [0, 1]), (model, items, {"parameters": 3})):
+        with pytest.raises(
+            TypeError, match=r"\[aimle.from_cp_sat\] expected (model|variables|parameters) to be"
+        ):
+            aimle.from_cp_sat(*wrong[:2], **(wrong[2] if len(wrong) > 2 else {}))
     assert torch.equal(solver(x), aimle.Knapsack(weights, 7)(x))  # a copy of its own
 
 
@@ -141,6 +195,14 @@ def test_whatever_looks_like_a_model_of_pyepo():
     assert_trains_like(aimle.from_pyepo(TwoOfAll()), aimle.TopK(2), scores_of(4, 5))
     with pytest.raises(TypeError, match="int, which has no setObj, solve, modelSense"):
         aimle.from_pyepo(3)
+    with pytest.raises(
+        TypeError, match="expected optmodel to be a PyEPO model but got the class TwoOfAll itself"
+    ):
+        aimle.from_pyepo(TwoOfAll)
+    model = TwoOfAll()
+    model.modelSense = "min"
+    with pytest.raises(ValueError, match=r"modelSense to be 1 \(min\) or -1 \(max\) but got 'min'"):
+        aimle.from_pyepo(model)
 
 
 def test_pyepo():

@@ -19,6 +19,7 @@ from aimle.compat.noise import (
     SumOfGammaNoiseDistribution,
 )
 from aimle.compat.solvers import mathias_select_k, select_k
+from aimle.compat.ste import ste
 from aimle.compat.target import (
     AdaptiveTargetDistribution,
     TargetDistribution,
@@ -195,6 +196,48 @@ def test_bad_settings_are_refused_by_name(estimator, settings, error, message):
 def test_bad_adaptive_targets_are_refused(settings):
     with pytest.raises(ValueError, match="expected"):
         AdaptiveTargetDistribution(**settings)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: aimle(_select, symmetric_perturbation=1), TypeError, "symmetric_perturbation"),
+        (lambda: aimle(_select, _is_minimization="yes"), TypeError, "_is_minimization"),
+        (lambda: imle(_select, reference=1), TypeError, "reference"),
+        (lambda: select_k([1.0, 2.0], 1), TypeError, "logits"),
+        (lambda: mathias_select_k([1.0, 2.0], 1, reference=True), TypeError, "logits"),
+        (lambda: AdaptiveTargetDistribution(initial_beta="x"), ValueError, "initial_beta"),
+        (lambda: AdaptiveTargetDistribution(initial_beta=-1.0), ValueError, "initial_beta"),
+        (
+            lambda: AdaptiveTargetDistribution(initial_grad_norm=None),
+            ValueError,
+            "initial_grad_norm",
+        ),
+        (lambda: AdaptiveTargetDistribution(beta_update_step="x"), ValueError, "beta_update_step"),
+    ],
+)
+def test_wrong_arguments_are_named(call, error: type[Exception], message: str):
+    with pytest.raises(error, match=rf"^\[aimle\.compat.*\] expected {message}"):
+        call()
+
+
+def test_messages_name_the_public_module():
+    chosen = aimle(_select)
+    wrong = [
+        lambda: aimle(_select, theta_noise_temperature=-1.0),
+        lambda: imle(_select, target_noise_temperature=math.nan),
+        lambda: ste(_select, noise_temperature="hot"),
+        lambda: aimle(_select, nb_samples=0),
+        lambda: chosen([[1.0, 2.0]]),
+        lambda: chosen(torch.randn(5)),
+        lambda: aimle(_select, noise_distribution=_WrongShape())(torch.randn(2, 5)),
+        lambda: setattr(chosen.layer, "nb_samples", 0),
+        lambda: setattr(chosen.layer, "noise", None),
+        lambda: setattr(chosen.layer, "nb_sample", 2),
+    ]
+    for call in wrong:
+        with pytest.raises((TypeError, ValueError, AttributeError), match=r"^\[aimle\.compat\] "):
+            call()
 
 
 def test_bad_calls_are_refused():

@@ -177,6 +177,8 @@ def test_a_process_by_itself_moves_its_state_in_backward():
     before = state_of(layer)
     aimle.reduce_state(layer)
     assert state_of(layer) == before
+    with pytest.raises(TypeError, match=r"expected module to be a torch.nn.Module but got int"):
+        aimle.reduce_state(3)
 
 
 @pytest.mark.parametrize("move", [lambda layer: layer.half(), lambda layer: layer.to("cpu")])

@@ -259,3 +259,35 @@ def test_half_a_state_is_an_error():
     del state["gbar"]
     with pytest.raises(RuntimeError, match="gbar"):
         adaptive.load_state_dict(state)
+
+
+def after_a_change_of(name: str, estimator: str, solver) -> Tensor | None:
+    """theta's gradient if an argument changes in place before backward; None if that is refused."""
+    layer = aimle.estimator(estimator, solver, **({} if estimator == "dbb" else {"nb_samples": 4}))
+    torch.manual_seed(0)
+    given = {"theta": torch.randn(5, 8, requires_grad=True), "key": torch.tensor([1, 2])}
+    given["mask"] = torch.arange(8).expand(5, 8) != 1
+    if estimator == "dbb":
+        del given["key"]
+    z = layer(given["theta"], **{each: given[each] for each in given if each != "theta"})
+    with torch.no_grad():
+        if name in given:
+            given[name].copy_(given[name].flip(-1))
+    try:
+        z.backward(torch.randn(z.shape))
+    except RuntimeError as error:
+        if "modified by an inplace operation" in str(error):
+            return None
+        raise
+    return given["theta"].grad
+
+
+@pytest.mark.parametrize("name", ["theta", "key", "mask"])
+@pytest.mark.parametrize("estimator", ["aimle", "imle", "dbb", "ste", "dpo"])
+@each_solver
+def test_a_change_in_place_before_backward_is_refused_or_harmless(name, estimator, solver):
+    expected = after_a_change_of("none", estimator, solver)
+    got = after_a_change_of(name, estimator, solver)
+    assert got is None or torch.equal(got, expected)
+    if (estimator, name) == ("dpo", "theta"):
+        assert got is not None, "its gradient does not depend on theta"

@@ -175,6 +175,7 @@ CALLS: dict[str, Misuse] = {
         ("k", "aimle.TopK", "callable"),
     ),
     "k a float": (topk, lambda f: f(theta(), k=2.5), TypeError, ("k", "int", "float")),
+    "k a bool": (topk, lambda f: f(theta(), k=True), TypeError, ("k", "int >= 0", "True", "bool")),
     "k a list": (topk, lambda f: f(theta(), k=[2, 3]), TypeError, ("k", "int64 tensor", "list")),
     "k negative": (topk, lambda f: f(theta(), k=-1), ValueError, ("k >= 0", "k=-1")),
     "k too large": (topk, lambda f: f(theta(), k=9), ValueError, ("0 <= k <= n", "k=9", "n=5")),

@@ -2,10 +2,12 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from repository import ROOT
@@ -58,14 +60,86 @@ def test_stats_are_appended_to_a_file_of_json_lines(tmp_path: Path):
     assert lines == [{"step": 7, **values}] * 2
 
 
+def limit_files() -> None:
+    """Writes past this size fail, as on a full disk (Python ignores SIGXFSZ)."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+
+def steps_in(file: Path) -> list[int]:
+    return [json.loads(line)["step"] for line in file.read_text().splitlines()]
+
+
+def test_a_full_disk_leaves_complete_lines(tmp_path: Path):
+    file, layer = tmp_path / "stats.jsonl", "aimle.AIMLE(aimle.TopK(2))"
+    loop = f"import aimle\nfor step in range(1000): aimle.log_stats({layer}, {str(file)!r}, step)"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    result = subprocess.run(
+        [sys.executable, "-c", loop],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=limit_files,
+    )
+    assert "File too large" in result.stderr
+    written = steps_in(file)
+    assert written == list(range(len(written)))
+    assert 3500 < file.stat().st_size < 4096
+    library.log_stats(trained_layer(), file, 1000)
+    assert steps_in(file) == [*written, 1000]
+
+
+@pytest.mark.parametrize(
+    ("last", "kept"),
+    [
+        ('{"step": 9, "aimle/alp', ""),
+        ('{"st', ""),
+        ('{"step": 9}', '{"step": 9}\n'),
+        ("another text", "another text\n"),
+    ],
+)
+def test_a_line_without_an_end_is_removed_if_it_is_half_of_one(
+    last: str, kept: str, tmp_path: Path
+):
+    file, before = tmp_path / "stats.jsonl", '{"step": 8}\n'
+    for start in ("", before):
+        file.write_text(start + last)
+        library.log_stats(trained_layer(), file, 10)
+        assert file.read_text().startswith(start + kept + '{"step": 10, ')
+        assert file.read_text().endswith("}\n")
+
+
+def test_stats_go_to_a_pipe():
+    reads, writes = os.pipe()
+    library.log_stats(trained_layer(), f"/dev/fd/{writes}", 7)
+    assert json.loads(os.read(reads, 4096))["step"] == 7
+    os.close(reads)
+    os.close(writes)
+
+
 def test_stats_are_returned_for_loggers_that_take_a_dict():
     values = library.log_stats(trained_layer())
     assert values["aimle/updates"] == 1.0
 
 
-def test_another_kind_of_writer_is_refused():
-    with pytest.raises(TypeError, match=r"expected write to be a function.*but got int"):
-        library.log_stats(trained_layer(), 3)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((3, "file"), "module to be a torch.nn.Module but got int"),
+        ((trained_layer(), 3), "write to be a function.*but got int"),
+        ((torch.nn.Identity(), 3), "write to be a function.*but got int"),
+        ((trained_layer(), None, "7"), "step to be an int but got str"),
+        ((trained_layer(), None, 7, 3), "prefix to be a str but got int"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments: tuple, message: str):
+    with pytest.raises(TypeError, match=rf"\[aimle.log_stats\] expected {message}"):
+        library.log_stats(*arguments)
+
+
+def test_the_step_may_be_a_number_of_numpy(tmp_path: Path):
+    library.log_stats(trained_layer(), tmp_path / "stats.jsonl", np.int64(7))
+    assert json.loads((tmp_path / "stats.jsonl").read_text())["step"] == 7
 
 
 def run_example(*arguments: object) -> str:

@@ -43,6 +43,19 @@ def test_a_full_disk_leaves_the_old_file_and_no_temporary(
     assert list(tmp_path.iterdir()) == [page]
 
 
+def test_the_folder_is_flushed_after_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, flushed = tmp_path / "report.html", []
+
+    def flush(file: int) -> None:
+        flushed.append((os.readlink(f"/proc/self/fd/{file}"), page.exists()))
+
+    monkeypatch.setattr(os, "fsync", flush)
+    write_atomically(page, b"new")
+    assert flushed == [(f"{page}.tmp{os.getpid()}", False), (str(tmp_path), True)]
+
+
 def test_temporaries_of_dead_processes_are_removed(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:

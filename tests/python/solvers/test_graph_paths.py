@@ -102,6 +102,7 @@ def test_ties_loops_and_parallel_edges():
     assert solver(torch.tensor([0.0, 1, 1, 0, 1, 9])).tolist() == [0, 1, 0, 0, 1, 0]
     assert aimle.GraphPath(DIAMOND, 2, 2)(torch.ones(5)).tolist() == [0] * 5
     assert aimle.GraphPath([], 0, 0)(torch.ones(3, 0)).shape == (3, 0)
+    assert aimle.GraphPath([], [], [])(torch.ones(0, 0)).shape == (0, 0)
 
 
 def test_costs_below_zero_are_clipped_and_counted():
@@ -162,12 +163,32 @@ def test_bad_settings(cls: type):
         (([(0.5, 1.0)], 0, 1), TypeError, "edges to be vertex numbers"),
         (([(0, -1)], 0, 1), ValueError, "edges to be vertices from 0 to 1 but got -1"),
         (([(0, 1)], 0, 5, 3), ValueError, "target to be vertices from 0 to 2 but got 5: set num_"),
-        ((DIAMOND, "a", 3), TypeError, "."),
+        (("ab", 0, 1), TypeError, r"edges to be vertex numbers, integers, but got 'ab'"),
+        ((None, 0, 1), TypeError, "edges to be vertex numbers, integers, but got None"),
+        (([(0, 1), (1,)], 0, 1), TypeError, r"edges to be .* but got \[\(0, 1\), \(1,\)\]"),
+        ((DIAMOND, "a", 3), TypeError, "source to be vertex numbers, integers, but got 'a'"),
+        ((DIAMOND, 0, None), TypeError, "target to be vertex numbers, integers, but got None"),
+        ((DIAMOND, 0, 3, "4"), TypeError, "num_vertices to be an int but got str"),
+        ((DIAMOND, 0, 3, 4.5), TypeError, "num_vertices to be an int but got float"),
+        ((DIAMOND, 0, 3, 0), ValueError, "num_vertices >= 1 but got num_vertices=0"),
+        (
+            ([DIAMOND] * 2, [0, 0, 0], 3),
+            ValueError,
+            r"a source and a target for every graph but got edges of shape \[2, 5, 2\], source of "
+            r"shape \[3\] and target of shape \[\]",
+        ),
     ):
         with pytest.raises(error, match=message):
             cls(*arguments)
     with pytest.raises(ValueError, match="source to be a node of the graph but got 'x'"):
         cls.from_networkx(nx.DiGraph(DIAMOND), "x", 3)
+    with pytest.raises(ValueError, match=r"target to be a node of the graph but got \[3\]"):
+        cls.from_networkx(nx.DiGraph(DIAMOND), 0, [3])
+    for graph, got in (("x", "str"), (DIAMOND, "list"), (nx.DiGraph, "type")):
+        with pytest.raises(TypeError, match=f"expected graph to be a NetworkX graph but got {got}"):
+            cls.from_networkx(graph, 0, 3)
+    with pytest.raises(TypeError, match="directed to be True or False but got 1"):
+        aimle.GraphPath(DIAMOND, 0, 3, directed=1)
     for edges in ([(0, 1), (1, 2), (2, 1)], [(1, 1)]):
         with pytest.raises(ValueError, match="graph without cycles but the edge"):
             aimle.DagPath(edges, 0, 1)

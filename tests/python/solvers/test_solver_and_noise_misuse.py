@@ -165,6 +165,11 @@ BAD_INPUT: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...
         TypeError,
         ("TopK", "k", "int64 tensor", "'3'"),
     ),
+    "k a bool in the call": (
+        lambda: aimle.solve(aimle.TopK(2), scores(3), k=True),
+        TypeError,
+        ("TopK", "k", "int >= 0", "int64 tensor", "True", "bool"),
+    ),
     "k where there is none": (
         lambda: aimle.Argmax()(scores(3, 5), k=2),
         TypeError,
