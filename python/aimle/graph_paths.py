@@ -42,7 +42,9 @@ class _PathOverGraph(Solver):
         ends = {name: _integers(owner, name, getattr(self, name)) for name in ("source", "target")}
         parts = {"edges": edges, **ends}
         largest = max((int(part.max()) for part in parts.values() if part.numel() > 0), default=0)
-        given = largest + 1 if self.num_vertices is None else self.num_vertices
+        given: Any = largest + 1 if self.num_vertices is None else self.num_vertices
+        if isinstance(given, Tensor) and given.numel() == 1:  # such as edges.max() + 1
+            given = given.item()
         vertices = check_int(owner, "num_vertices", given, 1)
         for name, part in parts.items():
             low, high = (int(part.min()), int(part.max())) if part.numel() > 0 else (0, 0)

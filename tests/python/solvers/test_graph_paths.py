@@ -156,6 +156,11 @@ def test_theta_of_another_length_is_refused():
         solver(torch.ones(4), data=solver.data)
 
 
+def test_the_number_of_vertices_may_be_a_tensor():
+    edges = torch.tensor(DIAMOND)
+    assert aimle.GraphPath(edges, 0, 3, edges.max() + 2) == aimle.GraphPath(edges, 0, 3, 5)
+
+
 @pytest.mark.parametrize("cls", [aimle.GraphPath, aimle.DagPath])
 def test_bad_settings(cls: type):
     for arguments, error, message in (
