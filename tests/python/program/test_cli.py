@@ -70,7 +70,7 @@ def test_help_shows_lists_as_they_are_typed():
         (["synth", "optimise", "--momentum", "1"], "expected a number in [0, 0.9999]"),
         (["diagnose", "--structure", "topq"], "did you mean 'topk'?"),
         (["diagnose", "--b", "x.csv", "--dy", "y.csv"], "excludes"),
-        (["train", "dvae", "--resume", "--force"], "--resume excludes --force"),
+        (["train", "dvae", "--resume", "--force"], "--force excludes --resume"),
     ],
 )
 def test_wrong_usage(arguments: list[str], says: str):
