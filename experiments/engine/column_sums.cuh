@@ -1,7 +1,7 @@
 // Sums over the rows of a matrix: how its entries are distributed over blocks and threads.
 //
 // PyTorch's reduction over the rows of a tall matrix uses only a few blocks. Here a block takes 8
-// columns, 32 bytes of a row, and at most 3,072 rows, a part of them; someone else adds the parts.
+// columns, 32 bytes of a row, and at most 3,072 rows, a part of them. The caller adds the parts.
 // The order of summation is fixed.
 #pragma once
 
