@@ -82,6 +82,7 @@ class SampledEstimator(SamplingModule):
             key = draw_key(theta, generator=self.generator)
         else:
             check_tensor(owner, "key", key)
+        self._called(theta)
         return self._op(
             theta,
             mask,
@@ -95,6 +96,9 @@ class SampledEstimator(SamplingModule):
 
     def extra_repr(self) -> str:
         return f"{self.solver}, nb_samples={self.nb_samples}, output={self.output!r}"
+
+    def _called(self, theta: Tensor) -> None:
+        """For estimators that watch how they are used."""
 
     def _relaxation(self) -> tuple[Tensor, bool] | tuple[Tensor, bool, int] | tuple[()]:
         """`temperature`, `hard` and `draws`, for the estimators that take them."""

@@ -80,24 +80,10 @@ class SFE(SampledEstimator):
             )
         self.baseline = baseline
 
-    def forward(
-        self,
-        theta: Tensor,
-        *,
-        mask: Tensor | None = None,
-        k: Tensor | int | None = None,
-        data: Tensor | None = None,
-        key: Tensor | None = None,
-    ) -> Tensor:
-        """See ``SampledEstimator``."""
-        z = super().forward(theta, mask=mask, k=k, data=data, key=key)
-        if not is_compiling() and self.training and torch.is_grad_enabled() and theta.requires_grad:
-            self._count_call()
-        return z
-
-    def _count_call(self) -> None:
+    def _called(self, theta: Tensor) -> None:
         """Warns once if theta is trained, but no losses were passed back."""
-        if self._calls is None:
+        trains = self.training and torch.is_grad_enabled() and theta.requires_grad
+        if is_compiling() or not trains or self._calls is None:
             return
         self._calls += 1
         if self._calls == _CALLS_WITHOUT_LOSSES:
