@@ -1,5 +1,5 @@
-// Thresholds of the edges of a chain, in two passes: the best sequences up to every label and,
-// backwards, from every label on, with their sums of d.
+// Thresholds of the edges of a chain, in two passes: backwards, the best sequences from every label
+// on, and forwards, those up to every label, with their sums of d.
 //
 // Every sequence has one edge per step. An edge that is out is therefore compared with the
 // solution, and one that is in with the best sequence through another edge of its step: for the
@@ -22,7 +22,6 @@ namespace aimle {
 namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
-constexpr int64_t kPrefetchedEdges = 2048;  // how far ahead: a few microseconds
 
 template <class T>
 class ChainThresholds final : public SwapFinder<T> {
@@ -34,50 +33,60 @@ class ChainThresholds final : public SwapFinder<T> {
         stride_((solver.labels + 7) / 8 * 8),
         chosen_(static_cast<size_t>(steps_)),
         wide_(static_cast<size_t>(labels_ * stride_)),
-        score_(static_cast<size_t>(solver.length * stride_)),
-        gain_(score_.size()),
-        label_(static_cast<size_t>(stride_)) {
-    for (auto* by_label : {&after_, &after_gain_, &before_, &before_gain_}) {
+        rest_(static_cast<size_t>(solver.length * stride_)),
+        rest_gain_(rest_.size()),
+        to_(rest_.size()),
+        from_(static_cast<size_t>(stride_)) {
+    for (auto* by_label : {&score_, &gain_, &next_score_, &next_gain_}) {
       by_label->resize(static_cast<size_t>(stride_));
     }
+    std::fill(rest_.begin(), rest_.end(), kNever);  // what follows the labels of a row remains so
   }
 
-  bool find(const SwapRow<T>& row, double* threshold, double* difference) override {
+  int64_t entries_at_once() const override { return edges_; }
+
+  bool find_parts(const SwapRow<T>& row, SwapParts& parts) override {
     const int64_t steps = chain_steps(steps_, edges_, row.mask);
     if (!read_solution(row, steps)) return false;
-    find_prefixes(row, steps);
+    find_suffixes(row, steps);
     for (int64_t t = 0; t < steps; ++t) {
       solution_.gain += static_cast<double>(row.d[t * edges_ + chosen_[static_cast<size_t>(t)]]);
     }
-    std::fill_n(after_.begin(), labels_, 0.0);
-    std::fill(after_.begin() + labels_, after_.end(), kNever);
-    std::fill(after_gain_.begin(), after_gain_.end(), 0.0);
-    for (int64_t t = steps - 1; t >= 0; --t) {
-      const ChainStep<T> step = step_of(row, t);
-      const ChainSums prefix{.score = score_.data() + t * stride_,
-                             .gain = gain_.data() + t * stride_};
-      const ChainSums suffix{.score = after_.data(), .gain = after_gain_.data()};
-      kernels_.step_back(step, wide_.data(), after_.data(), before_.data(), label_.data());
-      kernels_.write_step(step, prefix, suffix, solution_, threshold + t * edges_,
-                          difference + t * edges_);
-      const int64_t chosen = chosen_[static_cast<size_t>(t)];
-      const ChainSum other = best_other(step, chosen, prefix);
-      const auto own = static_cast<double>(row.x[t * edges_ + chosen]);
-      threshold[t * edges_ + chosen] = other.score - (solution_.score - own);
-      difference[t * edges_ + chosen] = solution_.gain - other.gain;
-      for (int64_t i = 0; i < labels_; ++i) {
-        const int64_t j = label_[i];
-        before_gain_[i] = static_cast<double>(step.d[i * labels_ + j]) + after_gain_[j];
-      }
-      std::swap(after_, before_);
-      std::swap(after_gain_, before_gain_);
-      std::fill(after_.begin() + labels_, after_.end(), kNever);
+    std::fill(score_.begin(), score_.end(), 0.0);
+    std::fill(gain_.begin(), gain_.end(), 0.0);
+    for (int64_t t = 0; t < steps; ++t) {
+      write(row, t, parts.next(edges_));
+      if (t + 1 < steps) find_prefixes(row, t);
     }
-    std::fill(threshold + steps * edges_, threshold + steps_ * edges_, kNever);
+    for (int64_t t = steps; t < steps_; ++t) {
+      const SwapPart part = parts.next(edges_);
+      std::fill_n(part.threshold, edges_, kNever);
+      std::fill_n(part.difference, edges_, 0.0);
+    }
     return true;
   }
 
+  bool find(const SwapRow<T>& row, double* threshold, double* difference) override {
+    WholeRow whole(threshold, difference);
+    return find_parts(row, whole);
+  }
+
  private:
+  /// The parts of a row one behind the other.
+  class WholeRow final : public SwapParts {
+   public:
+    WholeRow(double* threshold, double* difference) : next_{threshold, difference} {}
+    SwapPart next(int64_t count) override {
+      const SwapPart part = next_;
+      next_.threshold += count;
+      next_.difference += count;
+      return part;
+    }
+
+   private:
+    SwapPart next_;
+  };
+
   ChainStep<T> step_of(const SwapRow<T>& row, int64_t t) const {
     return {.labels = labels_,
             .stride = stride_,
@@ -105,59 +114,72 @@ class ChainThresholds final : public SwapFinder<T> {
     return found == steps;
   }
 
-  /// Loads d of a step into the cache. The best edges are all over it, which the processor does not
-  /// foresee.
-  void prefetch(const SwapRow<T>& row, int64_t t) const {
-    constexpr auto kPerLine = static_cast<int64_t>(64 / sizeof(T));
-    if (t >= steps_) return;
-    const T* d = row.d + t * edges_;
-    for (int64_t e = 0; e < edges_; e += kPerLine) __builtin_prefetch(d + e);
-  }
-
-  void find_prefixes(const SwapRow<T>& row, int64_t steps) {
-    std::fill_n(score_.begin(), stride_, 0.0);
-    std::fill_n(gain_.begin(), stride_, 0.0);
-    const int64_t ahead = 1 + kPrefetchedEdges / edges_;
-    for (int64_t t = 0; t < ahead; ++t) prefetch(row, t);
-    for (int64_t t = 0; t + 1 < steps; ++t) {
+  void find_suffixes(const SwapRow<T>& row, int64_t steps) {
+    std::fill_n(rest_.begin() + steps * stride_, labels_, 0.0);
+    std::fill_n(rest_gain_.begin() + steps * stride_, labels_, 0.0);
+    for (int64_t t = steps - 1; t >= 0; --t) {
       const ChainStep<T> step = step_of(row, t);
-      prefetch(row, t + ahead);
-      const double* gain = gain_.data() + t * stride_;
-      kernels_.step_forward(step, wide_.data(), score_.data() + t * stride_,
-                            score_.data() + (t + 1) * stride_, label_.data());
-      for (int64_t j = 0; j < labels_; ++j) {
-        const int64_t i = label_[j];
-        gain_[(t + 1) * stride_ + j] = gain[i] + static_cast<double>(step.d[i * labels_ + j]);
+      double* const rest = rest_.data() + t * stride_;
+      int64_t* const to = to_.data() + t * stride_;
+      kernels_.step_back(step, wide_.data(), rest + stride_, rest, to);
+      double* const gain = rest_gain_.data() + t * stride_;
+      for (int64_t i = 0; i < labels_; ++i) {
+        gain[i] = static_cast<double>(step.d[i * labels_ + to[i]]) + gain[stride_ + to[i]];
       }
     }
   }
 
-  /// The best sequence through an edge of the step except `chosen`, given the results of step_back.
-  ChainSum best_other(const ChainStep<T>& step, int64_t chosen, const ChainSums& prefix) const {
+  /// From the label before a step to the one after it.
+  void find_prefixes(const SwapRow<T>& row, int64_t t) {
+    const ChainStep<T> step = step_of(row, t);
+    kernels_.step_forward(step, wide_.data(), score_.data(), next_score_.data(), from_.data());
+    for (int64_t j = 0; j < labels_; ++j) {
+      const int64_t i = from_[j];
+      next_gain_[j] = gain_[i] + static_cast<double>(step.d[i * labels_ + j]);
+    }
+    std::swap(score_, next_score_);
+    std::swap(gain_, next_gain_);
+  }
+
+  void write(const SwapRow<T>& row, int64_t t, const SwapPart& part) const {
+    const ChainStep<T> step = step_of(row, t);
+    const ChainSums suffix{.score = rest_.data() + (t + 1) * stride_,
+                           .gain = rest_gain_.data() + (t + 1) * stride_};
+    kernels_.write_step(step, {.score = score_.data(), .gain = gain_.data()}, suffix, solution_,
+                        part.threshold, part.difference);
+    const int64_t chosen = chosen_[static_cast<size_t>(t)];
+    const ChainSum other = best_other(step, t, chosen);
+    part.threshold[chosen] = other.score - (solution_.score - static_cast<double>(step.x[chosen]));
+    part.difference[chosen] = solution_.gain - other.gain;
+  }
+
+  /// The best sequence through an edge of step t except `chosen`.
+  ChainSum best_other(const ChainStep<T>& step, int64_t t, int64_t chosen) const {
+    const double* const after = rest_.data() + (t + 1) * stride_;
     const int64_t from = chosen / labels_, to = chosen % labels_;
     ChainSum best{.score = kNever};
     int64_t best_from = 0, best_to = 0;
     for (int64_t i = 0; i < labels_; ++i) {
-      double rest = before_[i];
-      int64_t label = label_[i];
+      double rest = rest_[t * stride_ + i];
+      int64_t label = to_[t * stride_ + i];
       if (i == from) {
         rest = kNever;
         for (int64_t j = 0; j < labels_; ++j) {
           const int64_t edge = i * labels_ + j;
           if (j == to || (step.mask != nullptr && !step.mask[edge])) continue;
-          const double sum = static_cast<double>(step.x[edge]) + after_[j];
+          const double sum = static_cast<double>(step.x[edge]) + after[j];
           if (!(sum > rest)) continue;
           rest = sum;
           label = j;
         }
       }
-      const double sum = prefix.score[i] + rest;
+      const double sum = score_[i] + rest;
       if (!(sum > best.score)) continue;
       best.score = sum;
       best_from = i;
       best_to = label;
     }
-    best.gain = (prefix.gain[best_from] + after_gain_[best_to]) +
+    best.gain = (gain_[best_from] + rest_gain_[(t + 1) * stride_ + best_to]) +
                 static_cast<double>(step.d[best_from * labels_ + best_to]);
     return best;
   }
@@ -166,10 +188,13 @@ class ChainThresholds final : public SwapFinder<T> {
   int64_t labels_, edges_, steps_, stride_;
   std::vector<int64_t> chosen_;  // [steps], the solution's edge
   ChainSum solution_;
-  AlignedVector<double> wide_;          // for a step
-  AlignedVector<double> score_, gain_;  // [length, stride], the best prefix that ends with a label
-  AlignedVector<double> after_, after_gain_, before_, before_gain_;  // suffixes from a label on
-  AlignedVector<int64_t> label_;  // the label before, or after, another one
+  AlignedVector<double> wide_;  // for a step
+  // [length, stride], the best sequence from a label on, and [steps, stride] its next label.
+  AlignedVector<double> rest_, rest_gain_;
+  AlignedVector<int64_t> to_;
+  // [stride], the best sequence up to a label before the current step, and after it.
+  AlignedVector<double> score_, gain_, next_score_, next_gain_;
+  AlignedVector<int64_t> from_;
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Several entries of a row in parallel, for the threshold kernels. Private to threshold_loops.h.
 #pragma once
 
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
@@ -105,15 +105,29 @@ struct Lanes {
     return total;
   }
 
-  /// The largest, and the smallest, in all lanes.
+  /// The largest, in all lanes.
   [[gnu::always_inline]] static Reals largest(Reals x) {
     return folded<kLanes / 2>(x, [](auto a, auto b) { return a > b ? a : b; });
   }
   [[gnu::always_inline]] static Flags largest(Flags x) {
     return folded<kLanes / 2>(x, [](auto a, auto b) { return a > b ? a : b; });
   }
-  [[gnu::always_inline]] static Flags smallest(Flags x) {
-    return folded<kLanes / 2>(x, [](auto a, auto b) { return a < b ? a : b; });
+
+  /// Bit i: the flag of lane i.
+  [[gnu::always_inline]] static uint32_t bits(Flags flags) {
+#if defined(__AVX512F__)
+    if constexpr (kLanes == 8) return _mm512_movepi64_mask((__m512i)flags);
+#endif
+#if defined(__AVX2__)
+    if constexpr (kLanes == 4) {
+      return static_cast<uint32_t>(_mm256_movemask_pd((__m256d)flags));
+    }
+#endif
+    int64_t set[kLanes];
+    __builtin_memcpy(set, &flags, sizeof set);
+    uint32_t result = 0;
+    for (int i = 0; i < kLanes; ++i) result |= static_cast<uint32_t>(set[i] & 1) << i;
+    return result;
   }
 
   [[gnu::always_inline]] static Reals absolute(Reals x) {

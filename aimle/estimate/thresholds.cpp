@@ -23,6 +23,28 @@ namespace {
 /// in the cache.
 constexpr int64_t kEntriesAtOnce = 1024;
 
+/// The least number of a row's entries to process while the finder has not reached its end.
+constexpr int64_t kPartEntries = 256;
+
+/// Memory, as long as a row, that will soon be used, or null. Loading it while weights are computed
+/// costs little.
+template <class T>
+struct Upcoming {
+  const T* theta = nullptr;
+  const T* d = nullptr;
+  T* dtheta = nullptr;
+};
+
+/// Inlined, because GCC would take a function without another effect for one without any.
+template <int kForWriting, class T>
+[[gnu::always_inline]] inline void prefetch(T* row, int64_t first, int64_t count) {
+  constexpr auto kPerLine = static_cast<int64_t>(64 / sizeof(T));
+  if (row == nullptr) return;
+  for (int64_t j = first; j < first + count; j += kPerLine) {
+    __builtin_prefetch(row + j, kForWriting, 2);
+  }
+}
+
 /// Sums the gradients of examples, sample by sample, in batches of up to `capacity` of them.
 template <class T>
 class ThresholdSum {
@@ -42,10 +64,14 @@ class ThresholdSum {
         capacity_(std::min(rows, std::max(finder_ ? finder_->rows_at_once() : int64_t{1},
                                           kEntriesAtOnce / std::max<int64_t>(1, stride_)))) {
     if (settings.noise.kind == NoiseKind::kNone) target_.order = ThresholdTarget::Order::kFirst;
-    const auto all = static_cast<size_t>(capacity_ * stride_);
+    in_parts_ = finder_ != nullptr && finder_->entries_at_once() > 0;
+    const int64_t entries =
+        in_parts_ ? whole_groups(kPartEntries + finder_->entries_at_once()) : capacity_ * stride_;
+    const auto all = static_cast<size_t>(entries);
     weight_.resize(all);
-    free_.resize(all);
+    free_.resize(static_cast<size_t>(capacity_ * stride_));
     rows_.resize(static_cast<size_t>(capacity_));
+    upcoming_.resize(static_cast<size_t>(capacity_));
     sum_.resize(static_cast<size_t>(stride_));
     if (!fixed_size_) {
       shift_ = static_cast<double>(
@@ -53,11 +79,14 @@ class ThresholdSum {
     }
     if (finder_) {
       difference_.resize(all);
-      valid_.resize(at_once());
+      const auto at_once = static_cast<size_t>(std::min(entries, kEntriesAtOnce));
+      valid_.resize(at_once);
+      scratch_.resize(at_once + 8);
       swaps_.resize(static_cast<size_t>(finder_->rows_at_once()));
       found_ = std::make_unique<bool[]>(static_cast<size_t>(capacity_));
+    } else {
+      scratch_.resize(all + 8);
     }
-    scratch_.resize((finder_ ? at_once() : all) + 8);
   }
 
   int64_t capacity() const { return capacity_; }
@@ -65,9 +94,10 @@ class ThresholdSum {
   bool reads_noise() const { return finder_ == nullptr || finder_->reads_noise(); }
 
   /// Sample i of the next batch belongs to example b, with scores x (null if its rivals, or theta,
-  /// are sufficient), solution `bits` and gradient d.
+  /// are sufficient), solution `bits` and gradient d; `next` will be used afterwards.
   void set(int64_t i, int64_t b, const T* x, const std::byte* rivals, const uint8_t* bits,
-           const T* d) {
+           const T* d, const Upcoming<T>& next) {
+    upcoming_[static_cast<size_t>(i)] = next;
     Row& row = rows_[static_cast<size_t>(i)];
     if (i > 0 && row_of(i - 1).example.theta == theta(b)) {
       row.example = row_of(i - 1).example;
@@ -91,8 +121,10 @@ class ThresholdSum {
   }
 
   /// Computes the weights of a batch, whose solutions are contiguous; with a finder, thresholds and
-  /// differences, and the weights in `add`, a part of a row at a time.
+  /// differences, and the weights in `add`, a part of a row at a time; with one that finds parts of
+  /// a row, everything in `add`.
   void weigh(int64_t count) {
+    if (in_parts_) return;
     if (finder_) return find_swaps(count);
     kernels_.meet(rows_.data(), count, stride_, weight_.data());
     const SolutionRows rows{
@@ -108,8 +140,7 @@ class ThresholdSum {
       return;
     }
     for (int64_t i = first; i < last; ++i) {
-      if (found_[static_cast<size_t>(i)]) {
-        for (int64_t j = 0; j < examples_.n; j += kEntriesAtOnce) add_part(i, j);
+      if (in_parts_ ? add_by_parts(i) : add_found(i)) {
         changes_.samples += 1;
       } else {
         std::fill_n(sum_.begin(), examples_.n, std::numeric_limits<double>::quiet_NaN());
@@ -143,7 +174,6 @@ class ThresholdSum {
   int64_t count(const Flag* flags) const {
     return std::count_if(flags, flags + examples_.n, [](Flag flag) { return flag != 0; });
   }
-  size_t at_once() const { return static_cast<size_t>(std::min(stride_, kEntriesAtOnce)); }
 
   /// Thresholds, in place of weights, and differences of the batch.
   void find_swaps(int64_t count) {
@@ -151,32 +181,85 @@ class ThresholdSum {
     for (int64_t first = 0; first < count; first += at_once) {
       const int64_t rows = std::min(at_once, count - first);
       for (int64_t i = 0; i < rows; ++i) {
-        const Row& row = row_of(first + i);
-        swaps_[static_cast<size_t>(i)] = {
-            .x = row.x, .mask = row.mask, .bits = row.swaps.bits, .d = row.swaps.d};
+        swaps_[static_cast<size_t>(i)] = swap_row(row_of(first + i));
       }
       finder_->find_rows(swaps_.data(), rows, stride_, weight_.data() + first * stride_,
                          difference_.data() + first * stride_, found_.get() + first);
     }
   }
 
-  /// Adds the entries of sample i from j on, up to kEntriesAtOnce, whose thresholds and differences
-  /// are known.
-  void add_part(int64_t i, int64_t j) {
+  static SwapRow<T> swap_row(const Row& row) {
+    return {.x = row.x, .mask = row.mask, .bits = row.swaps.bits, .d = row.swaps.d};
+  }
+
+  /// Adds sample i of a batch, of which find_swaps has found thresholds and differences; false if
+  /// it has no solution.
+  bool add_found(int64_t i) {
+    if (!found_[static_cast<size_t>(i)]) return false;
+    add_entries(i, 0, examples_.n, weight_.data() + i * stride_, difference_.data() + i * stride_);
+    return true;
+  }
+
+  /// Collects the parts of a row and adds them, in numbers that keep partial sums those of the row.
+  class PartsOfRow final : public SwapParts {
+   public:
+    PartsOfRow(ThresholdSum& sum, int64_t row) : sum_(sum), row_(row) {}
+
+    SwapPart next(int64_t count) override {
+      if (filled_ >= kPartEntries) add(filled_ / kSumLanes * kSumLanes);
+      const int64_t at = filled_;
+      filled_ += count;
+      return {.threshold = sum_.weight_.data() + at, .difference = sum_.difference_.data() + at};
+    }
+    void finish() { add(filled_); }
+
+   private:
+    void add(int64_t count) {
+      double *const threshold = sum_.weight_.data(), *const difference = sum_.difference_.data();
+      sum_.add_entries(row_, added_, count, threshold, difference);
+      std::copy_n(threshold + count, filled_ - count, threshold);
+      std::copy_n(difference + count, filled_ - count, difference);
+      added_ += count;
+      filled_ -= count;
+    }
+
+    ThresholdSum& sum_;
+    int64_t row_;
+    int64_t added_ = 0;   // entries of the row
+    int64_t filled_ = 0;  // entries behind those, once the last part is complete
+  };
+
+  bool add_by_parts(int64_t i) {
+    PartsOfRow parts(*this, i);
+    if (!finder_->find_parts(swap_row(row_of(i)), parts)) return false;
+    parts.finish();
+    return true;
+  }
+
+  /// Adds `count` entries of sample i from `first` on, up to kEntriesAtOnce at a time. Overwrites
+  /// thresholds and differences.
+  void add_entries(int64_t i, int64_t first, int64_t count, double* threshold, double* difference) {
     static_assert(kEntriesAtOnce % kSumLanes == 0);  // so that partial sums are the row's
     const Row& row = row_of(i);
-    ThresholdExample<T> part = row.example;
-    part.theta += j;
-    part.n = std::min(kEntriesAtOnce, examples_.n - j);
-    if (part.free != nullptr) part.free += j;
-    const EachSwaps swaps{.difference = difference_.data() + i * stride_ + j,
-                          .valid = valid_.data()};
-    double* weight = weight_.data() + i * stride_ + j;
-    kernels_.meet_each(part, swaps, weight);
-    const SolutionRows rows{
-        .bits = row.swaps.bits + j / 8, .count = 1, .n = part.n, .stride = whole_groups(part.n)};
-    const bool exceeds = kernels_.weigh(target_, rows, weight, scratch_.data());
-    kernels_.add_each(target_, exceeds, swaps, weight, part.n, partials_, sum_.data() + j);
+    const Upcoming<T>& next = upcoming_[static_cast<size_t>(i)];
+    for (int64_t at = 0; at < count; at += kEntriesAtOnce) {
+      const int64_t j = first + at;
+      ThresholdExample<T> part = row.example;
+      part.theta += j;
+      part.n = std::min(kEntriesAtOnce, count - at);
+      if (part.free != nullptr) part.free += j;
+      const EachSwaps swaps{.difference = difference + at, .valid = valid_.data()};
+      double* const weight = threshold + at;
+      // Not at once, which would exceed what can be loaded at the same time.
+      prefetch<0>(next.theta, j, part.n);
+      kernels_.meet_each(part, swaps, weight);
+      prefetch<0>(next.d, j, part.n);
+      const SolutionRows rows{
+          .bits = row.swaps.bits + j / 8, .count = 1, .n = part.n, .stride = whole_groups(part.n)};
+      const bool exceeds = kernels_.weigh(target_, rows, weight, scratch_.data());
+      prefetch<1>(next.dtheta, j, part.n);
+      kernels_.add_each(target_, exceeds, swaps, weight, part.n, partials_, sum_.data() + j);
+    }
   }
 
   const PassSettings& settings_;
@@ -188,11 +271,13 @@ class ThresholdSum {
   double sign_;
   double shift_ = 0.0;                     // see ThresholdExample
   std::unique_ptr<SwapFinder<T>> finder_;  // null: all entries have the same two rivals
+  bool in_parts_;                          // whether it finds parts of a row
   int64_t stride_;
   int64_t capacity_;
 
-  // The batch.
+  // The batch; with in_parts_, a part of a row instead of results by entry.
   std::vector<Row> rows_;
+  std::vector<Upcoming<T>> upcoming_;
   std::vector<SwapRow<T>> swaps_;     // for a finder, with found_, difference_ and valid_
   std::unique_ptr<bool[]> found_;     // whether a row has a solution
   AlignedVector<double> difference_;  // by entry
@@ -239,6 +324,19 @@ BackwardReport threshold_backward(const PassSettings& settings, const Solver& so
     const int64_t rows_here = (end - begin) * samples;
     ThresholdSum<T> sum(settings, solver, examples, std::min(rows_here, block_rows(n)));
     std::vector<T> widened(dy.widen == nullptr ? 0 : static_cast<size_t>(sum.capacity() * n));
+    // What is used after sample s of example b.
+    const auto upcoming = [&](int64_t b, int64_t s) {
+      Upcoming<T> next;
+      if (s + 1 == samples) {
+        next.dtheta = pass.dtheta + b * n;
+        s = -1;
+        ++b;
+        if (b < end) next.theta = examples.theta + b * n;
+      }
+      if (b < end && dy.widen == nullptr)
+        next.d = dy.row(b, gradients == 1 ? 0 : s + 1, n, nullptr);
+      return next;
+    };
     // Rows [first, first + count) with scores x [count, n], or null.
     const auto add_rows = [&](int64_t first, int64_t count, const T* x) {
       int64_t b = first / samples, s = first % samples;
@@ -247,7 +345,7 @@ BackwardReport threshold_backward(const PassSettings& settings, const Solver& so
         sum.set(i, b, x == nullptr ? nullptr : x + i * n,
                 kept ? pass.rivals + row * int64_t{sizeof(KeptRivals)} : nullptr,
                 pass.bits + row * bytes_per_row(n),
-                dy.row(b, gradients == 1 ? 0 : s, n, widened.data() + i * n));
+                dy.row(b, gradients == 1 ? 0 : s, n, widened.data() + i * n), upcoming(b, s));
         if (++s == samples) {
           s = 0;
           ++b;

@@ -23,6 +23,22 @@ struct SwapRow {
   const T* d;           // [n]
 };
 
+/// Space for the results of consecutive entries.
+struct SwapPart {
+  double* threshold;
+  double* difference;
+};
+
+/// Takes the results of a row in parts, the first entries first, so that they can be used while they
+/// are in the cache.
+class SwapParts {
+ public:
+  virtual ~SwapParts() = default;
+
+  /// Space for the next `count` entries. The part before it is complete.
+  virtual SwapPart next(int64_t count) = 0;
+};
+
 /// Used by one thread; may keep memory between rows.
 template <class T>
 class SwapFinder {
@@ -36,6 +52,12 @@ class SwapFinder {
   /// masked), and difference_j = <d, z with j> - <d, z without j>. Returns false if the row has no
   /// solution; its entries are then undefined.
   virtual bool find(const SwapRow<T>& row, double* threshold, double* difference) = 0;
+
+  /// The most entries in a part, if there is find_parts, otherwise 0.
+  virtual int64_t entries_at_once() const { return 0; }
+
+  /// `find` in parts, which together are the row. Asks for none if the row has no solution.
+  virtual bool find_parts(const SwapRow<T>& /*row*/, SwapParts& /*parts*/) { return false; }
 
   /// The number of rows that a call of find_rows should have.
   virtual int64_t rows_at_once() const { return 1; }
