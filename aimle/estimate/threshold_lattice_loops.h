@@ -51,6 +51,15 @@ struct PathSums {
   using Reals = Lanes<kWideLanes>::Reals;
   Reals score, gain;
 
+  [[gnu::always_inline]] PathSums(Reals a, Reals b) : score(a), gain(b) {}
+  // One after the other, since GCC copies both by way of memory.
+  [[gnu::always_inline]] PathSums(const PathSums& other) : score(other.score), gain(other.gain) {}
+  [[gnu::always_inline]] PathSums& operator=(const PathSums& other) {
+    score = other.score;
+    gain = other.gain;
+    return *this;
+  }
+
   /// Becomes `other` in the lanes where that is better.
   [[gnu::always_inline]] void improve(const PathSums& other) {
     const auto better = other.score > score;
