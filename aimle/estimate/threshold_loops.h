@@ -61,12 +61,59 @@ void meet_each(const ThresholdExample<T>& example, const EachSwaps& swaps, doubl
 
 // ---- Weights ------------------------------------------------------------------------------------
 
-/// x_j = h(x_j) of the normal density, with the bits of normal_weight. Most entries of a large
-/// structure are far out, where this is simpler.
+/// The weight of an entry that is in, at x.
+inline double normal_in_weight(double x) {
+  return normal_weight(ThresholdTarget::Order::kTrapezoid, x, true);
+}
+
+// x_j = h(x_j) of the normal density, with the bits of normal_weight. Most entries of a large
+// structure are far out, where this is simpler, or constant.
+
+#if defined(__AVX512F__)
+
+/// out = those of n numbers that exceed `limit`, compacted, and padded with `limit` to a multiple of
+/// eight, which n is too. `above` gets the bits for scatter_in. Returns how many there are with
+/// padding.
+inline int64_t gather_above(const double* x, int64_t n, double limit, uint8_t* above, double* out) {
+  double* end = out;
+  for (int64_t j = 0; j < n; j += 8) {
+    const __m512d eight = _mm512_loadu_pd(x + j);
+    const __mmask8 bits = _mm512_cmp_pd_mask(eight, _mm512_set1_pd(limit), _CMP_GT_OQ);
+    _mm512_storeu_pd(end, _mm512_maskz_compress_pd(bits, eight));
+    end += __builtin_popcount(bits);
+    above[j / 8] = bits;
+  }
+  _mm512_storeu_pd(end, _mm512_set1_pd(limit));
+  return (end - out + 7) / 8 * 8;
+}
+
+inline void weigh_normal(int64_t n, double* x) {
+  constexpr int64_t kAtOnce = 512;
+  const double last = normal_density(kNormalLast);
+  // Of up to kAtOnce numbers, those that are not constant, and of these, those that are not far out.
+  alignas(64) double moving[kAtOnce + 8], near[kAtOnce + 8];
+  uint8_t is_moving[kAtOnce / 8], is_near[kAtOnce / 8];
+  for (; n >= 8;) {
+    const int64_t count = n < kAtOnce ? n / 8 * 8 : kAtOnce;
+    const int64_t moves = gather_above(x, count, -kNormalLast, is_moving, moving);
+    const int64_t nears = gather_above(moving, moves, -kNormalFar, is_near, near);
+    for (int64_t i = 0; i < nears; ++i) near[i] = normal_in_weight(near[i]);
+    for (int64_t i = 0; i < moves; ++i) moving[i] = normal_density(moving[i]);
+    scatter_in({.bits = is_near, .count = 1, .n = moves, .stride = moves}, near, moving);
+    for (int64_t j = 0; j < count; ++j) x[j] = last;
+    scatter_in({.bits = is_moving, .count = 1, .n = count, .stride = count}, moving, x);
+    x += count;
+    n -= count;
+  }
+  for (int64_t j = 0; j < n; ++j) x[j] = normal_in_weight(x[j]);
+}
+
+#else
+
 inline void weigh_normal(int64_t n, double* __restrict x) {
   using L = Lanes<kWideLanes>;
   constexpr int64_t kRun = 16;
-  const double last_density = normal_density(kNormalLast);
+  const double last = normal_density(kNormalLast);
   int64_t first = 0;
   for (; first + kRun <= n; first += kRun) {
     double* __restrict run = x + first;
@@ -76,22 +123,18 @@ inline void weigh_normal(int64_t n, double* __restrict x) {
       lanes = more > lanes ? more : lanes;
     }
     const double largest = L::largest(lanes)[0];
-    if (largest < -kNormalLast) {
-      for (int64_t j = 0; j < kRun; ++j) run[j] = normal_far_weight(-run[j], last_density);
-    } else if (largest < -kNormalFar) {
-      for (int64_t j = 0; j < kRun; ++j) {
-        run[j] = normal_far_weight(-run[j], normal_density(run[j]));
-      }
+    if (largest <= -kNormalLast) {
+      for (int64_t j = 0; j < kRun; ++j) run[j] = last;
+    } else if (largest <= -kNormalFar) {
+      for (int64_t j = 0; j < kRun; ++j) run[j] = normal_density(run[j]);
     } else {
-      for (int64_t j = 0; j < kRun; ++j) {
-        run[j] = normal_weight(ThresholdTarget::Order::kTrapezoid, run[j], true);
-      }
+      for (int64_t j = 0; j < kRun; ++j) run[j] = normal_in_weight(run[j]);
     }
   }
-  for (; first < n; ++first) {
-    x[first] = normal_weight(ThresholdTarget::Order::kTrapezoid, x[first], true);
-  }
+  for (; first < n; ++first) x[first] = normal_in_weight(x[first]);
 }
+
+#endif
 
 template <NoiseKind kDensity>
 void weigh_by(ThresholdTarget::Order order, const SolutionRows& rows, double* __restrict u,

@@ -68,6 +68,11 @@ AIMLE_HD double normal_density(double u) {
   return kInverseRoot2Pi * exp_portable(-0.5 * (u * u));
 }
 
+// Far out, phi(u) / Phi(u) is taken as phi(u): from 9 on, Phi(u) > 1 - 2e-19 rounds to 1. From 37.5
+// on, phi is constant, because exp_portable stays at e^-700.
+inline constexpr double kNormalFar = 9.0;
+inline constexpr double kNormalLast = 37.5;
+
 AIMLE_HD double normal_weight(ThresholdTarget::Order order, double u, bool is_in) {
   const double phi = normal_density(u);
   if (order == ThresholdTarget::Order::kFirst) return phi;
@@ -77,16 +82,9 @@ AIMLE_HD double normal_weight(ThresholdTarget::Order order, double u, bool is_in
   const double g = scaled_mills(a);
   // phi / Phi(a) = phi / (1 - phi M(a)) below zero.
   const double top = select(negative, phi * (1.0 + a), 1.0 + a);
-  return top / select(negative, (1.0 + a) - phi * g, g);
+  const double weight = top / select(negative, (1.0 + a) - phi * g, g);
+  return select(mask_if(x <= -kNormalFar), phi, weight);
 }
-
-// Far out, h(-a) has the bits of simpler expressions: beyond 9, subtracting phi g does not change
-// 1 + a; beyond 37.5, phi does not change either, because exp_portable stays at e^-700.
-inline constexpr double kNormalFar = 9.0;
-inline constexpr double kNormalLast = 37.5;
-
-/// h(-a) for a > kNormalFar, given phi(a).
-AIMLE_HD double normal_far_weight(double a, double phi) { return phi * (1.0 + a) / (1.0 + a); }
 
 /// The weight of an entry at u = (t - theta) / tau, before the cap and the factor 1/2.
 AIMLE_HD double threshold_weight(NoiseKind density, ThresholdTarget::Order order, double u,
