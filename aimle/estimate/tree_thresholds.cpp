@@ -69,8 +69,7 @@ int64_t TreeThresholds<T>::read_tree(const SwapRow<T>& row) {
     uint64_t rest = 0;
     const int64_t bytes = std::min<int64_t>(8, (entries - first + 7) / 8);
     std::memcpy(&rest, row.bits + first / 8, static_cast<size_t>(bytes));
-    chosen += std::popcount(rest);
-    for (; rest != 0; rest &= rest - 1) {
+    for (; rest != 0; rest &= rest - 1, ++chosen) {
       const int64_t entry = first + std::countr_zero(rest);
       __builtin_prefetch(row.d + entry);  // for rank_edges
       const auto [low, high] = ends[entry];
