@@ -121,6 +121,42 @@ TEST(ThresholdsTest, EdgesOfLargeTreesEnterAndLeaveAtTheirThresholds) {
   }
 }
 
+// Labels of a step are processed a few vectors at a time.
+TEST(ThresholdsTest, EdgesOfChainsWithManyLabelsEnterAndLeaveAtTheirThresholds) {
+  const Isa before = isa();
+  for (const int64_t labels : {31, 33, 40, 65}) {
+    const Solver solver = Chain{.length = 4, .labels = labels};
+    Rng rng(static_cast<uint64_t>(labels));
+    std::vector<double> x(static_cast<size_t>(size_of(solver))), d(x.size());
+    for (double& value : x) value = normal(rng);
+    for (double& value : d) value = normal(rng);
+    const Row row = solve_row(solver, x, {});
+    const SwapsOfRow swaps = find_swaps(solver, x.data(), nullptr, row.z.data(), d.data());
+    ASSERT_TRUE(swaps.solved);
+    for (const Isa set : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+      if (!processor_has(set)) continue;
+      use_isa(set);
+      const SwapsOfRow same = find_swaps(solver, x.data(), nullptr, row.z.data(), d.data());
+      use_isa(before);
+      ASSERT_EQ(same.threshold, swaps.threshold) << labels << " labels on " << name(set);
+      ASSERT_EQ(same.difference, swaps.difference) << labels << " labels on " << name(set);
+    }
+    for (size_t at = 0; at < x.size(); ++at) {
+      if (row.z[at] == 0.0 && !one_in(rng, 20)) continue;
+      const std::string where = describe_row(0, solver, static_cast<int64_t>(at));
+      std::vector<double> above = x, below = x;
+      above[at] = swaps.threshold[at] + 1e-9;
+      below[at] = swaps.threshold[at] - 1e-9;
+      const Row inside = solve_row(solver, above, {}), out = solve_row(solver, below, {});
+      ASSERT_EQ(row.z[at] == 1.0 ? inside.z : out.z, row.z) << where;
+      ASSERT_EQ(inside.z[at] - out.z[at], 1.0) << where;
+      double expected = 0.0;
+      for (size_t i = 0; i < x.size(); ++i) expected += d[i] * (inside.z[i] - out.z[i]);
+      ASSERT_NEAR(swaps.difference[at], expected, 1e-12) << where;
+    }
+  }
+}
+
 /// The gradient as thresholds.h has it, one entry after the other.
 template <class T>
 Outcome<T> plain_thresholds(const Case<T>& call, const std::vector<T>& z) {
