@@ -12,8 +12,10 @@ constexpr int64_t kDrawingSeed = 20230207;
 
 at::Tensor to_tensor(const Images& images, at::Device device) {
   auto* bytes = const_cast<uint8_t*>(images.pixels.data());
-  return at::from_blob(bytes, {images.count, images.height * images.width}, at::kByte)
-      .to(device, at::kByte, /*non_blocking=*/false, /*copy=*/true);
+  const at::Tensor copy =
+      at::from_blob(bytes, {images.count, images.height * images.width}, at::kByte)
+          .to(device, at::kByte, /*non_blocking=*/false, /*copy=*/true);
+  return device.is_cpu() ? copy : to_unit(copy);
 }
 
 ImageSets load(const Settings& settings) {
@@ -58,6 +60,8 @@ Data load_data(const Settings& settings) {
           .width = sets.train.width};
 }
 
-at::Tensor to_unit(const at::Tensor& bytes) { return bytes * (1.0 / 255.0); }
+at::Tensor to_unit(const at::Tensor& images) {
+  return images.scalar_type() == at::kByte ? images * (1.0 / 255.0) : images;
+}
 
 }  // namespace aimle::experiments::dvae

@@ -7,7 +7,8 @@
 
 namespace aimle::experiments::dvae {
 
-/// Grey values as bytes, [count, height * width], on the run's device; never binarised.
+/// Grey values, [count, height * width], on the run's device; never binarised. On a CPU bytes, a
+/// quarter of the memory; on a GPU floats in [0, 1], so that a step does not convert them.
 struct Data {
   at::Tensor train;
   at::Tensor validation;  // the last of the training images; may be empty
@@ -21,7 +22,7 @@ std::vector<Option> data_options();
 /// From the folder `data`, or drawn if it is empty.
 Data load_data(const Settings& settings);
 
-/// Bytes to [0, 1].
-at::Tensor to_unit(const at::Tensor& bytes);
+/// Images of the data to [0, 1].
+at::Tensor to_unit(const at::Tensor& images);
 
 }  // namespace aimle::experiments::dvae

@@ -73,7 +73,8 @@ class Learner {
 
   void descend(const at::Tensor& objective) {
     adam_->zero_grad();
-    objective.backward();
+    if (!one_.defined()) one_ = at::ones_like(objective);  // else backward makes one in every step
+    objective.backward(one_);
     adam_->step();
   }
 
@@ -89,6 +90,9 @@ class Learner {
   Model model_;
   std::unique_ptr<Estimator> estimator_;
   std::unique_ptr<Adam> adam_;
+
+ private:
+  at::Tensor one_;
 };
 
 /// The training of an object of a class derived from Learner.

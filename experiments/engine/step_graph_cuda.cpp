@@ -1,3 +1,4 @@
+#include <ATen/Functions.h>
 #include <ATen/cuda/CUDAGraph.h>
 
 #include <mutex>
@@ -18,16 +19,20 @@ std::mutex recording_now;
 struct StepGraph::Recording {
   std::function<void(const Batch&)> step;
   std::unique_ptr<at::cuda::CUDAGraph> graph = nullptr;
-  Batch batch = {};        // the tensors that the graph reads
+  at::Tensor inputs = {};  // rows and key of a batch: those that the graph reads
+  Batch batch = {};        // views of them
   int64_t unrecorded = 0;  // steps executed directly, of the batch's size
 
-  bool fits(const Batch& other) const {
-    return batch.rows.defined() && batch.rows.sizes() == other.rows.sizes();
+  void take_sizes_of(const Batch& first) {
+    inputs = at::cat({first.rows, first.key});
+    const int64_t rows = first.rows.size(0);
+    batch = {.rows = inputs.narrow(0, 0, rows), .key = inputs.narrow(0, rows, first.key.size(0))};
   }
 
+  bool fits(const Batch& other) const { return batch.rows.sizes() == other.rows.sizes(); }
+
   void fill(const Batch& from) {
-    batch.rows.copy_(from.rows);
-    batch.key.copy_(from.key);
+    at::cat_out(inputs, {from.rows, from.key});
     batch.step = from.step;
   }
 
@@ -58,9 +63,7 @@ bool StepGraph::possible(at::Device device) { return device.is_cuda(); }
 
 void StepGraph::run(const Batch& batch) {
   Recording& own = *recording_;
-  if (!own.batch.rows.defined()) {
-    own.batch = {.rows = batch.rows.clone(), .key = batch.key.clone(), .step = batch.step};
-  }
+  if (!own.inputs.defined()) own.take_sizes_of(batch);
   if (!own.fits(batch)) {
     own.step(batch);
     return;
