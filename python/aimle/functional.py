@@ -39,8 +39,6 @@ def solve(
     check: bool | None = None,
     return_status: Literal[False] = False,
 ) -> Tensor: ...
-
-
 @overload
 def solve(
     solver: Solver,

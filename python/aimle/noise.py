@@ -150,8 +150,6 @@ _BY_NAME: dict[str, Callable[[], Noise]] = {
 
 @overload
 def as_noise(noise: Noise | str) -> Noise: ...
-
-
 @overload
 def as_noise(noise: Noise | str | None) -> Noise | None: ...
 

@@ -76,74 +76,42 @@ def estimators() -> tuple[str, ...]:
 def estimator(
     name: Literal["aimle", "aimle_forward", "aimle_noise"], solver: AnySolver, **settings: Any
 ) -> AIMLE: ...
-
-
 @overload
 def estimator(
     name: Literal["aimle_covariance"], solver: AnySolver, **settings: Any
 ) -> CovarianceAIMLE: ...
-
-
 @overload
 def estimator(
     name: Literal["imle", "imle_central"], solver: AnySolver, **settings: Any
 ) -> IMLE: ...
-
-
 @overload
 def estimator(name: Literal["ste"], solver: AnySolver, **settings: Any) -> STE: ...
-
-
 @overload
 def estimator(name: Literal["dbb"], solver: AnySolver, **settings: Any) -> DBB: ...
-
-
 @overload
 def estimator(name: Literal["identity"], solver: AnySolver, **settings: Any) -> Identity: ...
-
-
 @overload
 def estimator(name: Literal["thresholds"], solver: AnySolver, **settings: Any) -> Thresholds: ...
-
-
 @overload
 def estimator(name: Literal["sfe"], solver: AnySolver, **settings: Any) -> SFE: ...
-
-
 @overload
 def estimator(
     name: Literal["gumbel_softmax"], solver: AnySolver, **settings: Any
 ) -> GumbelSoftmax: ...
-
-
 @overload
 def estimator(name: Literal["gumbel_rao"], solver: AnySolver, **settings: Any) -> GumbelRao: ...
-
-
 @overload
 def estimator(name: Literal["softsub"], solver: AnySolver, **settings: Any) -> SoftSub: ...
-
-
 @overload
 def estimator(name: Literal["sst"], solver: AnySolver, **settings: Any) -> SST: ...
-
-
 @overload
 def estimator(name: Literal["l2x"], solver: AnySolver, **settings: Any) -> L2X: ...
-
-
 @overload
 def estimator(name: Literal["dpo"], solver: AnySolver, **settings: Any) -> DPO: ...
-
-
 @overload
 def estimator(name: Literal["exact"], solver: AnySolver, **settings: Any) -> ExactMarginals: ...
-
-
 @overload
 def estimator(name: Literal["reinmax"], solver: AnySolver, **settings: Any) -> ReinMax: ...
-
-
 @overload
 def estimator(name: str, solver: AnySolver, **settings: Any) -> Estimator: ...
 
