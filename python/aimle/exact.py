@@ -38,7 +38,7 @@ from torch import Tensor
 
 from aimle import _library  # noqa: F401  (registers the ops)
 from aimle.functional import draw_key
-from aimle.settings.checks import check_int, check_mask, check_tensor
+from aimle.settings.checks import check_int, check_mask, check_tensor, check_type, refuse_type
 from aimle.solvers import Solver
 
 __all__ = [
@@ -181,11 +181,7 @@ def structures(
     Chains that a mask shortens have other structures: list those of scores[..., : length - 1, :,
         :].
     """
-    if not isinstance(solver, Solver):
-        raise TypeError(
-            "[aimle.exact.structures] expected a solver such as aimle.TopK(k=3) but got "
-            f"{type(solver).__name__}"
-        )
+    check_type("exact.structures", solver, Solver, "a solver such as aimle.TopK(k=3)")
     check_tensor("exact.structures", "scores", scores)
     if k is not None and (not solver.takes_k or not isinstance(k, int)):
         raise TypeError("[aimle.exact.structures] expected k to be an int, for TopK only")
@@ -228,17 +224,11 @@ def expected(
     [*batch, *value]; or [*batch, N] if it differs by instance, which gives [*batch]. A shape that
     is both counts as [*batch, N].
     """
-    if not callable(f):
-        raise TypeError(
-            f"[aimle.exact.expected] expected f to be callable but got {type(f).__name__}"
-        )
+    check_type("exact.expected", f, Callable, "f to be callable")
     z, exponents = _listed("expected", solver, scores, mask, k, data)
     p = exponents.softmax(-1)
     values = f(z.to(scores.dtype))
-    if not isinstance(values, Tensor):
-        raise TypeError(
-            f"[aimle.exact.expected] expected f to return a tensor but got {type(values).__name__}"
-        )
+    check_type("exact.expected", values, Tensor, "f to return a tensor")
     batch = p.shape[:-1]
     if values.shape == p.shape:
         result = (p * values.double()).sum(-1)
@@ -342,11 +332,9 @@ def _settings(
 ) -> tuple[str, Tensor | None, Tensor | None]:
     """The arguments after the tensors for an op of the closed forms."""
     if not isinstance(solver, Solver) or not solver.has_exact:
-        raise TypeError(
-            f"[aimle.exact.{function}] expected a solver with an exact distribution, such as "
-            "aimle.Argmax, aimle.TopK or aimle.SpanningTree, but got "
-            f"{type(solver).__name__}"
-        )
+        examples = "aimle.Argmax, aimle.TopK or aimle.SpanningTree,"
+        expected = f"a solver with an exact distribution, such as {examples}"
+        refuse_type(f"exact.{function}", expected, solver)
     check_tensor(f"exact.{function}", "scores", scores)
     if mask is not None:
         check_tensor(f"exact.{function}", "mask", mask)

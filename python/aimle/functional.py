@@ -16,6 +16,7 @@ from aimle.settings.checks import (
     check_generator_type,
     check_int,
     check_tensor,
+    check_type,
     is_number,
 )
 from aimle.solvers import CHECK_ALL, CHECK_DEFAULT, CHECK_NOTHING, Solver
@@ -73,11 +74,7 @@ def solve(
         False: none; a bad row is filled with NaN and its status gives the reason.
         None: False if return_status is set; otherwise, on the CPU, all except NaN scores.
     """
-    if not isinstance(solver, Solver):
-        raise TypeError(
-            "[aimle.solve] expected a solver such as aimle.TopK(k=3) but got "
-            f"{type(solver).__name__}"
-        )
+    check_type("solve", solver, Solver, "a solver such as aimle.TopK(k=3)")
     check_bool("solve", "return_status", return_status)
     if check is None:
         check_level = CHECK_NOTHING if return_status else CHECK_DEFAULT

@@ -34,6 +34,7 @@ from aimle.settings.checks import (
     check_positive,
     check_tensor,
     check_theta,
+    check_type,
     instance_dims_of,
 )
 from aimle.settings.defaults import largest_alpha_for, noise_for, subtracted_mean, temperature_for
@@ -143,11 +144,8 @@ class PerturbedMap(SamplingModule, SharedState):
         super().__init__(solver, settings)
         owner = self._owner
         check_choice(owner, "difference", difference, _DIFFERENCES)
-        if not isinstance(target, AdaptiveTarget | FixedTarget | ThresholdTarget):
-            raise TypeError(
-                f"[aimle.{owner}] expected target to be an aimle.AdaptiveTarget or "
-                f"aimle.FixedTarget but got {type(target).__name__}"
-            )
+        expected = "target to be an aimle.AdaptiveTarget or aimle.FixedTarget"
+        check_type(owner, target, AdaptiveTarget | FixedTarget | ThresholdTarget, expected)
         self.sense = resolve_sense(owner, solver, settings["sense"])
         temperature = one_temperature(owner, settings)
         if settings["target_noise_temperature"] is not None:

@@ -24,9 +24,9 @@ from aimle.settings.checks import (
     check_bool,
     check_choice,
     check_int,
-    check_path,
     check_tensor,
-    check_text,
+    check_type,
+    refuse_type,
 )
 from aimle.settings.names import SettingsModule, with_known_names
 
@@ -257,7 +257,7 @@ def solver(name: str, **settings: Any) -> Solver:
 
     A cell of a grid is a pair (row, column). ``aimle.solver_names()`` lists the names.
     """
-    check_text("solver", "name", name)
+    check_type("solver", name, str, "name to be a str")
     if name in _CLASSES:
         return _CLASSES[name](**settings)
     if name not in solver_names():
@@ -304,7 +304,7 @@ def load_library(path: str | os.PathLike[str]) -> list[str]:
     be loaded, and ValueError if one of its solvers is rejected, for example because its name is
     already taken.
     """
-    check_path("load_library", "path", path)
+    check_type("load_library", path, str | os.PathLike, "path to be a path")
     path = os.fspath(path)
     if not os.path.isfile(path):
         raise FileNotFoundError(f"[aimle.load_library] there is no file {path}")
@@ -338,10 +338,7 @@ def _class_of(name: str) -> type[Solver]:
             value = getattr(self, field.name)
             plain = value.tolist() if hasattr(value, "tolist") else value  # NumPy scalars
             if isinstance(plain, bool) or not isinstance(plain, int | str | tuple | list):
-                raise TypeError(
-                    f"[aimle.{name}] expected {field.name} to be an int, a pair of ints or a word "
-                    f"but got {type(value).__name__}"
-                )
+                refuse_type(name, f"{field.name} to be an int, a pair of ints or a word", value)
             plain = tuple(plain) if isinstance(plain, list) else plain
             object.__setattr__(self, field.name, plain)
         object.__setattr__(self, "text", _ops.solver_text.default(self._text()))
@@ -382,10 +379,8 @@ def check_solver(owner: str, solver: object) -> None:
     refuse_class_or_layer(owner, "solver", solver)
     if not callable(solver):
         hint = f" {solver!r}: aimle.solver makes one by name" if isinstance(solver, str) else ""
-        raise TypeError(
-            f"[aimle.{owner}] expected solver to be a native solver such as aimle.TopK(k=3) or a "
-            f"callable but got {type(solver).__name__}{hint}"
-        )
+        expected = "solver to be a native solver such as aimle.TopK(k=3) or a callable"
+        refuse_type(owner, expected, solver, hint)
 
 
 def checked_dims(

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from aimle.settings.checks import check_choice, check_int
+from aimle.settings.checks import check_choice, check_int, check_type
 from aimle.solvers import Solver, declared
 
 
@@ -349,9 +349,6 @@ class Arborescence(Solver):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", check_int("Arborescence", "n", self.n, 0))
-        if not isinstance(self.single_root, bool):
-            raise TypeError(
-                "[aimle.Arborescence] expected single_root to be True or False but got "
-                f"{type(self.single_root).__name__}"
-            )
+        expected = "single_root to be True or False"
+        check_type("Arborescence", self.single_root, bool, expected)
         super().__post_init__()

@@ -36,14 +36,6 @@ def adapted(fn: Callable[..., Any], **settings: Any) -> PerInstance:
     return solver
 
 
-def check_options(owner: str, name: str, value: object) -> None:
-    """Raises TypeError unless value is a dict or None."""
-    if not isinstance(value, dict | None):
-        raise TypeError(
-            f"[aimle.{owner}] expected {name} to be a dict or None but got {type(value).__name__}"
-        )
-
-
 def finite(scores: NDArray) -> NDArray:
     """The scores in float64; infinite ones become finite ones that outweigh all others."""
     scores = np.asarray(scores, dtype=np.float64)

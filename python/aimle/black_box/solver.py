@@ -26,10 +26,10 @@ from aimle.settings.checks import (
     check_bool,
     check_choice,
     check_int,
-    check_path,
     check_positive,
+    check_share,
     check_tensor,
-    is_number,
+    check_type,
 )
 from aimle.settings.names import known_names
 from aimle.solvers import Solver, refuse_class_or_layer
@@ -386,8 +386,7 @@ def per_instance(
         save_to: the folder for failed instances; None: one temporary folder per process, created
             with the first failure and not removed.
     """
-    if not callable(fn):
-        raise TypeError(f"[aimle.{_OWNER}] expected fn to be callable but got {type(fn).__name__}")
+    check_type(_OWNER, fn, Callable, "fn to be callable")
     refuse_class_or_layer(_OWNER, "fn", fn)
     if isinstance(fn, Solver | PerInstance):
         raise TypeError(
@@ -398,7 +397,7 @@ def per_instance(
     check_choice(_OWNER, "on_error", on_error, ("raise", "last", "nan"))
     check_choice(_OWNER, "instance", instance, ("numpy", "tensor"))
     check_choice(_OWNER, "sense", sense, (None, "max", "min"))
-    check_path(_OWNER, "save_to", save_to, optional=True)
+    check_type(_OWNER, save_to, str | os.PathLike | None, "save_to to be a path or None")
     workers = _cores() if workers is None else workers
     workers = check_int(_OWNER, "workers", workers, 0)
     fractional = check_bool(_OWNER, "fractional", fractional)
@@ -431,8 +430,7 @@ def per_instance(
 
 
 def _cache(share: float, size: int, sense: str | None) -> SolutionCache | None:
-    if not (is_number(share) and 0 <= share <= 1):
-        raise ValueError(f"[aimle.{_OWNER}] expected 0 <= cache <= 1 but got {share!r}")
+    check_share(_OWNER, "cache", share)
     size = check_int(_OWNER, "cache_size", size, 1)
     if share == 0:
         return None

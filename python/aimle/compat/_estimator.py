@@ -32,7 +32,14 @@ from aimle.compat.target import (
 )
 from aimle.functional import blank_key, draw_key, sample_noise
 from aimle.perturbed_map import PerturbedMap
-from aimle.settings.checks import check_batch, check_bool, check_int, check_theta
+from aimle.settings.checks import (
+    check_batch,
+    check_bool,
+    check_int,
+    check_theta,
+    check_type,
+    refuse_type,
+)
 from aimle.solvers import refuse_class_or_layer
 from aimle.targets import FixedTarget, target_text
 
@@ -117,23 +124,16 @@ class AuthorsMap(PerturbedMap):
         gradient_save_path: str | None = None,
     ) -> None:
         owner = self._owner
-        if not callable(function):
-            raise TypeError(
-                f"[aimle.{owner}] expected function to be callable but got "
-                f"{type(function).__name__}"
-            )
+        check_type(owner, function, Callable, "function to be callable")
         refuse_class_or_layer(owner, "function", function)
-        if not isinstance(target, BaseTargetDistribution):
-            raise TypeError(
-                f"[aimle.{owner}] expected target_distribution to be a TargetDistribution, an "
-                "AdaptiveTargetDistribution or derived from BaseTargetDistribution but got "
-                f"{type(target).__name__}"
-            )
+        expected = (
+            "target_distribution to be a TargetDistribution, an AdaptiveTargetDistribution or "
+            "derived from BaseTargetDistribution"
+        )
+        check_type(owner, target, BaseTargetDistribution, expected)
         if noise is not None and not callable(getattr(noise, "sample", None)):
-            raise TypeError(
-                f"[aimle.{owner}] expected noise_distribution to be None or derived from "
-                f"BaseNoiseDistribution but got {type(noise).__name__}"
-            )
+            expected = "noise_distribution to be None or derived from BaseNoiseDistribution"
+            refuse_type(owner, expected, noise)
         minimises = check_bool(owner, "_is_minimization", minimises)
         reference = check_bool(owner, "reference", reference)
         nb_samples = check_int(owner, "nb_samples", nb_samples, 1)

@@ -29,7 +29,7 @@ from torch import Tensor
 from typing_extensions import Unpack
 
 from aimle.estimate.sampled import SampledEstimator
-from aimle.settings.checks import check_bool, check_int, check_positive, is_number
+from aimle.settings.checks import check_bool, check_int, check_not_negative, check_positive
 from aimle.settings.shared import SampleSettings
 from aimle.solvers import Solver
 from aimle.structures import Argmax, TopK
@@ -50,8 +50,7 @@ def anneal(
     check_int("anneal", "every", every, 1)
     for name, value in (("start", start), ("floor", floor)):
         check_positive("anneal", name, value)
-    if not (is_number(rate) and rate >= 0):
-        raise ValueError(f"[aimle.anneal] expected rate finite and >= 0 but got {rate!r}")
+    check_not_negative("anneal", "rate", rate)
     return max(start * math.exp(-rate * (step - step % every)), floor)
 
 

@@ -21,6 +21,7 @@ from aimle.estimate.score import SFE, CovarianceAIMLE
 from aimle.estimate.thresholds import Thresholds
 from aimle.layers import AIMLE, DBB, IMLE, STE, Identity
 from aimle.perturbed_map import PerturbedMap
+from aimle.settings.checks import check_type
 from aimle.settings.shared import AnySolver
 
 #: The return type of ``estimator``: a module whose call returns a tensor.
@@ -125,10 +126,7 @@ def estimator(name: str, solver: AnySolver, **settings: Any) -> Estimator:
     An unknown name raises a ValueError that suggests the nearest one. A structure to which the
     estimator does not apply raises a TypeError that lists the ones to which it does.
     """
-    if not isinstance(name, str):
-        raise TypeError(
-            f"[aimle.estimator] expected the name of an estimator but got {type(name).__name__}"
-        )
+    check_type("estimator", name, str, "the name of an estimator")
     if name not in _BUILDERS:
         folded = name.lower().replace("-", "_")
         close = difflib.get_close_matches(folded, _BUILDERS, n=1, cutoff=0.5)
