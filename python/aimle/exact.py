@@ -39,7 +39,7 @@ from torch import Tensor
 from aimle import _library  # noqa: F401  (registers the ops)
 from aimle.functional import draw_key
 from aimle.settings.checks import check_int, check_mask, check_tensor, check_type, refuse_type
-from aimle.solvers import Solver
+from aimle.solvers import Data, K, Key, Mask, Solver
 
 __all__ = [
     "covariance",
@@ -58,12 +58,7 @@ _ops = torch.ops.aimle
 
 
 def log_partition(
-    solver: Solver,
-    scores: Tensor,
-    *,
-    mask: Tensor | None = None,
-    k: Tensor | int | None = None,
-    data: Tensor | None = None,
+    solver: Solver, scores: Tensor, *, mask: Mask = None, k: K = None, data: Data = None
 ) -> Tensor:
     """log sum over z of exp<scores, z>: [*batch]. Differentiable twice."""
     if _must_list(solver):
@@ -75,12 +70,7 @@ def log_partition(
 
 
 def marginals(
-    solver: Solver,
-    scores: Tensor,
-    *,
-    mask: Tensor | None = None,
-    k: Tensor | int | None = None,
-    data: Tensor | None = None,
+    solver: Solver, scores: Tensor, *, mask: Mask = None, k: K = None, data: Data = None
 ) -> Tensor:
     """E z, the probability of every entry, like scores. Differentiable once."""
     if _must_list(solver):
@@ -90,13 +80,7 @@ def marginals(
 
 
 def covariance(
-    solver: Solver,
-    scores: Tensor,
-    v: Tensor,
-    *,
-    mask: Tensor | None = None,
-    k: Tensor | int | None = None,
-    data: Tensor | None = None,
+    solver: Solver, scores: Tensor, v: Tensor, *, mask: Mask = None, k: K = None, data: Data = None
 ) -> Tensor:
     """Cov(z) v, like scores: the derivative of the marginals along v (GridPath: its negative).
 
@@ -119,12 +103,7 @@ def covariance(
 
 
 def entropy(
-    solver: Solver,
-    scores: Tensor,
-    *,
-    mask: Tensor | None = None,
-    k: Tensor | int | None = None,
-    data: Tensor | None = None,
+    solver: Solver, scores: Tensor, *, mask: Mask = None, k: K = None, data: Data = None
 ) -> Tensor:
     """-sum over z of p(z) log p(z), in nats: [*batch]. Differentiable once."""
     check_tensor("exact.entropy", "scores", scores)
@@ -140,12 +119,12 @@ def entropy(
 def sample(
     solver: Solver,
     scores: Tensor,
-    key: Tensor | None = None,
+    key: Key = None,
     nb_samples: int | None = None,
     *,
-    mask: Tensor | None = None,
-    k: Tensor | int | None = None,
-    data: Tensor | None = None,
+    mask: Mask = None,
+    k: K = None,
+    data: Data = None,
 ) -> Tensor:
     """Independent draws of z: [*batch, nb_samples, *instance], or like scores without nb_samples.
 
@@ -172,7 +151,7 @@ def sample(
 
 
 def structures(
-    solver: Solver, scores: Tensor, *, k: int | None = None, data: Tensor | None = None
+    solver: Solver, scores: Tensor, *, k: int | None = None, data: Data = None
 ) -> Tensor:
     """Every structure for instances of the shape of scores: uint8 [N, *instance] of 0 and 1.
 
@@ -197,12 +176,7 @@ def structures(
 
 
 def probabilities(
-    solver: Solver,
-    scores: Tensor,
-    *,
-    mask: Tensor | None = None,
-    k: int | None = None,
-    data: Tensor | None = None,
+    solver: Solver, scores: Tensor, *, mask: Mask = None, k: int | None = None, data: Data = None
 ) -> Tensor:
     """p(z) of all ``structures``, in their order: float64 [*batch, N]. Differentiable."""
     return _listed("probabilities", solver, scores, mask, k, data)[1].softmax(-1)
@@ -213,9 +187,9 @@ def expected(
     scores: Tensor,
     f: Callable[[Tensor], Tensor],
     *,
-    mask: Tensor | None = None,
+    mask: Mask = None,
     k: int | None = None,
-    data: Tensor | None = None,
+    data: Data = None,
 ) -> Tensor:
     """E f(z) for any f, by listing all structures. Differentiable in the scores and through f.
 
@@ -247,9 +221,9 @@ def exact_gradient(
     theta: Tensor,
     f: Callable[[Tensor], Tensor],
     *,
-    mask: Tensor | None = None,
+    mask: Mask = None,
     k: int | None = None,
-    data: Tensor | None = None,
+    data: Data = None,
 ) -> Tensor:
     """The gradient of E f(z) with respect to every instance of theta, for f as in ``expected``."""
     theta = theta.detach().requires_grad_()
@@ -264,9 +238,9 @@ def expected_square(
     b: Tensor,
     *,
     weight: Tensor | None = None,
-    mask: Tensor | None = None,
-    k: Tensor | int | None = None,
-    data: Tensor | None = None,
+    mask: Mask = None,
+    k: K = None,
+    data: Data = None,
 ) -> Tensor:
     """E sum_j weight_j (z_j - b_j)^2 in closed form: [*batch]; b and weight broadcast to scores.
 
@@ -281,12 +255,7 @@ def expected_square(
 
 
 def _listed(
-    function: str,
-    solver: Solver,
-    scores: Tensor,
-    mask: Tensor | None,
-    k: Tensor | int | None,
-    data: Tensor | None,
+    function: str, solver: Solver, scores: Tensor, mask: Mask, k: K, data: Data
 ) -> tuple[Tensor, Tensor]:
     """All structures, and <scores, z> of each, float64 [*batch, N]; -inf for infeasible ones."""
     every = structures(solver, scores, k=cast("int | None", k), data=data)
@@ -323,12 +292,7 @@ def _must_list(solver: object) -> bool:
 
 
 def _settings(
-    function: str,
-    solver: object,
-    scores: object,
-    mask: Tensor | None,
-    k: Tensor | int | None,
-    data: Tensor | None,
+    function: str, solver: object, scores: object, mask: Mask, k: K, data: Data
 ) -> tuple[str, Tensor | None, Tensor | None]:
     """The arguments after the tensors for an op of the closed forms."""
     if not isinstance(solver, Solver) or not solver.has_exact:

@@ -19,7 +19,7 @@ from aimle.settings.checks import (
     check_type,
     is_number,
 )
-from aimle.solvers import CHECK_ALL, CHECK_DEFAULT, CHECK_NOTHING, Solver
+from aimle.solvers import CHECK_ALL, CHECK_DEFAULT, CHECK_NOTHING, Data, K, Mask, Solver
 
 _ops = torch.ops.aimle
 _draw_key = _ops.draw_key.default
@@ -34,9 +34,9 @@ def solve(
     solver: Solver,
     scores: Tensor,
     *,
-    mask: Tensor | None = None,
-    k: Tensor | int | None = None,
-    data: Tensor | None = None,
+    mask: Mask = None,
+    k: K = None,
+    data: Data = None,
     check: bool | None = None,
     return_status: Literal[False] = False,
 ) -> Tensor: ...
@@ -45,9 +45,9 @@ def solve(
     solver: Solver,
     scores: Tensor,
     *,
-    mask: Tensor | None = None,
-    k: Tensor | int | None = None,
-    data: Tensor | None = None,
+    mask: Mask = None,
+    k: K = None,
+    data: Data = None,
     check: bool | None = None,
     return_status: Literal[True],
 ) -> tuple[Tensor, Tensor]: ...
@@ -57,9 +57,9 @@ def solve(
     solver: Solver,
     scores: Tensor,
     *,
-    mask: Tensor | None = None,
-    k: Tensor | int | None = None,
-    data: Tensor | None = None,
+    mask: Mask = None,
+    k: K = None,
+    data: Data = None,
     check: bool | None = None,
     return_status: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:

@@ -40,7 +40,7 @@ from aimle.settings.checks import (
 from aimle.settings.defaults import largest_alpha_for, noise_for, subtracted_mean, temperature_for
 from aimle.settings.names import did_you_mean
 from aimle.settings.shared import AnySolver, NoiseSettings, SamplingModule, StepSettings
-from aimle.solvers import CHECK_DEFAULT, Solver, checked_dims, resolve_sense
+from aimle.solvers import CHECK_DEFAULT, Data, K, Key, Mask, Solver, checked_dims, resolve_sense
 from aimle.state.saved import usable_state
 from aimle.state.sharing import SharedState, Sharing, check_group
 from aimle.targets import AdaptiveTarget, FixedTarget, Target, ThresholdTarget, target_text
@@ -234,10 +234,10 @@ class PerturbedMap(SamplingModule, SharedState):
         self,
         theta: Tensor,
         *args,
-        mask: Tensor | None = None,
-        k: Tensor | int | None = None,
-        data: Tensor | None = None,
-        key: Tensor | None = None,
+        mask: Mask = None,
+        k: K = None,
+        data: Data = None,
+        key: Key = None,
         **kwargs,
     ) -> Tensor:
         """Solve theta [*batch, *instance] under noise; the module documents the output shapes.

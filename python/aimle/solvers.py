@@ -33,6 +33,12 @@ from aimle.settings.names import SettingsModule, with_known_names
 _ops = torch.ops.aimle
 _solve = _ops.solve.default
 
+# The types of what a call takes besides scores; k may differ between rows.
+Mask = Tensor | None
+K = Tensor | int | None
+Data = Tensor | None
+Key = Tensor | None
+
 # The `check` argument of the solver ops: which bad values raise an error. See aimle.solve.
 CHECK_NOTHING, CHECK_DEFAULT, CHECK_ALL = 0, 1, 2
 
@@ -149,7 +155,7 @@ class Solver:
         return {name: value for name, value in vars(self).items() if name != "_copies"}
 
     def row_arguments(
-        self, owner: str, scores: Tensor, k: Tensor | int | None, data: Tensor | None
+        self, owner: str, scores: Tensor, k: K, data: Data
     ) -> tuple[str, Tensor | None]:
         """The text form for a call, and the tensor with the data of its instances: k or data.
 
@@ -173,10 +179,10 @@ class Solver:
     def solve_rows(
         self,
         scores: Tensor,
-        mask: Tensor | None = None,
-        k: Tensor | int | None = None,
+        mask: Mask = None,
+        k: K = None,
         check: int = CHECK_DEFAULT,
-        data: Tensor | None = None,
+        data: Data = None,
     ) -> tuple[Tensor, Tensor]:
         """z like scores, and a uint8 status of the batch shape."""
         owner = type(self).__name__
@@ -189,12 +195,7 @@ class Solver:
         return _solve(scores, text, mask, row_data, check)
 
     def __call__(
-        self,
-        scores: Tensor,
-        *,
-        mask: Tensor | None = None,
-        k: Tensor | int | None = None,
-        data: Tensor | None = None,
+        self, scores: Tensor, *, mask: Mask = None, k: K = None, data: Data = None
     ) -> Tensor:
         """Solve every instance.
 

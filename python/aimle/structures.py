@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from aimle.settings.checks import check_choice, check_int, check_type
-from aimle.solvers import Solver, declared
+from aimle.solvers import Data, K, Solver, declared
 
 
 @declared
@@ -186,7 +186,7 @@ class Knapsack(Solver):
         super().__post_init__()
 
     def row_arguments(
-        self, owner: str, scores: Tensor, k: Tensor | int | None, data: Tensor | None
+        self, owner: str, scores: Tensor, k: K, data: Data
     ) -> tuple[str, Tensor | None]:
         n = self.weights.shape[-1]
         if data is None and scores.dim() > 0 and scores.shape[-1] != n:

@@ -33,7 +33,7 @@ from aimle.settings.checks import (
 )
 from aimle.settings.defaults import difference_for
 from aimle.settings.shared import DEFAULTS, AdaptiveSettings, AnySolver, Output, SampleSettings
-from aimle.solvers import Solver
+from aimle.solvers import Data, K, Mask, Solver
 
 _ops = torch.ops.aimle
 
@@ -100,9 +100,9 @@ class SFE(SampledEstimator):
         z: Tensor,
         losses: Tensor,
         *,
-        mask: Tensor | None = None,
-        k: Tensor | int | None = None,
-        data: Tensor | None = None,
+        mask: Mask = None,
+        k: K = None,
+        data: Data = None,
     ) -> Tensor:
         """losses, one per sample, with the gradient of theta; mask, k and data as for z."""
         _check_losses("SFE", theta, z, losses, self.solver.instance_dims)
