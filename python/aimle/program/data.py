@@ -46,6 +46,15 @@ class DataSet:
     files: tuple[PublishedFile, ...]
 
 
+def _image_files(*sizes_and_digests: tuple[int, str]) -> tuple[PublishedFile, ...]:
+    """The files of MNIST and of data sets in its format."""
+    names = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
+    return tuple(
+        PublishedFile(f"{name}-ubyte.gz", size, sha256)
+        for name, (size, sha256) in zip(names, sizes_and_digests, strict=True)
+    )
+
+
 MNIST = DataSet(
     name="mnist",
     about="handwritten digits, 60,000 + 10,000 of 28 x 28 (LeCun, Cortes, Burges)",
@@ -53,27 +62,11 @@ MNIST = DataSet(
         "https://ossci-datasets.s3.amazonaws.com/mnist/",
         "https://storage.googleapis.com/cvdf-datasets/mnist/",
     ),
-    files=(
-        PublishedFile(
-            "train-images-idx3-ubyte.gz",
-            9912422,
-            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-        ),
-        PublishedFile(
-            "train-labels-idx1-ubyte.gz",
-            28881,
-            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-        ),
-        PublishedFile(
-            "t10k-images-idx3-ubyte.gz",
-            1648877,
-            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-        ),
-        PublishedFile(
-            "t10k-labels-idx1-ubyte.gz",
-            4542,
-            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-        ),
+    files=_image_files(
+        (9912422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
+        (28881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
+        (1648877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
+        (4542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
     ),
 )
 FASHION_MNIST = DataSet(
@@ -83,27 +76,11 @@ FASHION_MNIST = DataSet(
         "https://fashion-mnist.s3.eu-central-1.amazonaws.com/",
         "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
     ),
-    files=(
-        PublishedFile(
-            "train-images-idx3-ubyte.gz",
-            26421880,
-            "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
-        ),
-        PublishedFile(
-            "train-labels-idx1-ubyte.gz",
-            29515,
-            "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
-        ),
-        PublishedFile(
-            "t10k-images-idx3-ubyte.gz",
-            4422102,
-            "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
-        ),
-        PublishedFile(
-            "t10k-labels-idx1-ubyte.gz",
-            5148,
-            "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
-        ),
+    files=_image_files(
+        (26421880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
+        (29515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
+        (4422102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
+        (5148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
     ),
 )
 DATA_SETS = {data.name: data for data in (MNIST, FASHION_MNIST)}
