@@ -14,15 +14,8 @@ def study(folder: Path, seeds: int, force: bool = False) -> bool:
     if program is None:
         return False
     options = ["--n", "10,50", "--samples", "1,10,100,1000,10000", "--seeds", str(seeds)]
-    command = [
-        str(program),
-        "synth",
-        "samples",
-        *options,
-        "--out",
-        str(folder),
-        *(["--force"] if force else []),
-    ]
+    options += ["--out", str(folder), *(["--force"] if force else [])]
+    command = [str(program), "synth", "samples", *options]
     subprocess.run(command, env=launch.environment(), check=True, stdout=subprocess.DEVNULL)
     return True
 
