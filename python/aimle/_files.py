@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import threading
 from pathlib import Path
@@ -43,6 +44,11 @@ def _flush_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def write_json(path: Path, value: object) -> None:
+    """Writes the value as indented JSON, atomically."""
+    write_atomically(path, f"{json.dumps(value, indent=1)}\n".encode())
 
 
 def write_atomically(path: Path, content: bytes | bytearray) -> None:

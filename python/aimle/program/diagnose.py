@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 import aimle
-from aimle._files import write_atomically
+from aimle._files import write_json
 from aimle.diagnosis import Diagnosis
 from aimle.diagnosis.losses import RecordedGradients, SquaredDistance
 from aimle.diagnosis.measure import Problem, measure
@@ -97,8 +97,7 @@ class Run:
         """Writes diagnosis.json, if anything was measured."""
         if self.found is None or not self.found.rows:
             return
-        text = json.dumps(document(self.request, self.problem, self.found, complete), indent=1)
-        write_atomically(self.file, f"{text}\n".encode())
+        write_json(self.file, document(self.request, self.problem, self.found, complete))
 
     def _watch(self, found: Diagnosis, note: str, total: int) -> None:
         if self.found is None:  # the true gradient is known; calls are timed on one thread
