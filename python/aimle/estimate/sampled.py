@@ -78,14 +78,7 @@ class SampledEstimator(SamplingModule):
             check_tensor(owner, "key", key)
         self._called(theta)
         return self._op(
-            theta,
-            mask,
-            row_data,
-            key,
-            solver,
-            self.nb_samples,
-            self.output,
-            *self._relaxation(),
+            theta, mask, row_data, key, solver, self.nb_samples, self.output, *self._relaxation()
         )
 
     def extra_repr(self) -> str:

@@ -1,12 +1,7 @@
 """Estimators that use the losses of the samples, not only their gradients.
 
-A module's backward pass only receives gradients, so the losses are passed back by ``surrogate``:
-
-    z = layer(theta)                                   # [*batch, S, n]
-    losses = loss(z)                                   # [*batch, S], one for every sample
-    layer.surrogate(theta, z, losses).mean().backward()
-
-The result has the values of the losses and, in addition to their own gradients, that of theta.
+A module's backward pass only receives gradients, so the losses are passed back by ``surrogate``,
+whose result has the values of the losses and, in addition to their own gradients, that of theta.
 """
 
 from __future__ import annotations
@@ -109,13 +104,7 @@ class SFE(SampledEstimator):
         self._calls = None
         solver, row_data = self.solver.row_arguments(type(self).__name__, theta, k, data)
         return _ops.sfe_surrogate.default(
-            theta,
-            z,
-            losses,
-            mask,
-            row_data,
-            solver,
-            self.baseline == "leave_one_out",
+            theta, z, losses, mask, row_data, solver, self.baseline == "leave_one_out"
         )
 
 
