@@ -185,12 +185,8 @@ def _of_measurements(of: _Measured, count: int) -> Model:
     def losses(z: Tensor, rows: Tensor) -> Tensor:
         return (output(z, inputs[rows]).squeeze(-1) - numbers[rows].unsqueeze(1)).square()
 
-    def measure() -> float:
-        rows = torch.arange(of.training, len(numbers))
-        return losses(solver(score(inputs[rows])).unsqueeze(1), rows).mean().item()
-
-    networks = nn.ModuleList([score, rest])
-    return Model(solver, networks, of.training, lambda rows: score(inputs[rows]), losses, measure)
+    networks, tests = nn.ModuleList([score, rest]), len(numbers) - of.training
+    return Model(solver, networks, of.training, tests, lambda rows: score(inputs[rows]), losses)
 
 
 def _measurements(name: str, count: int, samples: int) -> PythonTask:
@@ -218,11 +214,7 @@ def _of_order(items: int) -> Model:
         placed = torch.einsum("bsij,bi->bsj", z, values[rows])
         return (placed - ranked[rows].unsqueeze(1)).square().mean(-1)
 
-    def measure() -> float:
-        rows = torch.arange(TRAINING, TRAINING + TEST)
-        return losses(solver(scores(rows)).unsqueeze(1), rows).mean().item()
-
-    return Model(solver, predict, TRAINING, scores, losses, measure)
+    return Model(solver, predict, TRAINING, TEST, scores, losses)
 
 
 def _order(items: int, samples: int) -> PythonTask:

@@ -76,19 +76,18 @@ def classifier(
     """
     images, labels = data or digits.data()
 
-    def measure() -> float:
-        test = images[training:]
-        chosen = solver(score(test)).unsqueeze(1)
-        right = logits(chosen, test).squeeze(1).argmax(-1) == labels[training:]
+    def accuracy(z: Tensor, rows: Tensor) -> float:
+        right = logits(z.unsqueeze(1), images[rows]).squeeze(1).argmax(-1) == labels[rows]
         return right.double().mean().item()
 
     return Model(
         solver,
         nn.ModuleList([score, rest]),
         training,
+        len(images) - training,
         scores=lambda rows: score(images[rows]),
         losses=lambda z, rows: _cross_entropies(logits(z, images[rows]), labels[rows]),
-        measure=measure,
+        measure=accuracy,
     )
 
 
@@ -120,25 +119,15 @@ def code(
     size = torch.Size(shape).numel()
     encode, decode = network(digits.PIXELS, 64, size), network(size, 64, digits.PIXELS)
 
-    def scores(x: Tensor) -> Tensor:
-        return link(encode(x)).view(-1, *shape)
+    def scores(rows: Tensor) -> Tensor:
+        return link(encode(images[rows])).view(-1, *shape)
 
-    def losses(z: Tensor, x: Tensor) -> Tensor:
+    def losses(z: Tensor, rows: Tensor) -> Tensor:
         logits = decode(z.flatten(2))
-        return (functional.softplus(logits) - logits * x.unsqueeze(1)).sum(-1)
+        return (functional.softplus(logits) - logits * images[rows].unsqueeze(1)).sum(-1)
 
-    def measure() -> float:
-        test = images[_IMAGES:]
-        return losses(solver(scores(test)).unsqueeze(1), test).mean().item()
-
-    return Model(
-        solver,
-        nn.ModuleList([encode, decode]),
-        _IMAGES,
-        scores=lambda rows: scores(images[rows]),
-        losses=lambda z, rows: losses(z, images[rows]),
-        measure=measure,
-    )
+    networks = nn.ModuleList([encode, decode])
+    return Model(solver, networks, _IMAGES, len(images) - _IMAGES, scores, losses)
 
 
 def decision(
@@ -178,14 +167,12 @@ def decision(
                 return ((z - right).flatten(2) @ sums).square().mean(-1)
             return sign * (price * (z - right)).flatten(2).sum(-1)
 
-        def measure() -> float:
-            rows = torch.arange(TRAINING, TRAINING + TEST)
-            if loss in ("overlap", "totals"):
-                return losses(solver(scores(rows)).unsqueeze(1), rows).mean().item()
-            excess = (solver(scores(rows)) - best[rows]) * true[rows]
+        def regret_percent(z: Tensor, rows: Tensor) -> float:
+            excess = (z - best[rows]) * true[rows]
             return 100 * sign * (excess.sum() / (best[rows] * true[rows]).sum()).item()
 
-        return Model(solver, predict, TRAINING, scores, losses, measure)
+        measure = None if loss in ("overlap", "totals") else regret_percent
+        return Model(solver, predict, TRAINING, TEST, scores, losses, measure)
 
     return build
 
