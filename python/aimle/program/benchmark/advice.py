@@ -22,7 +22,7 @@ from aimle.diagnosis.measure import SaturatedError
 from aimle.program.benchmark import held_out_tasks, small_tasks
 from aimle.program.benchmark.methods import SINGLE
 from aimle.program.benchmark.results import Row, RowFile
-from aimle.program.benchmark.table import Mean, Section, compare, sections
+from aimle.program.benchmark.table import Mean, Section, compare, markdown_table, sections
 from aimle.program.benchmark.task import Task
 from aimle.program.benchmark.tasks import TASKS
 
@@ -211,11 +211,7 @@ def _ranked(ranking: Ranking, votes: Iterable[str]) -> tuple[str, int]:
 def page(rows: Iterable[Row], advice: Iterable[Advice]) -> str:
     """The whole page."""
     given = list(advice)
-    lines = [
-        "| task | | recommended | rank | by cosine |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    leaders = ["", "## Best methods\n", "| task | best | second |", "| --- | --- | --- |"]
+    lines, leaders = [], []
     right: Counter[str] = Counter()
     by_cosine: Counter[str] = Counter()
     by_mean: Counter[str] = Counter()
@@ -236,26 +232,29 @@ def page(rows: Iterable[Row], advice: Iterable[Advice]) -> str:
         chosen = f"{name} {ranking.result(name)}"
         shown = str(rank) if rank <= BEST else f"**{rank}**"
         by = f"{other}: {other_rank}" if cosines else "–"
-        lines.append(f"| {section.task.title} | {group} | {chosen} | {shown} | {by} |")
+        lines.append([section.task.title, group, chosen, shown, by])
         best = [f"{each} {ranking.means[each]}" for each in ranking.order[:2]]
-        leaders.append(f"| {section.task.title} | {' | '.join(best)} |")
+        leaders.append([section.task.title, *best])
     counts = [
-        f"| {group} | {right[group]} of {total[group]} | {by_cosine[group]} of {total[group]} |"
+        [group, f"{right[group]} of {total[group]}", f"{by_cosine[group]} of {total[group]}"]
         for group in GROUPS
     ]
     all_right, all_cosine, everything = (sum(c.values()) for c in (right, by_cosine, total))
     share = f" ({100 * all_right / everything:.0f} %)" if everything else ""
-    summary = [
+    counts.append(["all", f"{all_right} of {everything}{share}", f"{all_cosine} of {everything}"])
+    text = [
+        _HEAD.format(best=BEST),
         "## Summary\n",
         f"Within the best {BEST} methods:\n",
-        "| tasks | the recommendation | the highest cosine |",
-        "| --- | --- | --- |",
-        *counts,
-        f"| all | {all_right} of {everything}{share} | {all_cosine} of {everything} |",
+        *markdown_table("tasks|the recommendation|the highest cosine", counts),
         "",
         "Without the tolerance of one standard error, so that the mean alone decides, it is "
         f"within\nthe best {BEST} on {by_mean['used']} of {total['used']} used tasks, and on "
         f"{by_mean['held out']} of {total['held out']} that were held out.\n",
         "## Tasks\n",
+        *markdown_table("task||recommended|rank|by cosine", lines),
+        "",
+        "## Best methods\n",
+        *markdown_table("task|best|second", leaders),
     ]
-    return "\n".join([_HEAD.format(best=BEST), *summary, *lines, *leaders]) + "\n"
+    return "\n".join(text) + "\n"
