@@ -1,7 +1,5 @@
 """Files that are always either the old or the complete new version."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Paths in graphs: ``GraphPath`` for any graph with costs, ``DagPath`` for acyclic graphs."""
 
-from __future__ import annotations
-
 import dataclasses
 import reprlib
 from dataclasses import dataclass

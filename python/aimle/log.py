@@ -7,8 +7,6 @@ aimle.log_stats(model, "stats.jsonl", step)  # a line of JSON
 run.log(aimle.log_stats(model), step=step)  # Weights & Biases: run = wandb.init(…)
 """
 
-from __future__ import annotations
-
 import io
 import json
 import math

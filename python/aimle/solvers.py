@@ -6,8 +6,6 @@ piecewise constant in the scores and carries no gradient; the layers add one. Th
 in structures.py and graph_paths.py.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

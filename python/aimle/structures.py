@@ -1,8 +1,6 @@
 """The built-in structures: solvers as frozen settings. Ties go to the lower index unless a class
 says otherwise."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from numbers import Integral

@@ -1,7 +1,5 @@
 """OR-Tools' CP-SAT."""
 
-from __future__ import annotations
-
 import reprlib
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal

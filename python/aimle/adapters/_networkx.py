@@ -1,7 +1,5 @@
 """NetworkX algorithms over the edges of a graph."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable
 from typing import Any, Literal

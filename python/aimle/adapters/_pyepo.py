@@ -1,7 +1,5 @@
 """PyEPO's optimisation models."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

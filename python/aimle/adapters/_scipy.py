@@ -1,7 +1,5 @@
 """SciPy's assignment and mixed-integer programs (HiGHS)."""
 
-from __future__ import annotations
-
 import contextlib
 import reprlib
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Helpers shared by the adapters."""
 
-from __future__ import annotations
-
 import importlib
 import threading
 from collections.abc import Callable

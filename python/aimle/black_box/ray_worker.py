@@ -1,7 +1,5 @@
 """Workers that are actors of a Ray cluster: `pip install aimle[ray]`."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Known solutions that answer a share of the solves, like PyEPO's ``solve_ratio``."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 
 import numpy as np

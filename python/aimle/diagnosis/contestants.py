@@ -1,7 +1,5 @@
 """The participants of a diagnosis: every estimator that applies, and the given layer."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ price    the cost of each entry, like an instance of theta: E loss = <price, E z
 mean     the loss with its own randomness averaged out; the loss itself if it has none
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Measures every estimator that applies to a problem, and finds the true gradient first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

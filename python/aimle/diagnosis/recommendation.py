@@ -17,8 +17,6 @@ A high cosine does not imply good training, so the rule follows what trained wel
 The samples of the first five are hard, zeros and ones.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Any

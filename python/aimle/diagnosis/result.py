@@ -1,7 +1,5 @@
 """The result of a diagnosis: rows of measurements, a table, diagnosis.json and a report."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Estimators that differentiate the exact marginals mu(theta) = E z of ``aimle.exact``."""
 
-from __future__ import annotations
-
 import torch
 
 from aimle.estimate.relaxed import Relaxation

@@ -10,8 +10,6 @@ aimle/torch/estimate/spo_plus.cpp has the derivation, and the formula, which nat
 callables share.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

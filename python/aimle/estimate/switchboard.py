@@ -5,8 +5,6 @@
 The names are those of the C++ functions, the studies and the command line.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable
 from typing import Any, Literal, overload

@@ -9,8 +9,6 @@ SHA-256 before they get their final names, so a folder never holds a partial or 
 that are already there are not downloaded again.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import http.client

@@ -5,8 +5,6 @@ which writes the request). Arguments: the folder, and libraries of solvers to lo
 and recommendations come from ``aimle.diagnose``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

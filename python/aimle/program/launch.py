@@ -5,8 +5,6 @@ A wheel has the program only if it was built with it. Without it, those commands
 Python package contains completely; the others say how to add it.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import runpy

@@ -1,7 +1,5 @@
 """`aimle benchmark training`, which trains tasks, and `advice`, which diagnoses them."""
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import re

@@ -7,8 +7,6 @@ row for each diagnosis; one that has a row is not repeated. OUTPUT/advice.md is 
 rows.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass

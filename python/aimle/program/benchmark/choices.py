@@ -6,8 +6,6 @@ A test compares the page with the rows. Gains are relative to the other method's
 standard error of the difference.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from pathlib import Path

@@ -18,8 +18,6 @@ and on other data
 The others are decisions with linear or other losses, as in small_tasks.py.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ A model scores its examples, `losses` prices every sample of a solution, and `me
 of the noise-free solutions of its test examples, by default their mean loss.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

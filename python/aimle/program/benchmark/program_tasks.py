@@ -4,8 +4,6 @@ Runs of one campaign share the GPU, so jobs are grouped into as few campaigns as
 interrupted campaign is resumed if the task's arguments and the commit are the same.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import math

@@ -5,8 +5,6 @@ networks are smaller, and the data are generated or scikit-learn's digits. `aiml
 compares what `aimle.diagnose` recommends for them with the results of the experiments themselves.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -19,8 +19,6 @@ Each has three sizes. The rule of `aimle.diagnose` was written with their result
 held_out_tasks.py test it.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Callable, Iterator

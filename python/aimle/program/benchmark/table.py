@@ -1,7 +1,5 @@
 """Generates the Markdown page from the CSV file of runs."""
 
-from __future__ import annotations
-
 import math
 import statistics
 import textwrap

@@ -5,8 +5,6 @@ seven values of lambda around the task's best; lambda is in units of the gradien
 its scale differs between tasks.
 """
 
-from __future__ import annotations
-
 import aimle
 from aimle.program.benchmark import digits, pyepo_problems, restated
 from aimle.program.benchmark.program_tasks import ProgramTask

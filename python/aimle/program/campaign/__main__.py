@@ -4,8 +4,6 @@ Arguments are the program's file and the campaign's folder; the request is descr
 experiments/engine/worker_runs.cpp.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """What becomes of the runs of a campaign: waiting, running, done, failed. Prints what happens."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections import deque

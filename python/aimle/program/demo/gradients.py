@@ -1,7 +1,5 @@
 """A reduced gradient study with the program `aimle`, and the page of the whole tour."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A batch of each structure: solved, checked, timed against an alternative, and drawn."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The common part of the commands ``python -m aimle.program.report.<study> FOLDER``."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import sys

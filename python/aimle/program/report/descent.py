@@ -1,7 +1,5 @@
 """The page of `aimle synth optimise`: how far descent with each estimator gets."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 Reads diagnosis.json; writes figures as PNG and SVG, and report.html.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from aimle.diagnosis.recommendation import Row, best_steps

@@ -1,7 +1,5 @@
 """The style of figures, and one colour for each estimator in all of them."""
 
-from __future__ import annotations
-
 import colorsys
 import io
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """Reads the folder of a gradient study (`aimle synth`): results.jsonl, summary.csv, study.json."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ One section for each table or figure of the paper, in the order of paper.json: w
 our substitutions and reductions, the published numbers (published.json) next to ours, our figures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

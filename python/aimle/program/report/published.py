@@ -4,8 +4,6 @@ published.json has, for each experiment, the source of its numbers, the data and
 were measured with, and rows: a row's `settings` distinguish it from the other rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache

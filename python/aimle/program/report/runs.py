@@ -1,7 +1,5 @@
 """Runs of `aimle train`: reads them from their folders and groups them by their settings."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -3,8 +3,6 @@
 Reads results.jsonl, summary.csv and study.json; writes figures as PNG and SVG, and report.html.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

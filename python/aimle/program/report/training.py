@@ -3,8 +3,6 @@
 Runs that differ only in their seed are one curve, with a band of one standard deviation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from aimle.program.report import Page, published

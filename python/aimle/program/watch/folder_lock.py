@@ -5,8 +5,6 @@ The program holds a kernel lock on `.aimle.lock` and writes its process and mach
 is looked up instead.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import socket
