@@ -189,7 +189,6 @@ def task_of(
         name=f"{name}-s{recipe.samples}",
         title=f"{title}, S = {recipe.samples}",
         metric=metric,
-        higher_is_better=metric == "test_accuracy",
         methods=("default", "paper", "imle", "imle_central", "noise", *more),
         lambdas=_LAMBDAS,
         ones=ones,
