@@ -156,17 +156,13 @@ class PerInstance:
         rows = (scores.float() if half else scores).detach().cpu().numpy()
         solutions = np.full(rows.shape, np.nan, dtype=rows.dtype)
         left = ~np.isnan(rows).any(axis=tuple(range(1, rows.ndim)))
-        chosen = None if self._cache is None else self._cache.rows(*self._sizes(rows)) & left
+        chosen = None if self._cache is None else self._cache.rows(len(rows), rows.shape[1:]) & left
         if chosen is not None:
             left &= ~chosen
         self._solve(rows, np.flatnonzero(left), solutions, args, kwargs)
         if chosen is not None and chosen.any():
             self._recall(rows, np.flatnonzero(chosen), solutions)
         return torch.from_numpy(solutions).to(scores)
-
-    @staticmethod
-    def _sizes(rows: NDArray) -> tuple[int, tuple[int, ...]]:
-        return len(rows), rows.shape[1:]
 
     def _recall(self, rows: NDArray, indices: NDArray, solutions: NDArray) -> None:
         """Answers rows from the cache and solves the others."""
@@ -276,7 +272,10 @@ class PerInstance:
         folder.mkdir(parents=True, exist_ok=True)
         instance, args, kwargs = task
         extra = {f"argument_{i}": each for i, each in enumerate(args)} | kwargs
-        arrays = {name: np.asarray(each) for name, each in extra.items() if _is_numeric(each)}
+        numeric = int | float | np.number | np.ndarray | Tensor
+        arrays = {
+            name: np.asarray(each) for name, each in extra.items() if isinstance(each, numeric)
+        }
         path = folder / f"instance_{os.getpid()}_{next(_saved)}_row_{index}.npz"
         content = io.BytesIO()
         np.savez(content, **{**arrays, "scores": instance})
@@ -329,10 +328,6 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _is_numeric(value: Any) -> bool:
-    return isinstance(value, int | float | np.number | np.ndarray | Tensor)
 
 
 @known_names

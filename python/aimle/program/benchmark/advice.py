@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import torch
 
 import aimle
-from aimle.diagnosis import Diagnosis
 from aimle.diagnosis.contestants import YOURS
 from aimle.diagnosis.measure import SaturatedError
 from aimle.program.benchmark import held_out_tasks, small_tasks
@@ -88,12 +87,9 @@ def diagnose(task: Task, methods: Iterable[str], seed: int, commit: str) -> Advi
     (advice,) = found.recommendations
     name = _method(advice["estimator"])
     name = LONG_STEP if advice["fixed_lambda"] else name
-    return Advice(task.name, seed, name, _method(_highest_cosine(found)), commit)
-
-
-def _highest_cosine(found: Diagnosis) -> str:
     rows = [row for row in found.rows if row["estimator"] not in _WITHOUT_LIMIT]
-    return max(rows, key=lambda row: row["cosine"])["estimator"]
+    highest = max(rows, key=lambda row: row["cosine"])["estimator"]
+    return Advice(task.name, seed, name, _method(highest), commit)
 
 
 def _method(estimator: str) -> str:
@@ -193,13 +189,6 @@ The first set is now *used*; the second and the third are held out.
 """
 
 
-GROUPS = ("used", "held out")
-
-
-def _group(name: str) -> str:
-    return "used" if name in USED else "held out"
-
-
 def _ranked(ranking: Ranking, votes: Iterable[str]) -> tuple[str, int]:
     """The most frequent vote, the first of equals, and its rank."""
     name = Counter(votes).most_common(1)[0][0]
@@ -222,7 +211,7 @@ def page(rows: Iterable[Row], advice: Iterable[Advice]) -> str:
         name, rank = _ranked(ranking, [each.recommended for each in own])
         cosines = [each.highest_cosine for each in own if each.highest_cosine]
         other, other_rank = _ranked(ranking, cosines) if cosines else ("", BEST + 1)
-        group = _group(section.task.name)
+        group = "used" if section.task.name in USED else "held out"
         total[group] += 1
         right[group] += rank <= BEST
         by_mean[group] += ranking.rank_of_mean(name) <= BEST
@@ -235,7 +224,7 @@ def page(rows: Iterable[Row], advice: Iterable[Advice]) -> str:
         leaders.append([section.task.title, *best])
     counts = [
         [group, f"{right[group]} of {total[group]}", f"{by_cosine[group]} of {total[group]}"]
-        for group in GROUPS
+        for group in ("used", "held out")
     ]
     all_right, all_cosine, everything = (sum(c.values()) for c in (right, by_cosine, total))
     share = f" ({100 * all_right / everything:.0f} %)" if everything else ""

@@ -59,18 +59,11 @@ def _edges(side: int, diagonal: bool = False) -> list[tuple[int, int]]:
     ]
 
 
-_NO_THRESHOLDS = ("exact", "sst")
-
-
-def _weights(items: int) -> list[int]:
-    return [2 + (5 * item) % 7 for item in range(items)]
-
-
 def _structure(name: str) -> Structure:
     """Of a name such as tree-6 or subset-4-16."""
     kind, *numbers = name.split("-")
     n = int(numbers[0])
-    more: tuple[str, ...] = _NO_THRESHOLDS
+    more: tuple[str, ...] = ("exact", "sst")
     if kind == "pick":
         more = ("thresholds", "exact", *OF_ARGMAX)
         return Structure(f"1 of {n}", aimle.Argmax(), (n,), 1, more=more)
@@ -96,7 +89,7 @@ def _structure(name: str) -> Structure:
         title = f"paths over a {n} × {n} DAG"
         return Structure(title, dag, (len(edges),), 1.5 * n, more=more)
     if kind == "packing":
-        weights = _weights(n)
+        weights = [2 + (5 * item) % 7 for item in range(n)]
         knapsack = aimle.Knapsack(weights, capacity=sum(weights) // 3)
         return Structure(f"packings of {n} items", knapsack, (n,), n / 2, more=more)
     if kind == "matching":

@@ -54,7 +54,8 @@ class Study:
         errors: dict[tuple, list[float]] = defaultdict(list)
         fixed: dict[str, bool] = {}
         for row in self.rows:
-            key = (row["estimator"], row["n"], row["samples"], _lambda_key(row))
+            spelled = f"{row['lambda']:.6g}" if row["fixed_lambda"] else None
+            key = (row["estimator"], row["n"], row["samples"], spelled)
             errors[key].append(row["relative_error"] ** 2)
             fixed[row["estimator"]] = row["fixed_lambda"]
         cells = []
@@ -123,10 +124,6 @@ class Study:
         wanted = fact.get("warmup")
         steps = self.settings["warmup"]
         return wanted is None or (steps >= 1000 if wanted == "converged" else steps == wanted)
-
-
-def _lambda_key(row: dict[str, Any]) -> str | None:
-    return f"{row['lambda']:.6g}" if row["fixed_lambda"] else None
 
 
 def deviation(cell: Cell, expected: float) -> float:
