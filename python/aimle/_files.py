@@ -49,7 +49,7 @@ def write_json(path: Path, value: object) -> None:
     write_atomically(path, f"{json.dumps(value, indent=1)}\n".encode())
 
 
-def write_atomically(path: Path, content: bytes | bytearray) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
     """Replaces the file atomically; raises CannotWriteError and leaves no partial file."""
     temporary = path.with_name(f"{path.name}.tmp{os.getpid()}")
     with _writing:  # the name is the process's

@@ -16,14 +16,13 @@ import os
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from aimle._files import write_atomically
 from aimle.program.launch import EXPLAINED, exit_with
 
-_CHUNK = 1 << 18
 _TIMEOUT = 30.0
 
 
@@ -98,11 +97,7 @@ def cache_folder() -> Path:
 def is_as_published(path: Path, file: PublishedFile) -> bool:
     if not path.is_file() or path.stat().st_size != file.size:
         return False
-    digest = hashlib.sha256()
-    with path.open("rb") as content:
-        while chunk := content.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest() == file.sha256
+    return hashlib.sha256(path.read_bytes()).hexdigest() == file.sha256
 
 
 def is_complete(data: DataSet, folder: Path) -> bool:
@@ -120,26 +115,22 @@ class _KeepHttps(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _read(url: str) -> Iterator[bytes]:
-    """The server's response in chunks; raises FetchError with the reason of a failure."""
+def _read(url: str, most: int) -> bytes:
+    """At most so many bytes of the server's response; raises FetchError if that fails."""
     try:
         opener = urllib.request.build_opener(_KeepHttps)
         with opener.open(url, timeout=_TIMEOUT) as answer:
-            while chunk := answer.read(_CHUNK):
-                yield chunk
+            return answer.read(most)
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise FetchError(f"{url}: {error}") from error
 
 
 def _download(url: str, target: Path, wanted: PublishedFile) -> None:
     """Downloads and checks the file before it is written; raises FetchError."""
-    content = bytearray()
-    for chunk in _read(url):
-        content += chunk
-        if len(content) > wanted.size:
-            raise FetchError(f"{url}: expected {wanted.size} bytes but got more")
+    content = _read(url, wanted.size + 1)
     if len(content) != wanted.size:
-        raise FetchError(f"{url}: expected {wanted.size} bytes but got {len(content)}")
+        got = "more" if len(content) > wanted.size else len(content)
+        raise FetchError(f"{url}: expected {wanted.size} bytes but got {got}")
     digest = hashlib.sha256(content).hexdigest()
     if digest != wanted.sha256:
         raise FetchError(f"{url}: expected a file with SHA-256 {wanted.sha256} but got {digest}")
