@@ -22,6 +22,7 @@ from aimle.black_box.solution_cache import SolutionCache
 from aimle.black_box.thread_pool import ThreadPool
 from aimle.black_box.worker_pool import Outcome, StartError, Task, WorkerPool
 from aimle.callable_solver.answers import as_answer
+from aimle.callable_solver.extra_arguments import ExtraArguments
 from aimle.settings.checks import (
     check_bool,
     check_choice,
@@ -30,6 +31,7 @@ from aimle.settings.checks import (
     check_share,
     check_tensor,
     check_type,
+    refuse_type,
 )
 from aimle.settings.names import known_names
 from aimle.solvers import Solver, refuse_class_or_layer
@@ -178,8 +180,10 @@ class PerInstance:
         if len(indices) == 0:
             return
         rows = np.ascontiguousarray(rows)
-        entries = self._entries(args, len(rows)), self._entries(kwargs, len(rows))
-        tasks = _Tasks(rows, indices, *entries)
+        entries = ExtraArguments(args, kwargs).each(
+            lambda name, given: self._entry(name, given, len(rows))
+        )
+        tasks = _Tasks(rows, indices, entries.args, entries.kwargs)
         try:
             outcomes = self._running().run(tasks, self.on_error == "raise")
         except StartError as error:
@@ -198,13 +202,8 @@ class PerInstance:
                 if self._cache is not None:
                     self._cache.add(solution)
 
-    def _entries(self, given: Any, count: int) -> Any:
-        """For every extra argument, a function from the row to its entry."""
-        if isinstance(given, dict):
-            return {name: self._entry(repr(name), each, count) for name, each in given.items()}
-        return [self._entry(f"number {i}", each, count) for i, each in enumerate(given)]
-
     def _entry(self, name: str, given: Any, count: int) -> Callable[[int], Any]:
+        """A function from the row to its entry of an extra argument."""
         if not isinstance(given, Tensor | np.ndarray | list) or getattr(given, "ndim", 1) == 0:
             return lambda _: given
         if len(given) != count:
@@ -311,7 +310,7 @@ class PerInstance:
 class _Tasks(Sequence[Task]):
     """The tasks of a call, each created on request, so that only pending ones are copied."""
 
-    def __init__(self, rows: NDArray, indices: NDArray, args: list, kwargs: dict) -> None:
+    def __init__(self, rows: NDArray, indices: NDArray, args: tuple, kwargs: dict) -> None:
         self._rows, self._indices = rows, indices
         self._args, self._kwargs = args, kwargs
 
@@ -384,10 +383,8 @@ def per_instance(
     check_type(_OWNER, fn, Callable, "fn to be callable")
     refuse_class_or_layer(_OWNER, "fn", fn)
     if isinstance(fn, Solver | PerInstance):
-        raise TypeError(
-            f"[aimle.{_OWNER}] expected fn to be a function of one instance but got "
-            f"{type(fn).__name__}, which solves whole batches: pass it to the layer directly"
-        )
+        hint = ", which solves whole batches: pass it to the layer directly"
+        refuse_type(_OWNER, "fn to be a function of one instance", fn, hint)
     check_choice(_OWNER, "pool", pool, ("processes", "threads", "ray"))
     check_choice(_OWNER, "on_error", on_error, ("raise", "last", "nan"))
     check_choice(_OWNER, "instance", instance, ("numpy", "tensor"))

@@ -45,15 +45,15 @@ class ExtraArguments:
                 return rows.repeat_interleave(samples, 0)
             return rows.repeat(samples, 0)
 
-        return self._each(repeat)
+        return self.each(repeat)
 
     def of_rows(self, rows: Tensor) -> ExtraArguments:
         """The arguments of some of the rows."""
         if not self.by_row:
             return self
-        return self._each(lambda _, value: _rows_of(value, rows))
+        return self.each(lambda _, value: _rows_of(value, rows))
 
-    def _each(self, change: Callable[[str, Any], Any]) -> ExtraArguments:
+    def each(self, change: Callable[[str, Any], Any]) -> ExtraArguments:
         """Arguments by row, from their names and values."""
         args = tuple(change(f"number {i}", value) for i, value in enumerate(self.args))
         kwargs = {name: change(repr(name), value) for name, value in self.kwargs.items()}
