@@ -31,6 +31,8 @@ from aimle.settings.names import SettingsModule, with_known_names
 _ops = torch.ops.aimle
 _solve = _ops.solve.default
 
+Sense = Literal["max", "min"]
+
 # The types of what a call takes besides scores; k may differ between rows.
 Mask = Tensor | None
 K = Tensor | int | None
@@ -50,7 +52,7 @@ class Solver:
     #: Its name in the registry, in the text form and on the command line.
     name: ClassVar[str]
     #: "max" if <scores, z> is maximised, "min" if scores are costs.
-    sense: ClassVar[Literal["max", "min"]]
+    sense: ClassVar[Sense]
     #: How many trailing dimensions of scores belong to one instance.
     instance_dims: ClassVar[int]
     #: Whether all solutions of an instance have the same number of ones.
@@ -408,9 +410,7 @@ def checked_dims(
     return instance_dims
 
 
-def resolve_sense(
-    owner: str, solver: object, sense: Literal["max", "min"] | None
-) -> Literal["max", "min"]:
+def resolve_sense(owner: str, solver: object, sense: Sense | None) -> Sense:
     """The sense in which a layer uses its solver: the given one, or the solver's own.
 
     Raises ValueError for a sense that the solver does not support.
@@ -422,5 +422,5 @@ def resolve_sense(
             "never below zero, but got sense='max': give it costs, for example "
             "-scores.clamp(max=0) or softplus(-scores), and leave out sense"
         )
-    own: Literal["max", "min"] = getattr(solver, "sense", "max")
+    own: Sense = getattr(solver, "sense", "max")
     return sense or own
