@@ -26,7 +26,6 @@ class SolutionCache:
         return np.random.default_rng(self._calls).random(count) < self.share
 
     def add(self, solution: NDArray) -> None:
-        """Adds a solution."""
         if np.isnan(solution).any():
             return
         known = self._known.setdefault(solution.shape, OrderedDict())

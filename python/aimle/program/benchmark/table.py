@@ -53,7 +53,6 @@ def _wrapped(text: str) -> str:
 
 
 def mean_of(values: list[float]) -> Mean:
-    """Mean and standard error."""
     error = math.nan
     if len(values) > 1:
         error = statistics.stdev(values) / math.sqrt(len(values))

@@ -85,7 +85,6 @@ class Task:
         return self.quick_length if context.quick else self.length
 
     def row(self, job: Job, outcome: Outcome, context: Context, commit: str = "") -> Row:
-        """The row of a finished job."""
         return Row(
             task=self.name,
             data=self.data_name(context),

@@ -34,7 +34,6 @@ class Signals:
 
 
 def cells_of(request: dict[str, Any], program: str, out: Path) -> list[Cell]:
-    """The runs of a request."""
     passed_on = {
         name: value
         for name, value in os.environ.items()

@@ -35,7 +35,6 @@ class Schedule:
 
     @property
     def ended(self) -> int:
-        """How many are done or have failed."""
         return len(self.done) + len(self.failures)
 
     def take(self) -> int | None:
