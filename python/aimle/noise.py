@@ -133,11 +133,7 @@ class SumOfGamma(Noise):
         return _ops.sum_of_gamma.default(key, batch, samples, instance, self.table(key.device))
 
 
-_BY_NAME: dict[str, Callable[[], Noise]] = {
-    "gumbel": Gumbel,
-    "normal": Normal,
-    "logistic": Logistic,
-}
+_BY_NAME: dict[str, Callable[[], Noise]] = {each.name: each for each in (Gumbel, Normal, Logistic)}
 
 
 @overload
