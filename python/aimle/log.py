@@ -12,7 +12,7 @@ import json
 import math
 import os
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import nn
@@ -77,15 +77,6 @@ def _check_write(write: object) -> None:
         refuse_type("log_stats", expected, write)
 
 
-def _write_all(write: Write, step: int, values: dict[str, float]) -> None:
-    if isinstance(write, str | os.PathLike):
-        _append_line(write, step, values)
-        return
-    each = getattr(write, "add_scalar", write)
-    for name, value in values.items():
-        each(name, value, step)
-
-
 def log_stats(
     module: nn.Module, write: Write | None = None, step: int = 0, prefix: str = "aimle"
 ) -> dict[str, float]:
@@ -120,6 +111,10 @@ def log_stats(
     known = {
         name: value for (name, _), value in zip(found, values, strict=True) if not math.isnan(value)
     }
-    if write is not None:
-        _write_all(write, step, known)
+    if isinstance(write, str | os.PathLike):
+        _append_line(write, step, known)
+    elif write is not None:
+        write_one: Any = getattr(write, "add_scalar", write)
+        for name, value in known.items():
+            write_one(name, value, step)
     return known
