@@ -188,17 +188,15 @@ class PerturbedMap(SamplingModule, SharedState):
                 f"[aimle.{owner}] expected target to be another {type(before).__name__} but got "
                 f"{target!r}: make a new layer"
             )
+        expected = ""
+        measures, measured = (getattr(each, "target_norm", 0) is None for each in (target, before))
         if getattr(target, "momentum", 0) and not getattr(before, "momentum", 0):
+            expected = "without momentum, as before,"
+        elif measures != measured:
+            expected = "whose target_norm is None where it was None, and a number where it was one,"
+        if expected:
             raise ValueError(
-                f"[aimle.{owner}] expected a target without momentum, as before, but got {target!r}"
-                ": make a new layer"
-            )
-        if (getattr(target, "target_norm", 0) is None) != (
-            getattr(before, "target_norm", 0) is None
-        ):
-            raise ValueError(
-                f"[aimle.{owner}] expected a target whose target_norm is None where it was None, "
-                f"and a number where it was one, but got {target!r}: make a new layer"
+                f"[aimle.{owner}] expected a target {expected} but got {target!r}: make a new layer"
             )
         if self.noise is None and isinstance(target, AdaptiveTarget) and target.scale == "noise":
             raise ValueError(f"[aimle.{owner}] scale='noise' needs a noise but noise is None")
