@@ -127,20 +127,18 @@ class Ranking:
 
     def rank(self, name: str) -> int:
         """One more than the number of methods that are better by more than a standard error."""
-        own = "imle" if name == LONG_STEP else name
-        better = 0
-        for other in self.means.keys() - {own}:
-            gap = compare(self.result(name), self.means[other], self.task.higher_is_better)
-            better += gap.gap > gap.error
-        return 1 + better
+        result, up = self.result(name), self.task.higher_is_better
+        gaps = [compare(result, self.means[other], up) for other in self._others(name)]
+        return 1 + sum(each.gap > each.error for each in gaps)
 
     def rank_of_mean(self, name: str) -> int:
         """One more than the number of methods whose mean is better."""
-        own = "imle" if name == LONG_STEP else name
         sign = -1 if self.task.higher_is_better else 1
         value = sign * self.result(name).value
-        others = self.means.keys() - {own}
-        return 1 + sum(sign * self.means[other].value < value for other in others)
+        return 1 + sum(sign * self.means[other].value < value for other in self._others(name))
+
+    def _others(self, name: str) -> set[str]:
+        return self.means.keys() - {"imle" if name == LONG_STEP else name}
 
 
 _HEAD = """# Recommendations compared with training

@@ -105,10 +105,6 @@ def pixels(count: int) -> Model:
     return classifier(aimle.TopK(count), score, classify, lambda z, x: classify(z * x.unsqueeze(1)))
 
 
-def bits(count: int) -> Model:
-    return code(aimle.Bernoulli(), (count,))
-
-
 def code(
     solver: aimle.Solver, shape: tuple[int, ...], link: Callable[[Tensor], Tensor] = _same
 ) -> Model:
@@ -204,7 +200,7 @@ def task_of(
 
 _OF_DIGITS: dict[str, tuple[Callable[[int], Model], str, tuple[str, ...]]] = {
     "experts": (experts, "1 of {} experts", OF_ARGMAX),
-    "bits": (bits, "{} bits", ("sst",)),
+    "bits": (lambda count: code(aimle.Bernoulli(), (count,)), "{} bits", ("sst",)),
     "pixels": (pixels, "{} of 64 pixels", ("sst",)),
 }
 

@@ -122,11 +122,8 @@ class Section:
 
     def grid(self, method: str) -> str:
         """All lambdas of a method in one line."""
-        parts = []
-        for key, mean in self.means.items():
-            if key[0] == method:
-                parts.append((float(key[1].split("=")[1]), f"{key[1].split('=')[1]}: {mean}"))
-        return " · ".join(text for _, text in sorted(parts))
+        own = {key[1].split("=")[1]: mean for key, mean in self.means.items() if key[0] == method}
+        return " · ".join(f"{value}: {own[value]}" for value in sorted(own, key=float))
 
     def markdown(self) -> str:
         arrow = "higher is better" if self.task.higher_is_better else "lower is better"
