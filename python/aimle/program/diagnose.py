@@ -10,7 +10,6 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -125,21 +124,11 @@ def _draw(folder: Path) -> None:
         print(f"{missing} ({explain(error)})", file=sys.stderr)
 
 
-@contextlib.contextmanager
-def _ended_by_signals(run: Run) -> Iterator[None]:
-    """A signal stops the work at the next safe point."""
-
-    def stop(number: int, _: object) -> None:
-        for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, signal.SIG_IGN)
-        sys.exit(128 + number)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
-    try:
-        yield
-    finally:
-        run.close()
+def _stop(number: int, _: object) -> None:
+    """Handles a signal: stops the work at the next safe point."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
+    sys.exit(128 + number)
 
 
 def _in_words(error: Exception) -> str:
@@ -159,7 +148,9 @@ def main(arguments: list[str] | None = None) -> int:
         for library in libraries:
             aimle.load_library(library)
         run = Run(request, folder)
-        with _ended_by_signals(run):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _stop)
+        with contextlib.closing(run):
             found = run.measure()
     except (ValueError, TypeError, RuntimeError, OSError, MemoryError) as error:
         print(f"aimle: {_in_words(error)}", file=sys.stderr)
