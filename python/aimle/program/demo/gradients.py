@@ -33,6 +33,4 @@ def page(out: Path, with_study: bool) -> Path:
     if with_study:
         with figures.style():
             synth.fill_samples(report, out / "gradients")
-    path = out / "report.html"
-    report.write(path, "Made by `make demo`.")
-    return path
+    return report.write(out / "report.html", "Made by `make demo`.")

@@ -60,13 +60,11 @@ def _lambda_figure(page: Page, folder: Path, rows: list[Row]) -> None:
 def _fill(page: Page, folder: Path, found: Row) -> None:
     rows = found["results"]
     page.heading("Recommended")
-    page.table(
-        ["S", "estimator", "why"],
-        [
-            [row["samples"], figures.name(row["estimator"], row["lambda"]), row["reason"]]
-            for row in found.get("recommendations", [])
-        ],
-    )
+    recommended = [
+        [row["samples"], figures.name(row["estimator"], row["lambda"]), row["reason"]]
+        for row in found.get("recommendations", [])
+    ]
+    page.table(["S", "estimator", "why"], recommended)
     best = best_steps(rows)
     page.heading("How close")
     bands = "Each at its best λ; bands are one standard error."
@@ -121,10 +119,9 @@ def draw(folder: Path) -> Path:
     found = _read(folder)
     page = Page(*headline(folder))
     fill(page, folder)
-    path = folder / "report.html"
     estimates = count_of(found["repeats"], "estimate")
-    page.write(path, f"aimle {found['version']}, {estimates} of each kind")
-    return path
+    footer = f"aimle {found['version']}, {estimates} of each kind"
+    return page.write(folder / "report.html", footer)
 
 
 if __name__ == "__main__":

@@ -236,15 +236,11 @@ def _lambda_figure(page: Page, study: Study, n: int) -> None:
 
 
 def _sweep_table(page: Page, study: Study, n: int) -> None:
-    rows = [
-        [c.name, c.samples, c.step, c.cosine, c.cosine_error, c.zeros, c.alpha]
-        for c in study.cells
-        if c.n == n
-    ]
+    cells = [cell for cell in study.cells if cell.n == n]
+    rows = [[c.name, c.samples, c.step, c.cosine, c.cosine_error, c.zeros, c.alpha] for c in cells]
     columns = ["estimator", "S", "λ", "cosine", "± s.e.", "zeros", "α"]
-    page.table(
-        columns, rows, f"n = {n}; λ and α of adaptive estimators are means", {"cosine": "max"}
-    )
+    caption = f"n = {n}; λ and α of adaptive estimators are means"
+    page.table(columns, rows, caption, {"cosine": "max"})
 
 
 def _lambda_page(page: Page, folder: Path) -> None:
@@ -356,10 +352,8 @@ def draw(folder: Path) -> Path:
     about = read_json(folder / "study.json")
     page = Page(*headline(folder))
     fill(page, folder)
-    path = folder / "report.html"
-    took = f"computed in {about['seconds']:.0f} s"
-    page.write(path, f"aimle {about['version']}, {took}.")
-    return path
+    footer = f"aimle {about['version']}, computed in {about['seconds']:.0f} s."
+    return page.write(folder / "report.html", footer)
 
 
 if __name__ == "__main__":
