@@ -16,8 +16,8 @@ from aimle.settings.checks import (
     check_generator_type,
     check_int,
     check_tensor,
-    check_type,
     is_number,
+    refuse_type,
 )
 from aimle.solvers import CHECK_ALL, CHECK_DEFAULT, CHECK_NOTHING, Data, K, Mask, Solver
 
@@ -74,7 +74,8 @@ def solve(
         False: none; a bad row is filled with NaN and its status gives the reason.
         None: False if return_status is set; otherwise, on the CPU, all except NaN scores.
     """
-    check_type("solve", solver, Solver, "a solver such as aimle.TopK(k=3)")
+    if not isinstance(solver, Solver):
+        refuse_type("solve", "a solver such as aimle.TopK(k=3)", solver)
     check_bool("solve", "return_status", return_status)
     if check is None:
         check_level = CHECK_NOTHING if return_status else CHECK_DEFAULT

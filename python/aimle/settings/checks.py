@@ -32,10 +32,10 @@ def check_type(owner: str, value: object, kind: Any, expected: str) -> None:
 
 def check_int(owner: str, name: str, value: object, low: int, high: int | None = None) -> int:
     """value as an int; raises TypeError if it is not one, ValueError if it is out of bounds."""
-    if not isinstance(value, int | Integral) or isinstance(value, bool):
-        refuse_type(owner, f"{name} to be an int", value)
-    if not isinstance(value, int):
+    if not isinstance(value, int) and isinstance(value, Integral):
         value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        refuse_type(owner, f"{name} to be an int", value)
     if value < low or value > (_LARGEST_INT if high is None else high):
         bounded = high is not None or value >= low
         last = _LARGEST_INT if high is None else high
@@ -69,7 +69,8 @@ def check_graph(owner: str, graph: object) -> None:
 
 def check_generator_type(owner: str, generator: object) -> None:
     """Raises TypeError unless generator is one of PyTorch's, or None."""
-    check_type(owner, generator, Generator | None, "generator to be a torch.Generator or None")
+    if not isinstance(generator, Generator | None):
+        refuse_type(owner, "generator to be a torch.Generator or None", generator)
 
 
 def check_choice(owner: str, name: str, value: object, allowed: tuple[object, ...]) -> None:
