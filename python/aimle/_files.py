@@ -1,8 +1,7 @@
 """Files that are always either the old or the complete new version."""
 
-from __future__ import annotations
-
 import contextlib
+import json
 import os
 import threading
 from pathlib import Path
@@ -45,7 +44,12 @@ def _flush_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def write_atomically(path: Path, content: bytes | bytearray) -> None:
+def write_json(path: Path, value: object) -> None:
+    """Writes the value as indented JSON, atomically."""
+    write_atomically(path, f"{json.dumps(value, indent=1)}\n".encode())
+
+
+def write_atomically(path: Path, content: bytes) -> None:
     """Replaces the file atomically; raises CannotWriteError and leaves no partial file."""
     temporary = path.with_name(f"{path.name}.tmp{os.getpid()}")
     with _writing:  # the name is the process's

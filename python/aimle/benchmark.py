@@ -1,13 +1,5 @@
 """The former name of ``aimle.program.benchmark``."""
 
-import sys
+from aimle.program.launch import stand_for
 
-from aimle.program import benchmark
-
-if __name__ == "__main__":
-    from aimle.program.benchmark.__main__ import main
-    from aimle.program.launch import exit_with
-
-    exit_with(main)
-
-sys.modules[__name__] = benchmark
+stand_for(__name__, "aimle.program.benchmark")

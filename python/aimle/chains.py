@@ -6,8 +6,6 @@ z = layer(scores, mask=mask)                                # for example aimle.
 labels = aimle.chain_labels(z)                              # [B, S, T], -1 past the end
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,11 +1,5 @@
 """The former name of ``aimle.program.data``."""
 
-import sys
+from aimle.program.launch import stand_for
 
-from aimle.program import data
-from aimle.program.launch import exit_with
-
-if __name__ == "__main__":
-    exit_with(data.main)
-
-sys.modules[__name__] = data
+stand_for(__name__, "aimle.program.data")

@@ -1,13 +1,5 @@
 """The former name of ``aimle.program.demo``."""
 
-import sys
+from aimle.program.launch import stand_for
 
-from aimle.program import demo
-
-if __name__ == "__main__":
-    from aimle.program.demo.__main__ import main
-    from aimle.program.launch import exit_with
-
-    exit_with(main)
-
-sys.modules[__name__] = demo
+stand_for(__name__, "aimle.program.demo")

@@ -38,8 +38,8 @@ from torch import Tensor
 
 from aimle import _library  # noqa: F401  (registers the ops)
 from aimle.functional import draw_key
-from aimle.settings.checks import check_int, check_mask, check_tensor
-from aimle.solvers import Solver
+from aimle.settings.checks import check_int, check_mask, check_tensor, check_type, refuse_type
+from aimle.solvers import Data, K, Key, Mask, Solver
 
 __all__ = [
     "covariance",
@@ -58,12 +58,7 @@ _ops = torch.ops.aimle
 
 
 def log_partition(
-    solver: Solver,
-    scores: Tensor,
-    *,
-    mask: Tensor | None = None,
-    k: Tensor | int | None = None,
-    data: Tensor | None = None,
+    solver: Solver, scores: Tensor, *, mask: Mask = None, k: K = None, data: Data = None
 ) -> Tensor:
     """log sum over z of exp<scores, z>: [*batch]. Differentiable twice."""
     if _must_list(solver):
@@ -75,12 +70,7 @@ def log_partition(
 
 
 def marginals(
-    solver: Solver,
-    scores: Tensor,
-    *,
-    mask: Tensor | None = None,
-    k: Tensor | int | None = None,
-    data: Tensor | None = None,
+    solver: Solver, scores: Tensor, *, mask: Mask = None, k: K = None, data: Data = None
 ) -> Tensor:
     """E z, the probability of every entry, like scores. Differentiable once."""
     if _must_list(solver):
@@ -90,13 +80,7 @@ def marginals(
 
 
 def covariance(
-    solver: Solver,
-    scores: Tensor,
-    v: Tensor,
-    *,
-    mask: Tensor | None = None,
-    k: Tensor | int | None = None,
-    data: Tensor | None = None,
+    solver: Solver, scores: Tensor, v: Tensor, *, mask: Mask = None, k: K = None, data: Data = None
 ) -> Tensor:
     """Cov(z) v, like scores: the derivative of the marginals along v (GridPath: its negative).
 
@@ -119,12 +103,7 @@ def covariance(
 
 
 def entropy(
-    solver: Solver,
-    scores: Tensor,
-    *,
-    mask: Tensor | None = None,
-    k: Tensor | int | None = None,
-    data: Tensor | None = None,
+    solver: Solver, scores: Tensor, *, mask: Mask = None, k: K = None, data: Data = None
 ) -> Tensor:
     """-sum over z of p(z) log p(z), in nats: [*batch]. Differentiable once."""
     check_tensor("exact.entropy", "scores", scores)
@@ -140,12 +119,12 @@ def entropy(
 def sample(
     solver: Solver,
     scores: Tensor,
-    key: Tensor | None = None,
+    key: Key = None,
     nb_samples: int | None = None,
     *,
-    mask: Tensor | None = None,
-    k: Tensor | int | None = None,
-    data: Tensor | None = None,
+    mask: Mask = None,
+    k: K = None,
+    data: Data = None,
 ) -> Tensor:
     """Independent draws of z: [*batch, nb_samples, *instance], or like scores without nb_samples.
 
@@ -172,7 +151,7 @@ def sample(
 
 
 def structures(
-    solver: Solver, scores: Tensor, *, k: int | None = None, data: Tensor | None = None
+    solver: Solver, scores: Tensor, *, k: int | None = None, data: Data = None
 ) -> Tensor:
     """Every structure for instances of the shape of scores: uint8 [N, *instance] of 0 and 1.
 
@@ -181,11 +160,7 @@ def structures(
     Chains that a mask shortens have other structures: list those of scores[..., : length - 1, :,
         :].
     """
-    if not isinstance(solver, Solver):
-        raise TypeError(
-            "[aimle.exact.structures] expected a solver such as aimle.TopK(k=3) but got "
-            f"{type(solver).__name__}"
-        )
+    check_type("exact.structures", solver, Solver, "a solver such as aimle.TopK(k=3)")
     check_tensor("exact.structures", "scores", scores)
     if k is not None and (not solver.takes_k or not isinstance(k, int)):
         raise TypeError("[aimle.exact.structures] expected k to be an int, for TopK only")
@@ -201,12 +176,7 @@ def structures(
 
 
 def probabilities(
-    solver: Solver,
-    scores: Tensor,
-    *,
-    mask: Tensor | None = None,
-    k: int | None = None,
-    data: Tensor | None = None,
+    solver: Solver, scores: Tensor, *, mask: Mask = None, k: int | None = None, data: Data = None
 ) -> Tensor:
     """p(z) of all ``structures``, in their order: float64 [*batch, N]. Differentiable."""
     return _listed("probabilities", solver, scores, mask, k, data)[1].softmax(-1)
@@ -217,9 +187,9 @@ def expected(
     scores: Tensor,
     f: Callable[[Tensor], Tensor],
     *,
-    mask: Tensor | None = None,
+    mask: Mask = None,
     k: int | None = None,
-    data: Tensor | None = None,
+    data: Data = None,
 ) -> Tensor:
     """E f(z) for any f, by listing all structures. Differentiable in the scores and through f.
 
@@ -228,17 +198,11 @@ def expected(
     [*batch, *value]; or [*batch, N] if it differs by instance, which gives [*batch]. A shape that
     is both counts as [*batch, N].
     """
-    if not callable(f):
-        raise TypeError(
-            f"[aimle.exact.expected] expected f to be callable but got {type(f).__name__}"
-        )
+    check_type("exact.expected", f, Callable, "f to be callable")
     z, exponents = _listed("expected", solver, scores, mask, k, data)
     p = exponents.softmax(-1)
     values = f(z.to(scores.dtype))
-    if not isinstance(values, Tensor):
-        raise TypeError(
-            f"[aimle.exact.expected] expected f to return a tensor but got {type(values).__name__}"
-        )
+    check_type("exact.expected", values, Tensor, "f to return a tensor")
     batch = p.shape[:-1]
     if values.shape == p.shape:
         result = (p * values.double()).sum(-1)
@@ -257,9 +221,9 @@ def exact_gradient(
     theta: Tensor,
     f: Callable[[Tensor], Tensor],
     *,
-    mask: Tensor | None = None,
+    mask: Mask = None,
     k: int | None = None,
-    data: Tensor | None = None,
+    data: Data = None,
 ) -> Tensor:
     """The gradient of E f(z) with respect to every instance of theta, for f as in ``expected``."""
     theta = theta.detach().requires_grad_()
@@ -274,9 +238,9 @@ def expected_square(
     b: Tensor,
     *,
     weight: Tensor | None = None,
-    mask: Tensor | None = None,
-    k: Tensor | int | None = None,
-    data: Tensor | None = None,
+    mask: Mask = None,
+    k: K = None,
+    data: Data = None,
 ) -> Tensor:
     """E sum_j weight_j (z_j - b_j)^2 in closed form: [*batch]; b and weight broadcast to scores.
 
@@ -291,12 +255,7 @@ def expected_square(
 
 
 def _listed(
-    function: str,
-    solver: Solver,
-    scores: Tensor,
-    mask: Tensor | None,
-    k: Tensor | int | None,
-    data: Tensor | None,
+    function: str, solver: Solver, scores: Tensor, mask: Mask, k: K, data: Data
 ) -> tuple[Tensor, Tensor]:
     """All structures, and <scores, z> of each, float64 [*batch, N]; -inf for infeasible ones."""
     every = structures(solver, scores, k=cast("int | None", k), data=data)
@@ -333,20 +292,13 @@ def _must_list(solver: object) -> bool:
 
 
 def _settings(
-    function: str,
-    solver: object,
-    scores: object,
-    mask: Tensor | None,
-    k: Tensor | int | None,
-    data: Tensor | None,
+    function: str, solver: object, scores: object, mask: Mask, k: K, data: Data
 ) -> tuple[str, Tensor | None, Tensor | None]:
     """The arguments after the tensors for an op of the closed forms."""
     if not isinstance(solver, Solver) or not solver.has_exact:
-        raise TypeError(
-            f"[aimle.exact.{function}] expected a solver with an exact distribution, such as "
-            "aimle.Argmax, aimle.TopK or aimle.SpanningTree, but got "
-            f"{type(solver).__name__}"
-        )
+        examples = "aimle.Argmax, aimle.TopK or aimle.SpanningTree,"
+        expected = f"a solver with an exact distribution, such as {examples}"
+        refuse_type(f"exact.{function}", expected, solver)
     check_tensor(f"exact.{function}", "scores", scores)
     if mask is not None:
         check_tensor(f"exact.{function}", "mask", mask)

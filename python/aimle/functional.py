@@ -17,8 +17,9 @@ from aimle.settings.checks import (
     check_int,
     check_tensor,
     is_number,
+    refuse_type,
 )
-from aimle.solvers import CHECK_ALL, CHECK_DEFAULT, CHECK_NOTHING, Solver
+from aimle.solvers import CHECK_ALL, CHECK_DEFAULT, CHECK_NOTHING, Data, K, Mask, Solver
 
 _ops = torch.ops.aimle
 _draw_key = _ops.draw_key.default
@@ -33,22 +34,20 @@ def solve(
     solver: Solver,
     scores: Tensor,
     *,
-    mask: Tensor | None = None,
-    k: Tensor | int | None = None,
-    data: Tensor | None = None,
+    mask: Mask = None,
+    k: K = None,
+    data: Data = None,
     check: bool | None = None,
     return_status: Literal[False] = False,
 ) -> Tensor: ...
-
-
 @overload
 def solve(
     solver: Solver,
     scores: Tensor,
     *,
-    mask: Tensor | None = None,
-    k: Tensor | int | None = None,
-    data: Tensor | None = None,
+    mask: Mask = None,
+    k: K = None,
+    data: Data = None,
     check: bool | None = None,
     return_status: Literal[True],
 ) -> tuple[Tensor, Tensor]: ...
@@ -58,9 +57,9 @@ def solve(
     solver: Solver,
     scores: Tensor,
     *,
-    mask: Tensor | None = None,
-    k: Tensor | int | None = None,
-    data: Tensor | None = None,
+    mask: Mask = None,
+    k: K = None,
+    data: Data = None,
     check: bool | None = None,
     return_status: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
@@ -76,10 +75,7 @@ def solve(
         None: False if return_status is set; otherwise, on the CPU, all except NaN scores.
     """
     if not isinstance(solver, Solver):
-        raise TypeError(
-            "[aimle.solve] expected a solver such as aimle.TopK(k=3) but got "
-            f"{type(solver).__name__}"
-        )
+        refuse_type("solve", "a solver such as aimle.TopK(k=3)", solver)
     check_bool("solve", "return_status", return_status)
     if check is None:
         check_level = CHECK_NOTHING if return_status else CHECK_DEFAULT

@@ -1,7 +1,5 @@
 """Paths in graphs: ``GraphPath`` for any graph with costs, ``DagPath`` for acyclic graphs."""
 
-from __future__ import annotations
-
 import dataclasses
 import reprlib
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ import torch
 from torch import Tensor
 
 from aimle.settings.checks import check_bool, check_choice, check_graph, check_int
-from aimle.solvers import Solver, declared
+from aimle.solvers import Data, K, Solver, declared
 
 _Path = TypeVar("_Path", bound="_PathOverGraph")
 
@@ -76,7 +74,7 @@ class _PathOverGraph(Solver):
         return f"{self.name}:vertices={self.num_vertices}"
 
     def row_arguments(
-        self, owner: str, scores: Tensor, k: Tensor | int | None, data: Tensor | None
+        self, owner: str, scores: Tensor, k: K, data: Data
     ) -> tuple[str, Tensor | None]:
         count = self.edges.shape[-2]
         if data is None and scores.dim() > 0 and scores.shape[-1] != count:

@@ -23,6 +23,7 @@ from aimle.settings.checks import (
     check_choice,
     check_mask,
     check_theta,
+    check_type,
     instance_dims_of,
 )
 from aimle.settings.defaults import difference_for
@@ -41,11 +42,8 @@ from aimle.targets import AdaptiveTarget, FixedTarget, Target
 
 def check_target(owner: str, target: object) -> None:
     """Raises TypeError unless target is one of those that have a step."""
-    if not isinstance(target, AdaptiveTarget | FixedTarget):
-        raise TypeError(
-            f"[aimle.{owner}] expected target to be an aimle.AdaptiveTarget or aimle.FixedTarget "
-            f"but got {type(target).__name__}"
-        )
+    expected = "target to be an aimle.AdaptiveTarget or aimle.FixedTarget"
+    check_type(owner, target, AdaptiveTarget | FixedTarget, expected)
 
 
 def split_target(owner: str, settings: AdaptiveSettings) -> tuple[Target, StepSettings]:

@@ -7,19 +7,17 @@ aimle.log_stats(model, "stats.jsonl", step)  # a line of JSON
 run.log(aimle.log_stats(model), step=step)  # Weights & Biases: run = wandb.init(…)
 """
 
-from __future__ import annotations
-
 import io
 import json
 import math
 import os
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import nn
 
-from aimle.settings.checks import check_int, check_module, check_text
+from aimle.settings.checks import check_int, check_type, refuse_type
 
 
 class ScalarWriter(Protocol):
@@ -72,19 +70,11 @@ def _append_line(file: str | os.PathLike[str], step: int, values: dict[str, floa
 def _check_write(write: object) -> None:
     is_file = write is None or isinstance(write, str | os.PathLike)
     if not (is_file or callable(getattr(write, "add_scalar", write))):
-        raise TypeError(
-            "[aimle.log_stats] expected write to be a function write(name, value, step), a "
-            f"SummaryWriter, the path of a file or None but got {type(write).__name__}"
+        expected = (
+            "write to be a function write(name, value, step), a SummaryWriter, the path of a file "
+            "or None"
         )
-
-
-def _write_all(write: Write, step: int, values: dict[str, float]) -> None:
-    if isinstance(write, str | os.PathLike):
-        _append_line(write, step, values)
-        return
-    each = getattr(write, "add_scalar", write)
-    for name, value in values.items():
-        each(name, value, step)
+        refuse_type("log_stats", expected, write)
 
 
 def log_stats(
@@ -104,10 +94,10 @@ def log_stats(
     Uses one transfer from the device. In distributed training, alpha, gbar and updates cover all
     processes, the other values only this process.
     """
-    check_module("log_stats", module)
+    check_type("log_stats", module, nn.Module, "module to be a torch.nn.Module")
     _check_write(write)
     step = check_int("log_stats", "step", step, -(2**63))
-    check_text("log_stats", "prefix", prefix)
+    check_type("log_stats", prefix, str, "prefix to be a str")
     found: list[tuple[str, torch.Tensor]] = []
     for path, layer in module.named_modules():
         stats = getattr(layer, "stats", None)
@@ -121,6 +111,10 @@ def log_stats(
     known = {
         name: value for (name, _), value in zip(found, values, strict=True) if not math.isnan(value)
     }
-    if write is not None:
-        _write_all(write, step, known)
+    if isinstance(write, str | os.PathLike):
+        _append_line(write, step, known)
+    elif write is not None:
+        write_one: Any = getattr(write, "add_scalar", write)
+        for name, value in known.items():
+            write_one(name, value, step)
     return known

@@ -48,16 +48,8 @@ class _Standard(Noise):
     """A distribution without settings."""
 
     _op: ClassVar[OpOverload]
-    _stddev: ClassVar[float]
-    _mean: ClassVar[float] = 0.0
-
-    @property
-    def stddev(self) -> float:
-        return self._stddev
-
-    @property
-    def mean(self) -> float:
-        return self._mean
+    stddev: ClassVar[float]
+    mean: ClassVar[float] = 0.0
 
     def sample(
         self, key: Tensor, batch: Sequence[int], samples: int, instance: Sequence[int]
@@ -72,8 +64,8 @@ class Gumbel(_Standard):
 
     name: ClassVar[str] = "gumbel"
     _op = _ops.gumbel.default
-    _stddev = math.pi / math.sqrt(6.0)
-    _mean = 0.5772156649015329  # Euler's constant
+    stddev = math.pi / math.sqrt(6.0)
+    mean = 0.5772156649015329  # Euler's constant
 
 
 @with_known_names
@@ -83,7 +75,7 @@ class Normal(_Standard):
 
     name: ClassVar[str] = "normal"
     _op = _ops.normal.default
-    _stddev = 1.0
+    stddev = 1.0
 
 
 @with_known_names
@@ -93,7 +85,7 @@ class Logistic(_Standard):
 
     name: ClassVar[str] = "logistic"
     _op = _ops.logistic.default
-    _stddev = math.pi / math.sqrt(3.0)
+    stddev = math.pi / math.sqrt(3.0)
 
 
 @with_known_names
@@ -141,17 +133,11 @@ class SumOfGamma(Noise):
         return _ops.sum_of_gamma.default(key, batch, samples, instance, self.table(key.device))
 
 
-_BY_NAME: dict[str, Callable[[], Noise]] = {
-    "gumbel": Gumbel,
-    "normal": Normal,
-    "logistic": Logistic,
-}
+_BY_NAME: dict[str, Callable[[], Noise]] = {each.name: each for each in (Gumbel, Normal, Logistic)}
 
 
 @overload
 def as_noise(noise: Noise | str) -> Noise: ...
-
-
 @overload
 def as_noise(noise: Noise | str | None) -> Noise | None: ...
 

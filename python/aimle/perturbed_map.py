@@ -34,12 +34,13 @@ from aimle.settings.checks import (
     check_positive,
     check_tensor,
     check_theta,
+    check_type,
     instance_dims_of,
 )
 from aimle.settings.defaults import largest_alpha_for, noise_for, subtracted_mean, temperature_for
 from aimle.settings.names import did_you_mean
 from aimle.settings.shared import AnySolver, NoiseSettings, SamplingModule, StepSettings
-from aimle.solvers import CHECK_DEFAULT, Solver, checked_dims, resolve_sense
+from aimle.solvers import CHECK_DEFAULT, Data, K, Key, Mask, Solver, checked_dims, resolve_sense
 from aimle.state.saved import usable_state
 from aimle.state.sharing import SharedState, Sharing, check_group
 from aimle.targets import AdaptiveTarget, FixedTarget, Target, ThresholdTarget, target_text
@@ -143,11 +144,8 @@ class PerturbedMap(SamplingModule, SharedState):
         super().__init__(solver, settings)
         owner = self._owner
         check_choice(owner, "difference", difference, _DIFFERENCES)
-        if not isinstance(target, AdaptiveTarget | FixedTarget | ThresholdTarget):
-            raise TypeError(
-                f"[aimle.{owner}] expected target to be an aimle.AdaptiveTarget or "
-                f"aimle.FixedTarget but got {type(target).__name__}"
-            )
+        expected = "target to be an aimle.AdaptiveTarget or aimle.FixedTarget"
+        check_type(owner, target, AdaptiveTarget | FixedTarget | ThresholdTarget, expected)
         self.sense = resolve_sense(owner, solver, settings["sense"])
         temperature = one_temperature(owner, settings)
         if settings["target_noise_temperature"] is not None:
@@ -190,17 +188,15 @@ class PerturbedMap(SamplingModule, SharedState):
                 f"[aimle.{owner}] expected target to be another {type(before).__name__} but got "
                 f"{target!r}: make a new layer"
             )
+        expected = ""
+        measures, measured = (getattr(each, "target_norm", 0) is None for each in (target, before))
         if getattr(target, "momentum", 0) and not getattr(before, "momentum", 0):
+            expected = "without momentum, as before,"
+        elif measures != measured:
+            expected = "whose target_norm is None where it was None, and a number where it was one,"
+        if expected:
             raise ValueError(
-                f"[aimle.{owner}] expected a target without momentum, as before, but got {target!r}"
-                ": make a new layer"
-            )
-        if (getattr(target, "target_norm", 0) is None) != (
-            getattr(before, "target_norm", 0) is None
-        ):
-            raise ValueError(
-                f"[aimle.{owner}] expected a target whose target_norm is None where it was None, "
-                f"and a number where it was one, but got {target!r}: make a new layer"
+                f"[aimle.{owner}] expected a target {expected} but got {target!r}: make a new layer"
             )
         if self.noise is None and isinstance(target, AdaptiveTarget) and target.scale == "noise":
             raise ValueError(f"[aimle.{owner}] scale='noise' needs a noise but noise is None")
@@ -236,10 +232,10 @@ class PerturbedMap(SamplingModule, SharedState):
         self,
         theta: Tensor,
         *args,
-        mask: Tensor | None = None,
-        k: Tensor | int | None = None,
-        data: Tensor | None = None,
-        key: Tensor | None = None,
+        mask: Mask = None,
+        k: K = None,
+        data: Data = None,
+        key: Key = None,
         **kwargs,
     ) -> Tensor:
         """Solve theta [*batch, *instance] under noise; the module documents the output shapes.

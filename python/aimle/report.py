@@ -1,13 +1,5 @@
 """The former name of ``aimle.program.report``."""
 
-import sys
+from aimle.program.launch import stand_for
 
-from aimle.program import report
-
-if __name__ == "__main__":
-    from aimle.program.launch import exit_with
-    from aimle.program.report.collection import main
-
-    exit_with(main)
-
-sys.modules[__name__] = report
+stand_for(__name__, "aimle.program.report", runs="aimle.program.report.collection")

@@ -8,11 +8,7 @@ from aimle.settings.checks import check_int, check_mask, check_positive, check_t
 
 
 def sinkhorn(
-    theta: Tensor,
-    temperature: float = 1.0,
-    iterations: int = 50,
-    *,
-    mask: Tensor | None = None,
+    theta: Tensor, temperature: float = 1.0, iterations: int = 50, *, mask: Tensor | None = None
 ) -> Tensor:
     """A soft assignment of theta [*batch, n, m], differentiable, of the same shape and dtype.
 

@@ -6,8 +6,6 @@ piecewise constant in the scores and carries no gradient; the layers add one. Th
 in structures.py and graph_paths.py.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os
@@ -24,14 +22,22 @@ from aimle.settings.checks import (
     check_bool,
     check_choice,
     check_int,
-    check_path,
     check_tensor,
-    check_text,
+    check_type,
+    refuse_type,
 )
 from aimle.settings.names import SettingsModule, with_known_names
 
 _ops = torch.ops.aimle
 _solve = _ops.solve.default
+
+Sense = Literal["max", "min"]
+
+# The types of what a call takes besides scores; k may differ between rows.
+Mask = Tensor | None
+K = Tensor | int | None
+Data = Tensor | None
+Key = Tensor | None
 
 # The `check` argument of the solver ops: which bad values raise an error. See aimle.solve.
 CHECK_NOTHING, CHECK_DEFAULT, CHECK_ALL = 0, 1, 2
@@ -46,7 +52,7 @@ class Solver:
     #: Its name in the registry, in the text form and on the command line.
     name: ClassVar[str]
     #: "max" if <scores, z> is maximised, "min" if scores are costs.
-    sense: ClassVar[Literal["max", "min"]]
+    sense: ClassVar[Sense]
     #: How many trailing dimensions of scores belong to one instance.
     instance_dims: ClassVar[int]
     #: Whether all solutions of an instance have the same number of ones.
@@ -149,7 +155,7 @@ class Solver:
         return {name: value for name, value in vars(self).items() if name != "_copies"}
 
     def row_arguments(
-        self, owner: str, scores: Tensor, k: Tensor | int | None, data: Tensor | None
+        self, owner: str, scores: Tensor, k: K, data: Data
     ) -> tuple[str, Tensor | None]:
         """The text form for a call, and the tensor with the data of its instances: k or data.
 
@@ -173,10 +179,10 @@ class Solver:
     def solve_rows(
         self,
         scores: Tensor,
-        mask: Tensor | None = None,
-        k: Tensor | int | None = None,
+        mask: Mask = None,
+        k: K = None,
         check: int = CHECK_DEFAULT,
-        data: Tensor | None = None,
+        data: Data = None,
     ) -> tuple[Tensor, Tensor]:
         """z like scores, and a uint8 status of the batch shape."""
         owner = type(self).__name__
@@ -189,12 +195,7 @@ class Solver:
         return _solve(scores, text, mask, row_data, check)
 
     def __call__(
-        self,
-        scores: Tensor,
-        *,
-        mask: Tensor | None = None,
-        k: Tensor | int | None = None,
-        data: Tensor | None = None,
+        self, scores: Tensor, *, mask: Mask = None, k: K = None, data: Data = None
     ) -> Tensor:
         """Solve every instance.
 
@@ -257,7 +258,7 @@ def solver(name: str, **settings: Any) -> Solver:
 
     A cell of a grid is a pair (row, column). ``aimle.solver_names()`` lists the names.
     """
-    check_text("solver", "name", name)
+    check_type("solver", name, str, "name to be a str")
     if name in _CLASSES:
         return _CLASSES[name](**settings)
     if name not in solver_names():
@@ -304,7 +305,7 @@ def load_library(path: str | os.PathLike[str]) -> list[str]:
     be loaded, and ValueError if one of its solvers is rejected, for example because its name is
     already taken.
     """
-    check_path("load_library", "path", path)
+    check_type("load_library", path, str | os.PathLike, "path to be a path")
     path = os.fspath(path)
     if not os.path.isfile(path):
         raise FileNotFoundError(f"[aimle.load_library] there is no file {path}")
@@ -338,10 +339,7 @@ def _class_of(name: str) -> type[Solver]:
             value = getattr(self, field.name)
             plain = value.tolist() if hasattr(value, "tolist") else value  # NumPy scalars
             if isinstance(plain, bool) or not isinstance(plain, int | str | tuple | list):
-                raise TypeError(
-                    f"[aimle.{name}] expected {field.name} to be an int, a pair of ints or a word "
-                    f"but got {type(value).__name__}"
-                )
+                refuse_type(name, f"{field.name} to be an int, a pair of ints or a word", value)
             plain = tuple(plain) if isinstance(plain, list) else plain
             object.__setattr__(self, field.name, plain)
         object.__setattr__(self, "text", _ops.solver_text.default(self._text()))
@@ -382,10 +380,8 @@ def check_solver(owner: str, solver: object) -> None:
     refuse_class_or_layer(owner, "solver", solver)
     if not callable(solver):
         hint = f" {solver!r}: aimle.solver makes one by name" if isinstance(solver, str) else ""
-        raise TypeError(
-            f"[aimle.{owner}] expected solver to be a native solver such as aimle.TopK(k=3) or a "
-            f"callable but got {type(solver).__name__}{hint}"
-        )
+        expected = "solver to be a native solver such as aimle.TopK(k=3) or a callable"
+        refuse_type(owner, expected, solver, hint)
 
 
 def checked_dims(
@@ -414,9 +410,7 @@ def checked_dims(
     return instance_dims
 
 
-def resolve_sense(
-    owner: str, solver: object, sense: Literal["max", "min"] | None
-) -> Literal["max", "min"]:
+def resolve_sense(owner: str, solver: object, sense: Sense | None) -> Sense:
     """The sense in which a layer uses its solver: the given one, or the solver's own.
 
     Raises ValueError for a sense that the solver does not support.
@@ -428,5 +422,5 @@ def resolve_sense(
             "never below zero, but got sense='max': give it costs, for example "
             "-scores.clamp(max=0) or softplus(-scores), and leave out sense"
         )
-    own: Literal["max", "min"] = getattr(solver, "sense", "max")
+    own: Sense = getattr(solver, "sense", "max")
     return sense or own

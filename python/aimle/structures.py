@@ -1,8 +1,6 @@
 """The built-in structures: solvers as frozen settings. Ties go to the lower index unless a class
 says otherwise."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from numbers import Integral
@@ -11,8 +9,8 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from aimle.settings.checks import check_choice, check_int
-from aimle.solvers import Solver, declared
+from aimle.settings.checks import check_choice, check_int, check_type
+from aimle.solvers import Data, K, Solver, declared
 
 
 @declared
@@ -186,7 +184,7 @@ class Knapsack(Solver):
         super().__post_init__()
 
     def row_arguments(
-        self, owner: str, scores: Tensor, k: Tensor | int | None, data: Tensor | None
+        self, owner: str, scores: Tensor, k: K, data: Data
     ) -> tuple[str, Tensor | None]:
         n = self.weights.shape[-1]
         if data is None and scores.dim() > 0 and scores.shape[-1] != n:
@@ -349,9 +347,6 @@ class Arborescence(Solver):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", check_int("Arborescence", "n", self.n, 0))
-        if not isinstance(self.single_root, bool):
-            raise TypeError(
-                "[aimle.Arborescence] expected single_root to be True or False but got "
-                f"{type(self.single_root).__name__}"
-            )
+        expected = "single_root to be True or False"
+        check_type("Arborescence", self.single_root, bool, expected)
         super().__post_init__()

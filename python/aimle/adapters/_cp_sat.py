@@ -1,7 +1,5 @@
 """OR-Tools' CP-SAT."""
 
-from __future__ import annotations
-
 import reprlib
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
@@ -9,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from aimle.adapters._shared import OneAtATime, adapted, check_options, finite, needed
+from aimle.adapters._shared import OneAtATime, adapted, finite, needed
 from aimle.black_box import PerInstance
-from aimle.settings.checks import check_choice
+from aimle.settings.checks import check_choice, check_type
 
 
 def _cp_model() -> Any:
@@ -84,13 +82,9 @@ def from_cp_sat(
     settings: those of ``aimle.per_instance``.
     """
     cp_model = _cp_model()
-    if not isinstance(model, cp_model.CpModel):
-        raise TypeError(
-            "[aimle.from_cp_sat] expected model to be a CpModel of OR-Tools but got "
-            f"{type(model).__name__}"
-        )
+    check_type("from_cp_sat", model, cp_model.CpModel, "model to be a CpModel of OR-Tools")
     variables = _variables(cp_model, variables)
-    check_options("from_cp_sat", "parameters", parameters)
+    check_type("from_cp_sat", parameters, dict | None, "parameters to be a dict or None")
     check_choice("from_cp_sat", "sense", sense, ("max", "min"))
     parameters = {"num_workers": 1, "random_seed": 0, **(parameters or {})}
     indices = [each.index for each in variables]

@@ -1,7 +1,5 @@
 """NetworkX algorithms over the edges of a graph."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
@@ -11,7 +9,7 @@ from numpy.typing import NDArray
 
 from aimle.adapters._shared import OneAtATime, adapted, finite
 from aimle.black_box import PerInstance
-from aimle.settings.checks import check_choice, check_graph, check_text
+from aimle.settings.checks import check_choice, check_graph, check_type
 
 
 class _OverEdges:
@@ -69,12 +67,8 @@ def from_networkx(
     and ``Arborescence`` are native and faster.
     """
     check_graph("from_networkx", graph)
-    if not callable(algorithm):
-        raise TypeError(
-            "[aimle.from_networkx] expected algorithm to be callable but got "
-            f"{type(algorithm).__name__}"
-        )
-    check_text("from_networkx", "weight", weight)
+    check_type("from_networkx", algorithm, Callable, "algorithm to be callable")
+    check_type("from_networkx", weight, str, "weight to be a str")
     check_choice("from_networkx", "returns", returns, ("edges", "path"))
     check_choice("from_networkx", "sense", sense, ("max", "min"))
     if returns == "path" and graph.is_multigraph():

@@ -1,7 +1,5 @@
 """PyEPO's optimisation models."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np
@@ -9,6 +7,7 @@ from numpy.typing import NDArray
 
 from aimle.adapters._shared import OneAtATime, adapted, finite
 from aimle.black_box import PerInstance
+from aimle.settings.checks import refuse_type
 
 _SENSES: dict[int, Literal["max", "min"]] = {1: "min", -1: "max"}
 
@@ -61,10 +60,8 @@ def from_pyepo(optmodel: Any, **settings: Any) -> PerInstance:
     """
     missing = [name for name in ("setObj", "solve", "modelSense") if not hasattr(optmodel, name)]
     if missing:
-        raise TypeError(
-            "[aimle.from_pyepo] expected optmodel to be a PyEPO model but got "
-            f"{type(optmodel).__name__}, which has no {', '.join(missing)}"
-        )
+        hint = f", which has no {', '.join(missing)}"
+        refuse_type("from_pyepo", "optmodel to be a PyEPO model", optmodel, hint)
     if isinstance(optmodel, type):
         raise TypeError(
             "[aimle.from_pyepo] expected optmodel to be a PyEPO model but got the class "

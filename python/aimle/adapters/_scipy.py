@@ -1,7 +1,5 @@
 """SciPy's assignment and mixed-integer programs (HiGHS)."""
 
-from __future__ import annotations
-
 import contextlib
 import reprlib
 from typing import Any, Literal
@@ -9,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from aimle.adapters._shared import adapted, check_options, finite, needed
+from aimle.adapters._shared import adapted, finite, needed
 from aimle.black_box import PerInstance, per_instance
-from aimle.settings.checks import check_choice
+from aimle.settings.checks import check_choice, check_type
 
 
 class _Assign:
@@ -117,7 +115,7 @@ def from_milp(
     """
     optimize = needed("from_milp", "scipy.optimize", "scipy")
     _check_integrality(integrality)
-    check_options("from_milp", "options", options)
+    check_type("from_milp", options, dict | None, "options to be a dict or None")
     check_choice("from_milp", "sense", sense, ("max", "min"))
     arguments = {
         "constraints": _constraints(optimize, constraints),

@@ -1,7 +1,5 @@
 """Helpers shared by the adapters."""
 
-from __future__ import annotations
-
 import importlib
 import threading
 from collections.abc import Callable
@@ -34,14 +32,6 @@ def adapted(fn: Callable[..., Any], **settings: Any) -> PerInstance:
     if not hasattr(solver, "fixed_size"):
         solver.fixed_size = None
     return solver
-
-
-def check_options(owner: str, name: str, value: object) -> None:
-    """Raises TypeError unless value is a dict or None."""
-    if not isinstance(value, dict | None):
-        raise TypeError(
-            f"[aimle.{owner}] expected {name} to be a dict or None but got {type(value).__name__}"
-        )
 
 
 def finite(scores: NDArray) -> NDArray:

@@ -40,7 +40,7 @@ _open: weakref.WeakSet[ProcessWorker] = weakref.WeakSet()
 
 
 class ProcessWorker:
-    """A process that solves instances with a function."""
+    """A Worker: a process that solves instances with a function."""
 
     def __init__(self, setup: dict[str, Any]) -> None:
         ours, theirs = socket.socketpair()
@@ -60,16 +60,13 @@ class ProcessWorker:
 
     @property
     def pid(self) -> int:
-        """Its process."""
         return self._process.pid
 
     @property
     def ended(self) -> bool:
-        """Whether the process has ended."""
         return self._process.poll() is not None
 
     def submit(self, task: Task) -> None:
-        """See Worker."""
         try:
             self.connection.send(task)
         except OSError as error:
@@ -78,7 +75,6 @@ class ProcessWorker:
             raise cannot_send_arguments(error) from error
 
     def answer(self) -> tuple:
-        """See Worker."""
         try:
             if self.connection.poll():
                 return self.connection.recv()
@@ -87,7 +83,6 @@ class ProcessWorker:
         raise self._death()
 
     def kill(self) -> None:
-        """See Worker."""
         self.connection.close()
         self._process.kill()
         self._process.wait()

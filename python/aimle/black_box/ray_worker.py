@@ -1,7 +1,5 @@
 """Workers that are actors of a Ray cluster: `pip install aimle[ray]`."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable
@@ -44,7 +42,6 @@ class _Solving:
         return ("began",)
 
     def solve(self) -> tuple:
-        """See `solve_one`."""
         instance, args, kwargs = self._task
         if self._as_tensor:
             instance = instance.copy()  # Ray's arrays are read-only
@@ -52,7 +49,7 @@ class _Solving:
 
 
 class RayWorker:
-    """An actor that solves instances with a function. It takes one CPU of the cluster.
+    """A Worker: an actor that solves instances with a function, on one CPU of the cluster.
 
     An instance is sent by one call and solved by the next, which follows once the first has
     answered. In a single call, its death would look the same whether or not the solve had begun: an
@@ -74,14 +71,12 @@ class RayWorker:
         self.pending = self._actor.start.remote()
 
     def submit(self, task: Task) -> None:
-        """See Worker."""
         try:
             self.pending = self._actor.begin.remote(task)
         except TypeError as error:
             raise cannot_send_arguments(error) from error
 
     def answer(self) -> tuple:
-        """See Worker."""
         try:
             answer = self._ray.get(self.pending)
         except self._ray.exceptions.RayActorError as error:
@@ -91,7 +86,6 @@ class RayWorker:
         return answer
 
     def kill(self) -> None:
-        """See Worker."""
         if self._ray.is_initialized():
             self._ray.kill(self._actor)
 

@@ -1,7 +1,5 @@
 """Known solutions that answer a share of the solves, like PyEPO's ``solve_ratio``."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 
 import numpy as np
@@ -28,7 +26,6 @@ class SolutionCache:
         return np.random.default_rng(self._calls).random(count) < self.share
 
     def add(self, solution: NDArray) -> None:
-        """Adds a solution."""
         if np.isnan(solution).any():
             return
         known = self._known.setdefault(solution.shape, OrderedDict())

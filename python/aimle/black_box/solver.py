@@ -22,14 +22,16 @@ from aimle.black_box.solution_cache import SolutionCache
 from aimle.black_box.thread_pool import ThreadPool
 from aimle.black_box.worker_pool import Outcome, StartError, Task, WorkerPool
 from aimle.callable_solver.answers import as_answer
+from aimle.callable_solver.extra_arguments import ExtraArguments
 from aimle.settings.checks import (
     check_bool,
     check_choice,
     check_int,
-    check_path,
     check_positive,
+    check_share,
     check_tensor,
-    is_number,
+    check_type,
+    refuse_type,
 )
 from aimle.settings.names import known_names
 from aimle.solvers import Solver, refuse_class_or_layer
@@ -156,17 +158,13 @@ class PerInstance:
         rows = (scores.float() if half else scores).detach().cpu().numpy()
         solutions = np.full(rows.shape, np.nan, dtype=rows.dtype)
         left = ~np.isnan(rows).any(axis=tuple(range(1, rows.ndim)))
-        chosen = None if self._cache is None else self._cache.rows(*self._sizes(rows)) & left
+        chosen = None if self._cache is None else self._cache.rows(len(rows), rows.shape[1:]) & left
         if chosen is not None:
             left &= ~chosen
         self._solve(rows, np.flatnonzero(left), solutions, args, kwargs)
         if chosen is not None and chosen.any():
             self._recall(rows, np.flatnonzero(chosen), solutions)
         return torch.from_numpy(solutions).to(scores)
-
-    @staticmethod
-    def _sizes(rows: NDArray) -> tuple[int, tuple[int, ...]]:
-        return len(rows), rows.shape[1:]
 
     def _recall(self, rows: NDArray, indices: NDArray, solutions: NDArray) -> None:
         """Answers rows from the cache and solves the others."""
@@ -182,8 +180,10 @@ class PerInstance:
         if len(indices) == 0:
             return
         rows = np.ascontiguousarray(rows)
-        entries = self._entries(args, len(rows)), self._entries(kwargs, len(rows))
-        tasks = _Tasks(rows, indices, *entries)
+        entries = ExtraArguments(args, kwargs).each(
+            lambda name, given: self._entry(name, given, len(rows))
+        )
+        tasks = _Tasks(rows, indices, entries.args, entries.kwargs)
         try:
             outcomes = self._running().run(tasks, self.on_error == "raise")
         except StartError as error:
@@ -202,13 +202,8 @@ class PerInstance:
                 if self._cache is not None:
                     self._cache.add(solution)
 
-    def _entries(self, given: Any, count: int) -> Any:
-        """For every extra argument, a function from the row to its entry."""
-        if isinstance(given, dict):
-            return {name: self._entry(repr(name), each, count) for name, each in given.items()}
-        return [self._entry(f"number {i}", each, count) for i, each in enumerate(given)]
-
     def _entry(self, name: str, given: Any, count: int) -> Callable[[int], Any]:
+        """A function from the row to its entry of an extra argument."""
         if not isinstance(given, Tensor | np.ndarray | list) or getattr(given, "ndim", 1) == 0:
             return lambda _: given
         if len(given) != count:
@@ -276,7 +271,10 @@ class PerInstance:
         folder.mkdir(parents=True, exist_ok=True)
         instance, args, kwargs = task
         extra = {f"argument_{i}": each for i, each in enumerate(args)} | kwargs
-        arrays = {name: np.asarray(each) for name, each in extra.items() if _is_numeric(each)}
+        numeric = int | float | np.number | np.ndarray | Tensor
+        arrays = {
+            name: np.asarray(each) for name, each in extra.items() if isinstance(each, numeric)
+        }
         path = folder / f"instance_{os.getpid()}_{next(_saved)}_row_{index}.npz"
         content = io.BytesIO()
         np.savez(content, **{**arrays, "scores": instance})
@@ -312,7 +310,7 @@ class PerInstance:
 class _Tasks(Sequence[Task]):
     """The tasks of a call, each created on request, so that only pending ones are copied."""
 
-    def __init__(self, rows: NDArray, indices: NDArray, args: list, kwargs: dict) -> None:
+    def __init__(self, rows: NDArray, indices: NDArray, args: tuple, kwargs: dict) -> None:
         self._rows, self._indices = rows, indices
         self._args, self._kwargs = args, kwargs
 
@@ -329,10 +327,6 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _is_numeric(value: Any) -> bool:
-    return isinstance(value, int | float | np.number | np.ndarray | Tensor)
 
 
 @known_names
@@ -386,19 +380,16 @@ def per_instance(
         save_to: the folder for failed instances; None: one temporary folder per process, created
             with the first failure and not removed.
     """
-    if not callable(fn):
-        raise TypeError(f"[aimle.{_OWNER}] expected fn to be callable but got {type(fn).__name__}")
+    check_type(_OWNER, fn, Callable, "fn to be callable")
     refuse_class_or_layer(_OWNER, "fn", fn)
     if isinstance(fn, Solver | PerInstance):
-        raise TypeError(
-            f"[aimle.{_OWNER}] expected fn to be a function of one instance but got "
-            f"{type(fn).__name__}, which solves whole batches: pass it to the layer directly"
-        )
+        hint = ", which solves whole batches: pass it to the layer directly"
+        refuse_type(_OWNER, "fn to be a function of one instance", fn, hint)
     check_choice(_OWNER, "pool", pool, ("processes", "threads", "ray"))
     check_choice(_OWNER, "on_error", on_error, ("raise", "last", "nan"))
     check_choice(_OWNER, "instance", instance, ("numpy", "tensor"))
     check_choice(_OWNER, "sense", sense, (None, "max", "min"))
-    check_path(_OWNER, "save_to", save_to, optional=True)
+    check_type(_OWNER, save_to, str | os.PathLike | None, "save_to to be a path or None")
     workers = _cores() if workers is None else workers
     workers = check_int(_OWNER, "workers", workers, 0)
     fractional = check_bool(_OWNER, "fractional", fractional)
@@ -431,8 +422,7 @@ def per_instance(
 
 
 def _cache(share: float, size: int, sense: str | None) -> SolutionCache | None:
-    if not (is_number(share) and 0 <= share <= 1):
-        raise ValueError(f"[aimle.{_OWNER}] expected 0 <= cache <= 1 but got {share!r}")
+    check_share(_OWNER, "cache", share)
     size = check_int(_OWNER, "cache_size", size, 1)
     if share == 0:
         return None

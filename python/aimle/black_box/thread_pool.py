@@ -1,7 +1,5 @@
 """Solves instances in this process: one after the other, or in threads."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -8,8 +8,6 @@ user's function does, and starts in a fraction of a second. It has one end of a 
     ends      when the other end is closed, even during a solve; its parent's death closes it too
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import os

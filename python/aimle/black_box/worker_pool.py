@@ -9,8 +9,6 @@ A worker answers ("began",) before it calls the function. A death after that cou
 instance; any earlier one does not, since the worker may have died while it was idle.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import time

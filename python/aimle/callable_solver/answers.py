@@ -9,8 +9,6 @@ is kept: it means that a row was not solved.
 The result is always a copy, because a callable may return the same array or tensor at every call.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

@@ -45,19 +45,19 @@ class ExtraArguments:
                 return rows.repeat_interleave(samples, 0)
             return rows.repeat(samples, 0)
 
-        args = tuple(repeat(f"number {i}", value) for i, value in enumerate(self.args))
-        kwargs = {name: repeat(repr(name), value) for name, value in self.kwargs.items()}
-        return ExtraArguments(args, kwargs, by_row=True)
+        return self.each(repeat)
 
     def of_rows(self, rows: Tensor) -> ExtraArguments:
         """The arguments of some of the rows."""
         if not self.by_row:
             return self
-        return self._each(lambda value: _rows_of(value, rows))
+        return self.each(lambda _, value: _rows_of(value, rows))
 
-    def _each(self, change: Callable[[Any], Any]) -> ExtraArguments:
-        args = tuple(change(value) for value in self.args)
-        return ExtraArguments(args, {n: change(v) for n, v in self.kwargs.items()}, self.by_row)
+    def each(self, change: Callable[[str, Any], Any]) -> ExtraArguments:
+        """Arguments by row, from their names and values."""
+        args = tuple(change(f"number {i}", value) for i, value in enumerate(self.args))
+        kwargs = {name: change(repr(name), value) for name, value in self.kwargs.items()}
+        return ExtraArguments(args, kwargs, by_row=True)
 
 
 def _rows_of(value: Any, rows: Tensor) -> Any:

@@ -86,6 +86,10 @@ def _without_autocast(device: str) -> AbstractContextManager:
     return nullcontext()
 
 
+#: lambda and counted, the inputs of `StagedCall.difference`; none for a user-defined target.
+Weights = tuple[Tensor, ...]
+
+
 class StagedCall:
     """One call of a callable solver: its stages, and the data shared by forward and backward that
     is not a tensor of the graph."""
@@ -134,11 +138,7 @@ class StagedCall:
         return None if self.sizes is None or seen is None else torch.minimum(self.sizes, seen)
 
     def record_sizes(
-        self,
-        sizes: Tensor | None,
-        z_left: Tensor,
-        z_right: Tensor,
-        weights: tuple[Tensor, ...],
+        self, sizes: Tensor | None, z_left: Tensor, z_right: Tensor, weights: Weights
     ) -> None:
         """Updates the layer's record from the solutions of backward, if any sample had a finite,
         non-zero gradient."""
@@ -150,8 +150,8 @@ class StagedCall:
 
     def step(
         self, theta: Tensor, dy: Tensor, sizes: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-        """x_left, x_right [B S, *instance], and the inputs of `difference`: lambda and counted."""
+    ) -> tuple[Tensor, Tensor, Weights]:
+        """x_left, x_right [B S, *instance], and the weights of the difference."""
         alpha, _, updates = self.state[:3]
         state = (alpha, updates, sizes)
         left, right, *weights = _ops.step.default(
@@ -160,18 +160,15 @@ class StagedCall:
         return left, right, tuple(weights)
 
     def difference(
-        self,
-        theta: Tensor,
-        dy: Tensor,
-        z_left: Tensor,
-        z_right: Tensor,
-        weights: tuple[Tensor, ...],
+        self, theta: Tensor, dy: Tensor, z_left: Tensor, z_right: Tensor, weights: Weights
     ) -> Tensor:
         """The gradient of theta; updates the state."""
-        state = self.state
-        solutions = (z_left, z_right, *weights)
+        return self.difference_with(self.settings, theta, z_left, z_right, *weights)
+
+    def difference_with(self, settings: str, theta: Tensor, *parts: Tensor) -> Tensor:
+        """The op for these settings; parts: z_left, z_right and the weights."""
         return _ops.difference.default(
-            *solutions, *self.inputs(theta), *state, self.settings, *self.temperatures
+            *parts, *self.inputs(theta), *self.state, settings, *self.temperatures
         )
 
     def straight_through(self, theta: Tensor, dy: Tensor) -> Tensor:

@@ -21,7 +21,13 @@ from torch import Size, Tensor
 
 from aimle._files import write_atomically
 from aimle.callable_solver.answers import as_answer
-from aimle.callable_solver.staged import CallableSolver, StagedCall, StagedMap, with_setting
+from aimle.callable_solver.staged import (
+    CallableSolver,
+    StagedCall,
+    StagedMap,
+    Weights,
+    with_setting,
+)
 from aimle.compat.noise import BaseNoiseDistribution, as_native, is_ours
 from aimle.compat.target import (
     AdaptiveTargetDistribution,
@@ -32,7 +38,14 @@ from aimle.compat.target import (
 )
 from aimle.functional import blank_key, draw_key, sample_noise
 from aimle.perturbed_map import PerturbedMap
-from aimle.settings.checks import check_batch, check_bool, check_int, check_theta
+from aimle.settings.checks import (
+    check_batch,
+    check_bool,
+    check_int,
+    check_theta,
+    check_type,
+    refuse_type,
+)
 from aimle.solvers import refuse_class_or_layer
 from aimle.targets import FixedTarget, target_text
 
@@ -117,23 +130,16 @@ class AuthorsMap(PerturbedMap):
         gradient_save_path: str | None = None,
     ) -> None:
         owner = self._owner
-        if not callable(function):
-            raise TypeError(
-                f"[aimle.{owner}] expected function to be callable but got "
-                f"{type(function).__name__}"
-            )
+        check_type(owner, function, Callable, "function to be callable")
         refuse_class_or_layer(owner, "function", function)
-        if not isinstance(target, BaseTargetDistribution):
-            raise TypeError(
-                f"[aimle.{owner}] expected target_distribution to be a TargetDistribution, an "
-                "AdaptiveTargetDistribution or derived from BaseTargetDistribution but got "
-                f"{type(target).__name__}"
-            )
+        expected = (
+            "target_distribution to be a TargetDistribution, an AdaptiveTargetDistribution or "
+            "derived from BaseTargetDistribution"
+        )
+        check_type(owner, target, BaseTargetDistribution, expected)
         if noise is not None and not callable(getattr(noise, "sample", None)):
-            raise TypeError(
-                f"[aimle.{owner}] expected noise_distribution to be None or derived from "
-                f"BaseNoiseDistribution but got {type(noise).__name__}"
-            )
+            expected = "noise_distribution to be None or derived from BaseNoiseDistribution"
+            refuse_type(owner, expected, noise)
         minimises = check_bool(owner, "_is_minimization", minimises)
         reference = check_bool(owner, "reference", reference)
         nb_samples = check_int(owner, "nb_samples", nb_samples, 1)
@@ -189,13 +195,8 @@ class AuthorsMap(PerturbedMap):
         rows, instance = theta.shape[0] * self.nb_samples, theta.shape[1:]
         distribution = self.noise_distribution
         if distribution is None:
-            noise = sample_noise(
-                self.noise,
-                theta.shape,
-                key,
-                nb_samples=self.nb_samples,
-                instance_dims=len(instance),
-            )
+            counts = {"nb_samples": self.nb_samples, "instance_dims": len(instance)}
+            noise = sample_noise(self.noise, theta.shape, key, **counts)
         else:
             shape = Size([theta.shape[0], self.nb_samples, *instance])
             noise = distribution.sample(shape)
@@ -259,7 +260,7 @@ class AuthorsCall(StagedCall):
 
     def step(
         self, theta: Tensor, dy: Tensor, sizes: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    ) -> tuple[Tensor, Tensor, Weights]:
         left, right, (lambda_, counted) = super().step(theta, dy.to(theta.dtype))
         if self.factor != 1.0:
             left, right = self.step_from_scaled(theta, dy, lambda_[:, :-2])
@@ -289,12 +290,7 @@ class AuthorsCall(StagedCall):
         return z if marginal == 1 else z.reshape(-1, marginal, *self.instance).mean(1)
 
     def difference(
-        self,
-        theta: Tensor,
-        dy: Tensor,
-        z_left: Tensor,
-        z_right: Tensor,
-        weights: tuple[Tensor, ...],
+        self, theta: Tensor, dy: Tensor, z_left: Tensor, z_right: Tensor, weights: Weights
     ) -> Tensor:
         layer = self.layer
         lambda_, counted = weights
@@ -308,16 +304,7 @@ class AuthorsCall(StagedCall):
             groups = lambda_[:, :-2].reshape(-1, samples, marginal).amax(2)
             lambda_ = torch.cat([groups, lambda_[:, -2:]], 1)
         settings = with_setting(self.settings, "samples", samples)
-        total = torch.ops.aimle.difference.default(
-            z_left,
-            z_right,
-            lambda_,
-            counted,
-            *self.inputs(theta),
-            *self.state,
-            settings,
-            *self.temperatures,
-        )
+        total = self.difference_with(settings, theta, z_left, z_right, lambda_, counted)
         repeats = layer.reference and isinstance(self.target, AdaptiveTargetDistribution)
         if layer.gradient_save_path is not None:
             scale = math.sqrt(self.samples) if repeats else 1.0
@@ -345,7 +332,7 @@ class OwnRuleCall(AuthorsCall):
 
     def step(
         self, theta: Tensor, dy: Tensor, sizes: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    ) -> tuple[Tensor, Tensor, Weights]:
         temperature = self.layer.target_noise_temperature
         rows = self.repeat(theta)
         minimises = {"_is_minimization": True} if self.minimises else {}
@@ -355,12 +342,7 @@ class OwnRuleCall(AuthorsCall):
         return self.add_noise(left, temperature), self.add_noise(right, temperature), ()
 
     def difference(
-        self,
-        theta: Tensor,
-        dy: Tensor,
-        z_left: Tensor,
-        z_right: Tensor,
-        weights: tuple[Tensor, ...],
+        self, theta: Tensor, dy: Tensor, z_left: Tensor, z_right: Tensor, weights: Weights
     ) -> Tensor:
         z_left, z_right = self.mean_over_marginals(z_left), self.mean_over_marginals(z_right)
         gradient_3d = self.sample_differences(z_left, z_right)

@@ -1,7 +1,5 @@
 """Implicit MLE: ``imle``, as a function or a decorator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from torch import Tensor

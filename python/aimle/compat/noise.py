@@ -7,8 +7,6 @@ with the library's own kernels (keyed, so that backward repeats the draw and not
 and its result is added to theta, even if theta are costs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 from abc import ABC, abstractmethod

@@ -6,8 +6,6 @@ which are more than k if that value is tied (padding with equal logits), accepts
 returns float32.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """The straight-through estimator: ``ste``, as a function or a decorator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from torch import Tensor

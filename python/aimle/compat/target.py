@@ -8,8 +8,6 @@ factor on theta. Classes derived from ``BaseTargetDistribution`` that define ``p
 ``process`` work as well.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import TypeGuard
 

@@ -11,8 +11,6 @@ batch:
     microseconds  of one forward and backward pass, the fastest of the repeats
 """
 
-from __future__ import annotations
-
 import math
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """The participants of a diagnosis: every estimator that applies, and the given layer."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,19 +15,8 @@ from aimle.state.sharing import keep_own_state
 
 YOURS = "your layer"
 # The estimators whose noise can be set, except those that use no noise by default.
-_WITH_NOISE = frozenset(
-    [
-        "aimle",
-        "aimle_forward",
-        "aimle_noise",
-        "aimle_covariance",
-        "imle",
-        "imle_central",
-        "ste",
-        "thresholds",
-        "dpo",
-    ]
-)
+_ADAPTIVE = ("aimle", "aimle_forward", "aimle_noise", "aimle_covariance")
+_WITH_NOISE = frozenset((*_ADAPTIVE, "imle", "imle_central", "ste", "thresholds", "dpo"))
 _WITH_STEP = ("imle", "imle_central", "dbb")
 # Settings that change an estimator enough to be measured in addition to its defaults.
 _VARIANTS = {"thresholds": ("thresholds:order=first",), "sfe": ("sfe:baseline=leave_one_out",)}

@@ -10,8 +10,6 @@
 docs/results/advice.md has the results. Steps ten times shorter or longer trained equally well.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal, NamedTuple
 
 import torch

@@ -4,14 +4,13 @@ price    the cost of each entry, like an instance of theta: E loss = <price, E z
 mean     the loss with its own randomness averaged out; the loss itself if it has none
 """
 
-from __future__ import annotations
-
 import math
 
 import torch
 from torch import Tensor
 
 from aimle.diagnosis.truth import Loss
+from aimle.settings.checks import refuse_type
 
 
 class SquaredDistance:
@@ -64,10 +63,8 @@ def checked_loss(loss_fn: Loss, theta: Tensor, dims: int) -> Loss:
             z = z.unsqueeze(theta.dim() - dims)
         losses = mean(z) if is_mean else loss_fn(z)
         if not isinstance(losses, Tensor):
-            raise TypeError(
-                "[aimle.diagnose] expected loss_fn to return a tensor but got "
-                f"{type(losses).__name__}: a loss for every sample, computed from z by PyTorch"
-            )
+            hint = ": a loss for every sample, computed from z by PyTorch"
+            refuse_type("diagnose", "loss_fn to return a tensor", losses, hint)
         if losses.is_complex():
             raise TypeError(
                 f"[aimle.diagnose] expected loss_fn to return real losses but got {losses.dtype}"

@@ -1,7 +1,5 @@
 """Measures every estimator that applies to a problem, and finds the true gradient first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +17,10 @@ from aimle.settings.checks import (
     check_batch,
     check_int,
     check_theta,
+    check_type,
     instance_dims_of,
     is_number,
+    refuse_type,
 )
 from aimle.solvers import Solver, check_solver
 
@@ -58,11 +58,7 @@ def diagnose(
         truth_samples: samples of the long run, if no exact gradient is available.
     """
     check_theta(_OWNER, theta)
-    if not callable(loss_fn):
-        raise TypeError(
-            f"[aimle.{_OWNER}] expected loss_fn to be a function of z but got "
-            f"{type(loss_fn).__name__}"
-        )
+    check_type(_OWNER, loss_fn, Callable, "loss_fn to be a function of z")
     nb_samples, lambdas = _sample_counts(nb_samples), _checked_lambdas(lambdas)
     estimators = _checked_names(estimators)
     check_int(_OWNER, "repeats", repeats, 2)
@@ -71,10 +67,8 @@ def diagnose(
     yours = layer_or_solver if isinstance(layer_or_solver, nn.Module) else None
     solver = getattr(yours, "solver", None) if yours is not None else layer_or_solver
     if solver is None:
-        raise TypeError(
-            f"[aimle.{_OWNER}] expected layer_or_solver to be a layer such as aimle.AIMLE(solver), "
-            f"or a solver, but got {type(layer_or_solver).__name__}{_hint_for(yours)}"
-        )
+        expected = "layer_or_solver to be a layer such as aimle.AIMLE(solver), or a solver,"
+        refuse_type(_OWNER, expected, layer_or_solver, _hint_for(yours))
     check_solver(_OWNER, solver)
     check_batch(
         _OWNER, theta, instance_dims_of(solver, theta, getattr(yours, "instance_dims", None))

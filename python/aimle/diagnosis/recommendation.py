@@ -17,9 +17,8 @@ A high cosine does not imply good training, so the rule follows what trained wel
 The samples of the first five are hard, zeros and ones.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from aimle.diagnosis.contestants import YOURS
@@ -48,6 +47,16 @@ def name_of(row: Row) -> str:
     """The row's estimator as written on the command line, including its fixed step."""
     shown = row["estimator"]
     return f"{shown}:lambda={row['lambda']:g}" if row.get("fixed_lambda") else shown
+
+
+def best_steps(rows: Iterable[Row]) -> list[Row]:
+    """Each estimator and S at its best lambda, by decreasing cosine."""
+    best: dict[tuple[str, int], Row] = {}
+    for row in rows:
+        key = (row["estimator"], row["samples"])
+        if key not in best or row["cosine"] > best[key]["cosine"]:
+            best[key] = row
+    return sorted(best.values(), key=lambda row: -row["cosine"])
 
 
 def _has_no_limit(row: Row) -> bool:

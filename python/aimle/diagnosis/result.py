@@ -1,16 +1,13 @@
 """The result of a diagnosis: rows of measurements, a table, diagnosis.json and a report."""
 
-from __future__ import annotations
-
-import json
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from aimle import _library
-from aimle._files import write_atomically
-from aimle.diagnosis.recommendation import name_of, recommend
+from aimle._files import write_json
+from aimle.diagnosis.recommendation import best_steps, name_of, recommend
 
 
 @dataclass
@@ -54,8 +51,7 @@ class Diagnosis:
         """Writes diagnosis.json and, with matplotlib, report.html; returns the path."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(self.document(), indent=1)
-        write_atomically(folder / "diagnosis.json", f"{text}\n".encode())
+        write_json(folder / "diagnosis.json", self.document())
         try:
             from aimle.program.report.diagnose import draw
         except ImportError:
@@ -92,12 +88,7 @@ class Diagnosis:
 
     def _ranked(self) -> list[tuple[int, list[dict[str, Any]]]]:
         """Rows grouped by S, each estimator at its best lambda, by decreasing cosine."""
-        best: dict[tuple[int, str], dict[str, Any]] = {}
-        for row in self.rows:
-            key = (row["samples"], row["estimator"])
-            if key not in best or row["cosine"] > best[key]["cosine"]:
-                best[key] = row
-        ranked = sorted(best.values(), key=lambda row: -row["cosine"])
+        ranked = best_steps(self.rows)
         counts = sorted({row["samples"] for row in ranked})
         return [(count, [r for r in ranked if r["samples"] == count]) for count in counts]
 

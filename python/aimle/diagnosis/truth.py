@@ -1,7 +1,5 @@
 """The true gradients of a diagnosis, and how they are computed (aimle.diagnosis)."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Callable, Iterator

@@ -1,17 +1,4 @@
-"""Estimators that differentiate exact marginals.
-
-    exact  hard samples z ~ p(z) = exp(<theta, z> - A(theta)) with the Jacobian of the marginals
-           mu(theta) = E z, which is Cov(z): g = Cov(z) d. For k of n this is SIMPLE (Ahmed, Zeng,
-           Niepert, Van den Broeck, "SIMPLE: A Gradient Estimator for k-Subset Sampling", ICLR
-           2023). Exact for linear f, whatever z was drawn; biased otherwise.
-    sst    stochastic softmax tricks (Paulus, Choi, Tarlow, Krause, Maddison, NeurIPS 2020): the
-           soft sample mu((theta + G) / t), G Gumbel noise. With ``hard`` the output is the
-           solution of theta + G, straight-through. For one of n this is Gumbel-Softmax.
-
-Both apply to the structures of ``aimle.exact``.
-"""
-
-from __future__ import annotations
+"""Estimators that differentiate the exact marginals mu(theta) = E z of ``aimle.exact``."""
 
 import torch
 
@@ -22,19 +9,23 @@ _ops = torch.ops.aimle
 
 
 class ExactMarginals(SampledEstimator):
-    """Exact hard samples with the Jacobian of the exact marginals: g = Cov(z) d.
+    """Hard samples z ~ p(z) = exp(<theta, z> - A(theta)) with the Jacobian of the exact marginals,
+    which is Cov(z): g = Cov(z) d.
 
-    For k of n this is SIMPLE (Ahmed, Zeng, Niepert, Van den Broeck, ICLR 2023). Exact for linear
-    losses, whatever was drawn; biased otherwise. The arguments are those of ``SampledEstimator``.
+    For k of n this is SIMPLE (Ahmed, Zeng, Niepert, Van den Broeck, "SIMPLE: A Gradient Estimator
+    for k-Subset Sampling", ICLR 2023). Exact for linear losses, whatever was drawn; biased
+    otherwise. The arguments are those of ``SampledEstimator``.
     """
 
     _op = _ops.exact.default
 
 
 class SST(Relaxation):
-    """The exact marginals of perturbed scores, mu((theta + G) / t), as a soft sample.
+    """The exact marginals of perturbed scores, mu((theta + G) / t), as a soft sample; G is Gumbel
+    noise.
 
-    Paulus, Choi, Tarlow, Krause, Maddison, NeurIPS 2020. The arguments are those of ``Relaxation``.
+    Stochastic softmax tricks: Paulus, Choi, Tarlow, Krause, Maddison, NeurIPS 2020. For one of n
+    this is Gumbel-Softmax. The arguments are those of ``Relaxation``.
     """
 
     _op = _ops.sst.default

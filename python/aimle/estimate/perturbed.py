@@ -38,7 +38,7 @@ from aimle.settings.checks import (
 )
 from aimle.settings.names import SettingsModule, loss_names
 from aimle.settings.shared import AnySolver, Sense
-from aimle.solvers import Solver, check_solver, checked_dims, resolve_sense
+from aimle.solvers import Data, K, Key, Mask, Solver, check_solver, checked_dims, resolve_sense
 
 _ops = torch.ops.aimle
 
@@ -107,13 +107,7 @@ class DPO(SettingsModule):
         return nb_samples, float(self.temperature)
 
     def forward(
-        self,
-        theta: Tensor,
-        *,
-        mask: Tensor | None = None,
-        k: Tensor | int | None = None,
-        data: Tensor | None = None,
-        key: Tensor | None = None,
+        self, theta: Tensor, *, mask: Mask = None, k: K = None, data: Data = None, key: Key = None
     ) -> Tensor:
         """theta [*batch, *instance], mask, k, data and key as for the layers."""
         check_theta("DPO", theta)
@@ -160,10 +154,10 @@ def perturbed_fenchel_young_loss(
     nb_samples: int = 1,
     temperature: float = 1.0,
     sense: Sense | None = None,
-    mask: Tensor | None = None,
-    k: Tensor | int | None = None,
-    data: Tensor | None = None,
-    key: Tensor | None = None,
+    mask: Mask = None,
+    k: K = None,
+    data: Data = None,
+    key: Key = None,
     instance_dims: int | None = None,
     fractional: bool | None = None,
 ) -> Tensor:
@@ -263,9 +257,9 @@ def instances_of(
     theta: Tensor,
     solver: AnySolver,
     sense: Sense | None,
-    mask: Tensor | None,
-    k: Tensor | int | None,
-    data: Tensor | None,
+    mask: Mask,
+    k: K,
+    data: Data,
     instance_dims: int | None,
     fractional: bool | None,
     **like_theta: Tensor,

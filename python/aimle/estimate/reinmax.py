@@ -1,7 +1,5 @@
 """ReinMax: a second-order straight-through estimator for one of n."""
 
-from __future__ import annotations
-
 import torch
 
 from aimle.estimate.sampled import SampledEstimator

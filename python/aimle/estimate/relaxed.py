@@ -1,18 +1,9 @@
 """Relaxations: a soft sample replaces the discrete one, and PyTorch differentiates it.
 
-    gumbel_softmax   softmax((theta + G) / t): Jang, Gu, Poole, ICLR 2017; Maddison, Mnih, Teh,
-                     "The Concrete Distribution", ICLR 2017. One of n.
-    softsub          k rounds of softmax, each suppressing the entries already taken: Xie & Ermon,
-                     "Reparameterizable Subset Sampling via Continuous Relaxations", IJCAI 2019.
-                     k of n.
-    l2x              the entry-wise maximum of k independent concrete draws: Chen, Song,
-                     Wainwright, Jordan, "Learning to Explain", ICML 2018. At most k of n.
-
-t is the temperature of the relaxation: as it decreases, the samples become discrete and the
-gradients noisy. All are biased for the gradient of E f(z) of the discrete z, because they
-differentiate another expectation. f must accept soft values in (0, 1), unless ``hard`` is set:
-then f sees the discrete sample, which gets the gradient of the soft one. In eval mode z is the hard
-solution of theta.
+As the temperature t decreases, the samples become discrete and the gradients noisy. All are biased
+for the gradient of E f(z) of the discrete z, because they differentiate another expectation. f must
+accept soft values in (0, 1), unless ``hard`` is set: then f sees the discrete sample, which gets
+the gradient of the soft one. In eval mode z is the hard solution of theta.
 
 softsub and l2x repeat a step k times. The solver's k is the number of rounds or draws, and a k per
 row may be smaller, so that no value is read on the host and the module compiles as one graph. Rows
@@ -29,7 +20,7 @@ from torch import Tensor
 from typing_extensions import Unpack
 
 from aimle.estimate.sampled import SampledEstimator
-from aimle.settings.checks import check_bool, check_int, check_positive, is_number
+from aimle.settings.checks import check_bool, check_int, check_not_negative, check_positive
 from aimle.settings.shared import SampleSettings
 from aimle.solvers import Solver
 from aimle.structures import Argmax, TopK
@@ -50,8 +41,7 @@ def anneal(
     check_int("anneal", "every", every, 1)
     for name, value in (("start", start), ("floor", floor)):
         check_positive("anneal", name, value)
-    if not (is_number(rate) and rate >= 0):
-        raise ValueError(f"[aimle.anneal] expected rate finite and >= 0 but got {rate!r}")
+    check_not_negative("anneal", "rate", rate)
     return max(start * math.exp(-rate * (step - step % every)), floor)
 
 
@@ -108,8 +98,8 @@ class Relaxation(SampledEstimator):
 class GumbelSoftmax(Relaxation):
     """softmax((theta + G) / t), one of n.
 
-    Jang, Gu, Poole, ICLR 2017; Maddison, Mnih, Teh, ICLR 2017. The arguments are those of
-    ``Relaxation``.
+    Jang, Gu, Poole, ICLR 2017; Maddison, Mnih, Teh, "The Concrete Distribution", ICLR 2017. The
+    arguments are those of ``Relaxation``.
     """
 
     applies_to = (Argmax,)
@@ -120,8 +110,8 @@ class SoftSub(Relaxation):
     """k rounds of softmax over theta + G, each round added up: entries in (0, 1) that sum to k.
 
     Round i takes a_i = softmax(w_i / t) and sets w_{i+1} = w_i + log(1 - a_i), which suppresses the
-    entries taken in all earlier rounds. Xie & Ermon, IJCAI 2019. The arguments are those of
-    ``Relaxation``.
+    entries taken in all earlier rounds. Xie & Ermon, "Reparameterizable Subset Sampling via
+    Continuous Relaxations", IJCAI 2019. The arguments are those of ``Relaxation``.
     """
 
     applies_to = (TopK,)
@@ -131,8 +121,8 @@ class SoftSub(Relaxation):
 class L2X(Relaxation):
     """The entry-wise maximum of k concrete draws: soft only, sums to at most k.
 
-    Chen, Song, Wainwright, Jordan, ICML 2018. The arguments are those of ``Relaxation`` except
-    hard.
+    Chen, Song, Wainwright, Jordan, "Learning to Explain", ICML 2018. The arguments are those of
+    ``Relaxation`` except hard.
     """
 
     applies_to = (TopK,)

@@ -15,7 +15,7 @@ from aimle.functional import check_generator, draw_key
 from aimle.onnx.solution import in_onnx_export, onnx_solution
 from aimle.settings.checks import check_batch, check_mask, check_tensor, check_theta
 from aimle.settings.shared import SampleSettings, SamplingModule
-from aimle.solvers import Solver
+from aimle.solvers import Data, K, Key, Mask, Solver
 
 
 class SampledEstimator(SamplingModule):
@@ -50,13 +50,7 @@ class SampledEstimator(SamplingModule):
             )
 
     def forward(
-        self,
-        theta: Tensor,
-        *,
-        mask: Tensor | None = None,
-        k: Tensor | int | None = None,
-        data: Tensor | None = None,
-        key: Tensor | None = None,
+        self, theta: Tensor, *, mask: Mask = None, k: K = None, data: Data = None, key: Key = None
     ) -> Tensor:
         """Samples for theta [*batch, n], in the shape set by ``output``.
 
@@ -84,14 +78,7 @@ class SampledEstimator(SamplingModule):
             check_tensor(owner, "key", key)
         self._called(theta)
         return self._op(
-            theta,
-            mask,
-            row_data,
-            key,
-            solver,
-            self.nb_samples,
-            self.output,
-            *self._relaxation(),
+            theta, mask, row_data, key, solver, self.nb_samples, self.output, *self._relaxation()
         )
 
     def extra_repr(self) -> str:

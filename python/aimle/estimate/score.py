@@ -1,12 +1,7 @@
 """Estimators that use the losses of the samples, not only their gradients.
 
-A module's backward pass only receives gradients, so the losses are passed back by ``surrogate``:
-
-    z = layer(theta)                                   # [*batch, S, n]
-    losses = loss(z)                                   # [*batch, S], one for every sample
-    layer.surrogate(theta, z, losses).mean().backward()
-
-The result has the values of the losses and, in addition to their own gradients, that of theta.
+A module's backward pass only receives gradients, so the losses are passed back by ``surrogate``,
+whose result has the values of the losses and, in addition to their own gradients, that of theta.
 """
 
 from __future__ import annotations
@@ -33,7 +28,7 @@ from aimle.settings.checks import (
 )
 from aimle.settings.defaults import difference_for
 from aimle.settings.shared import DEFAULTS, AdaptiveSettings, AnySolver, Output, SampleSettings
-from aimle.solvers import Solver
+from aimle.solvers import Data, K, Mask, Solver
 
 _ops = torch.ops.aimle
 
@@ -100,22 +95,16 @@ class SFE(SampledEstimator):
         z: Tensor,
         losses: Tensor,
         *,
-        mask: Tensor | None = None,
-        k: Tensor | int | None = None,
-        data: Tensor | None = None,
+        mask: Mask = None,
+        k: K = None,
+        data: Data = None,
     ) -> Tensor:
         """losses, one per sample, with the gradient of theta; mask, k and data as for z."""
         _check_losses("SFE", theta, z, losses, self.solver.instance_dims)
         self._calls = None
         solver, row_data = self.solver.row_arguments(type(self).__name__, theta, k, data)
         return _ops.sfe_surrogate.default(
-            theta,
-            z,
-            losses,
-            mask,
-            row_data,
-            solver,
-            self.baseline == "leave_one_out",
+            theta, z, losses, mask, row_data, solver, self.baseline == "leave_one_out"
         )
 
 

@@ -10,15 +10,13 @@ aimle/torch/estimate/spo_plus.cpp has the derivation, and the formula, which nat
 callables share.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
 from aimle.estimate.perturbed import instances_of
 from aimle.settings.names import loss_names
 from aimle.settings.shared import AnySolver, Sense
-from aimle.solvers import Solver
+from aimle.solvers import Data, K, Mask, Solver
 
 _ops = torch.ops.aimle
 
@@ -31,9 +29,9 @@ def spo_plus_loss(
     *,
     solution: Tensor | None = None,
     sense: Sense | None = None,
-    mask: Tensor | None = None,
-    k: Tensor | int | None = None,
-    data: Tensor | None = None,
+    mask: Mask = None,
+    k: K = None,
+    data: Data = None,
     instance_dims: int | None = None,
     fractional: bool | None = None,
 ) -> Tensor:

@@ -5,8 +5,6 @@
 The names are those of the C++ functions, the studies and the command line.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable
 from typing import Any, Literal, overload
@@ -21,6 +19,7 @@ from aimle.estimate.score import SFE, CovarianceAIMLE
 from aimle.estimate.thresholds import Thresholds
 from aimle.layers import AIMLE, DBB, IMLE, STE, Identity
 from aimle.perturbed_map import PerturbedMap
+from aimle.settings.checks import check_type
 from aimle.settings.shared import AnySolver
 
 #: The return type of ``estimator``: a module whose call returns a tensor.
@@ -76,74 +75,42 @@ def estimators() -> tuple[str, ...]:
 def estimator(
     name: Literal["aimle", "aimle_forward", "aimle_noise"], solver: AnySolver, **settings: Any
 ) -> AIMLE: ...
-
-
 @overload
 def estimator(
     name: Literal["aimle_covariance"], solver: AnySolver, **settings: Any
 ) -> CovarianceAIMLE: ...
-
-
 @overload
 def estimator(
     name: Literal["imle", "imle_central"], solver: AnySolver, **settings: Any
 ) -> IMLE: ...
-
-
 @overload
 def estimator(name: Literal["ste"], solver: AnySolver, **settings: Any) -> STE: ...
-
-
 @overload
 def estimator(name: Literal["dbb"], solver: AnySolver, **settings: Any) -> DBB: ...
-
-
 @overload
 def estimator(name: Literal["identity"], solver: AnySolver, **settings: Any) -> Identity: ...
-
-
 @overload
 def estimator(name: Literal["thresholds"], solver: AnySolver, **settings: Any) -> Thresholds: ...
-
-
 @overload
 def estimator(name: Literal["sfe"], solver: AnySolver, **settings: Any) -> SFE: ...
-
-
 @overload
 def estimator(
     name: Literal["gumbel_softmax"], solver: AnySolver, **settings: Any
 ) -> GumbelSoftmax: ...
-
-
 @overload
 def estimator(name: Literal["gumbel_rao"], solver: AnySolver, **settings: Any) -> GumbelRao: ...
-
-
 @overload
 def estimator(name: Literal["softsub"], solver: AnySolver, **settings: Any) -> SoftSub: ...
-
-
 @overload
 def estimator(name: Literal["sst"], solver: AnySolver, **settings: Any) -> SST: ...
-
-
 @overload
 def estimator(name: Literal["l2x"], solver: AnySolver, **settings: Any) -> L2X: ...
-
-
 @overload
 def estimator(name: Literal["dpo"], solver: AnySolver, **settings: Any) -> DPO: ...
-
-
 @overload
 def estimator(name: Literal["exact"], solver: AnySolver, **settings: Any) -> ExactMarginals: ...
-
-
 @overload
 def estimator(name: Literal["reinmax"], solver: AnySolver, **settings: Any) -> ReinMax: ...
-
-
 @overload
 def estimator(name: str, solver: AnySolver, **settings: Any) -> Estimator: ...
 
@@ -157,10 +124,7 @@ def estimator(name: str, solver: AnySolver, **settings: Any) -> Estimator:
     An unknown name raises a ValueError that suggests the nearest one. A structure to which the
     estimator does not apply raises a TypeError that lists the ones to which it does.
     """
-    if not isinstance(name, str):
-        raise TypeError(
-            f"[aimle.estimator] expected the name of an estimator but got {type(name).__name__}"
-        )
+    check_type("estimator", name, str, "the name of an estimator")
     if name not in _BUILDERS:
         folded = name.lower().replace("-", "_")
         close = difflib.get_close_matches(folded, _BUILDERS, n=1, cutoff=0.5)

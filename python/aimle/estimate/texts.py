@@ -1,7 +1,5 @@
 """Estimator settings as text, as on the command line: ``imle_central:lambda=0.1``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

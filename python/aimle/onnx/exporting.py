@@ -1,7 +1,5 @@
 """A check that torch.compile and torch.export evaluate while they trace."""
 
-from __future__ import annotations
-
 import torch
 
 

@@ -5,8 +5,6 @@ ONNX operator has the same tie rule: lower index first. A callable solver is cal
 exported if it consists of PyTorch operators. Everything else raises a RuntimeError.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

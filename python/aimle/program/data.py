@@ -9,8 +9,6 @@ SHA-256 before they get their final names, so a folder never holds a partial or 
 that are already there are not downloaded again.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import http.client
@@ -18,14 +16,13 @@ import os
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from aimle._files import write_atomically
 from aimle.program.launch import EXPLAINED, exit_with
 
-_CHUNK = 1 << 18
 _TIMEOUT = 30.0
 
 
@@ -46,6 +43,15 @@ class DataSet:
     files: tuple[PublishedFile, ...]
 
 
+def _image_files(*sizes_and_digests: tuple[int, str]) -> tuple[PublishedFile, ...]:
+    """The files of MNIST and of data sets in its format."""
+    names = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
+    return tuple(
+        PublishedFile(f"{name}-ubyte.gz", size, sha256)
+        for name, (size, sha256) in zip(names, sizes_and_digests, strict=True)
+    )
+
+
 MNIST = DataSet(
     name="mnist",
     about="handwritten digits, 60,000 + 10,000 of 28 x 28 (LeCun, Cortes, Burges)",
@@ -53,27 +59,11 @@ MNIST = DataSet(
         "https://ossci-datasets.s3.amazonaws.com/mnist/",
         "https://storage.googleapis.com/cvdf-datasets/mnist/",
     ),
-    files=(
-        PublishedFile(
-            "train-images-idx3-ubyte.gz",
-            9912422,
-            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-        ),
-        PublishedFile(
-            "train-labels-idx1-ubyte.gz",
-            28881,
-            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-        ),
-        PublishedFile(
-            "t10k-images-idx3-ubyte.gz",
-            1648877,
-            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-        ),
-        PublishedFile(
-            "t10k-labels-idx1-ubyte.gz",
-            4542,
-            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-        ),
+    files=_image_files(
+        (9912422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
+        (28881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
+        (1648877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
+        (4542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
     ),
 )
 FASHION_MNIST = DataSet(
@@ -83,27 +73,11 @@ FASHION_MNIST = DataSet(
         "https://fashion-mnist.s3.eu-central-1.amazonaws.com/",
         "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
     ),
-    files=(
-        PublishedFile(
-            "train-images-idx3-ubyte.gz",
-            26421880,
-            "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
-        ),
-        PublishedFile(
-            "train-labels-idx1-ubyte.gz",
-            29515,
-            "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
-        ),
-        PublishedFile(
-            "t10k-images-idx3-ubyte.gz",
-            4422102,
-            "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
-        ),
-        PublishedFile(
-            "t10k-labels-idx1-ubyte.gz",
-            5148,
-            "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
-        ),
+    files=_image_files(
+        (26421880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
+        (29515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
+        (4422102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
+        (5148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
     ),
 )
 DATA_SETS = {data.name: data for data in (MNIST, FASHION_MNIST)}
@@ -123,11 +97,7 @@ def cache_folder() -> Path:
 def is_as_published(path: Path, file: PublishedFile) -> bool:
     if not path.is_file() or path.stat().st_size != file.size:
         return False
-    digest = hashlib.sha256()
-    with path.open("rb") as content:
-        while chunk := content.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest() == file.sha256
+    return hashlib.sha256(path.read_bytes()).hexdigest() == file.sha256
 
 
 def is_complete(data: DataSet, folder: Path) -> bool:
@@ -145,26 +115,22 @@ class _KeepHttps(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _read(url: str) -> Iterator[bytes]:
-    """The server's response in chunks; raises FetchError with the reason of a failure."""
+def _read(url: str, most: int) -> bytes:
+    """At most so many bytes of the server's response; raises FetchError if that fails."""
     try:
         opener = urllib.request.build_opener(_KeepHttps)
         with opener.open(url, timeout=_TIMEOUT) as answer:
-            while chunk := answer.read(_CHUNK):
-                yield chunk
+            return answer.read(most)
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise FetchError(f"{url}: {error}") from error
 
 
 def _download(url: str, target: Path, wanted: PublishedFile) -> None:
     """Downloads and checks the file before it is written; raises FetchError."""
-    content = bytearray()
-    for chunk in _read(url):
-        content += chunk
-        if len(content) > wanted.size:
-            raise FetchError(f"{url}: expected {wanted.size} bytes but got more")
+    content = _read(url, wanted.size + 1)
     if len(content) != wanted.size:
-        raise FetchError(f"{url}: expected {wanted.size} bytes but got {len(content)}")
+        got = "more" if len(content) > wanted.size else len(content)
+        raise FetchError(f"{url}: expected {wanted.size} bytes but got {got}")
     digest = hashlib.sha256(content).hexdigest()
     if digest != wanted.sha256:
         raise FetchError(f"{url}: expected a file with SHA-256 {wanted.sha256} but got {digest}")

@@ -5,21 +5,18 @@ which writes the request). Arguments: the folder, and libraries of solvers to lo
 and recommendations come from ``aimle.diagnose``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import aimle
-from aimle._files import write_atomically
+from aimle._files import write_json
 from aimle.diagnosis import Diagnosis
 from aimle.diagnosis.losses import RecordedGradients, SquaredDistance
 from aimle.diagnosis.measure import Problem, measure
@@ -97,8 +94,7 @@ class Run:
         """Writes diagnosis.json, if anything was measured."""
         if self.found is None or not self.found.rows:
             return
-        text = json.dumps(document(self.request, self.problem, self.found, complete), indent=1)
-        write_atomically(self.file, f"{text}\n".encode())
+        write_json(self.file, document(self.request, self.problem, self.found, complete))
 
     def _watch(self, found: Diagnosis, note: str, total: int) -> None:
         if self.found is None:  # the true gradient is known; calls are timed on one thread
@@ -128,21 +124,11 @@ def _draw(folder: Path) -> None:
         print(f"{missing} ({explain(error)})", file=sys.stderr)
 
 
-@contextlib.contextmanager
-def _ended_by_signals(run: Run) -> Iterator[None]:
-    """A signal stops the work at the next safe point."""
-
-    def stop(number: int, _: object) -> None:
-        for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, signal.SIG_IGN)
-        sys.exit(128 + number)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
-    try:
-        yield
-    finally:
-        run.close()
+def _stop(number: int, _: object) -> None:
+    """Handles a signal: stops the work at the next safe point."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
+    sys.exit(128 + number)
 
 
 def _in_words(error: Exception) -> str:
@@ -162,7 +148,9 @@ def main(arguments: list[str] | None = None) -> int:
         for library in libraries:
             aimle.load_library(library)
         run = Run(request, folder)
-        with _ended_by_signals(run):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _stop)
+        with contextlib.closing(run):
             found = run.measure()
     except (ValueError, TypeError, RuntimeError, OSError, MemoryError) as error:
         print(f"aimle: {_in_words(error)}", file=sys.stderr)

@@ -5,8 +5,7 @@ A wheel has the program only if it was built with it. Without it, those commands
 Python package contains completely; the others say how to add it.
 """
 
-from __future__ import annotations
-
+import importlib
 import os
 import runpy
 import sys
@@ -51,6 +50,14 @@ def exit_with(main: Callable[[], int]) -> NoReturn:
     except KeyboardInterrupt:
         print("aimle: stopped", file=sys.stderr)
         sys.exit(130)
+
+
+def stand_for(name: str, module: str, runs: str = "") -> None:
+    """Makes `name` another name of the module; `python -m` with it runs the module, or `runs`."""
+    if name == "__main__":
+        runpy.run_module(runs or module, run_name="__main__", alter_sys=True)
+    else:
+        sys.modules[name] = importlib.import_module(module)
 
 
 def find() -> Path | None:

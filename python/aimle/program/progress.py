@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from types import TracebackType
 from typing import TextIO
 
 _WIDTH = 28
@@ -25,12 +24,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -1,12 +1,11 @@
 """Checks of the settings objects: each error names the argument, its value and what is allowed."""
 
 import math
-import os
 from numbers import Integral, Real
-from typing import TypeGuard
+from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
-from torch import Generator, Tensor, nn, strided
+from torch import Generator, Tensor, strided
 from torch import bool as bool_
 
 _LARGEST_INT = 2**63 - 1
@@ -20,16 +19,23 @@ _CHOICES = {
 }
 
 
+def refuse_type(owner: str, expected: str, value: object, hint: str = "") -> NoReturn:
+    """Raises a TypeError that names the type of the value."""
+    raise TypeError(f"[aimle.{owner}] expected {expected} but got {type(value).__name__}{hint}")
+
+
+def check_type(owner: str, value: object, kind: Any, expected: str) -> None:
+    """Raises TypeError unless value is an instance of kind, or one of several kinds."""
+    if not isinstance(value, kind):
+        refuse_type(owner, expected, value)
+
+
 def check_int(owner: str, name: str, value: object, low: int, high: int | None = None) -> int:
     """value as an int; raises TypeError if it is not one, ValueError if it is out of bounds."""
-    if not isinstance(value, int):
-        if not isinstance(value, Integral):
-            raise TypeError(
-                f"[aimle.{owner}] expected {name} to be an int but got {type(value).__name__}"
-            )
+    if not isinstance(value, int) and isinstance(value, Integral):
         value = int(value)
-    elif isinstance(value, bool):
-        raise TypeError(f"[aimle.{owner}] expected {name} to be an int but got bool")
+    if not isinstance(value, int) or isinstance(value, bool):
+        refuse_type(owner, f"{name} to be an int", value)
     if value < low or value > (_LARGEST_INT if high is None else high):
         bounded = high is not None or value >= low
         last = _LARGEST_INT if high is None else high
@@ -54,48 +60,17 @@ def check_bool(owner: str, name: str, value: object) -> bool:
     return bool(value)
 
 
-def check_text(owner: str, name: str, value: object) -> None:
-    """Raises TypeError unless value is a str."""
-    if not isinstance(value, str):
-        raise TypeError(
-            f"[aimle.{owner}] expected {name} to be a str but got {type(value).__name__}"
-        )
-
-
-def check_path(owner: str, name: str, value: object, *, optional: bool = False) -> None:
-    """Raises TypeError unless value is a path (optional: or None)."""
-    if not (isinstance(value, str | os.PathLike) or (optional and value is None)):
-        raise TypeError(
-            f"[aimle.{owner}] expected {name} to be a path{' or None' * optional} but got "
-            f"{type(value).__name__}"
-        )
-
-
-def check_module(owner: str, module: object) -> None:
-    """Raises TypeError unless module is a module of PyTorch."""
-    if not isinstance(module, nn.Module):
-        raise TypeError(
-            f"[aimle.{owner}] expected module to be a torch.nn.Module but got "
-            f"{type(module).__name__}"
-        )
-
-
 def check_graph(owner: str, graph: object) -> None:
     """Raises TypeError unless graph has what NetworkX's graphs have."""
     needed = ("nodes", "edges", "is_directed", "is_multigraph")
     if isinstance(graph, type) or not all(hasattr(graph, name) for name in needed):
-        raise TypeError(
-            f"[aimle.{owner}] expected graph to be a NetworkX graph but got {type(graph).__name__}"
-        )
+        refuse_type(owner, "graph to be a NetworkX graph", graph)
 
 
 def check_generator_type(owner: str, generator: object) -> None:
     """Raises TypeError unless generator is one of PyTorch's, or None."""
     if not isinstance(generator, Generator | None):
-        raise TypeError(
-            f"[aimle.{owner}] expected generator to be a torch.Generator or None but got "
-            f"{type(generator).__name__}"
-        )
+        refuse_type(owner, "generator to be a torch.Generator or None", generator)
 
 
 def check_choice(owner: str, name: str, value: object, allowed: tuple[object, ...]) -> None:
@@ -111,9 +86,7 @@ def check_tensor(owner: str, name: str, value: object) -> None:
         hint = f": pass torch.as_tensor({name})" if hasattr(value, "__len__") else ""
         if name == "key":
             hint = ": pass torch.tensor([seed, step])"
-        raise TypeError(
-            f"[aimle.{owner}] expected {name} to be a tensor but got {type(value).__name__}{hint}"
-        )
+        refuse_type(owner, f"{name} to be a tensor", value, hint)
 
 
 def check_mask(owner: str, mask: Tensor, theta: Tensor, name: str = "theta") -> None:

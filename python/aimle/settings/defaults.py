@@ -19,8 +19,6 @@ difference, and alpha may rise to 16 instead of 4. A long forward step tends to 
 still depends on theta; a long central one does not.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from aimle.noise import Gumbel, Noise, as_noise

@@ -25,79 +25,39 @@ C = TypeVar("C", bound=type)
 _NO_NOTES: Mapping[str, str] = MappingProxyType({})
 _NO_DEFAULTS: Mapping[str, Any] = MappingProxyType({})
 
-_SAMPLES = ("nb_samples",)
 _TEMPERATURE = ("temperature", "theta_noise_temperature")
-_STEP = ("lambda_", "target")
-_CENTRAL = ("symmetric_perturbation", "difference")
-_SENSE = ("sense",)
-_NEIGHBOURHOOD = ("neighbourhood",)
-_VERTICES = ("n",)
-
-# Names used by other libraries and by the papers, with their names here.
-_ALIASES: dict[str, tuple[str, ...]] = {
-    # torch-imle, torch-adaptive-imle
-    "noise_distribution": ("noise",),
-    "target_distribution": ("target",),
-    "input_noise_temperature": _TEMPERATURE,
-    "noise_temperature": _TEMPERATURE,
-    "theta_noise_temperature": ("temperature",),
-    "beta": ("lambda_", "initial_alpha", "target"),
-    "initial_beta": ("initial_alpha", "target"),
-    "beta_update_step": ("step", "target"),
-    "beta_update_momentum": ("momentum", "target"),
-    "grad_norm_decay_rate": ("decay", "target"),
-    "is_minimization": _SENSE,
-    # PyEPO
-    "n_samples": _SAMPLES,
-    "sigma": _TEMPERATURE,
-    "lambd": _STEP,
-    "two_sides": _CENTRAL,
-    "distribution": ("noise",),
-    "kappa": ("k",),
-    "pred_cost": ("theta",),
-    "true_cost": ("true_theta",),
-    "true_sol": ("solution",),
-    # perturbations, perturbed optimisers
-    "num_samples": _SAMPLES,
-    "maximize": _SENSE,
-    "minimize": _SENSE,
-    # the papers, and other common names
-    "samples": _SAMPLES,
-    "number_of_samples": _SAMPLES,
-    "s": _SAMPLES,
-    "tau": _TEMPERATURE,
-    "lambda": _STEP,
-    "lam": _STEP,
-    "lambda_": ("target",),
-    "target_norm": ("target",),
-    "initial_alpha": ("target",),
-    "step": ("target",),
-    "decay": ("target",),
-    "alpha_range": ("target",),
-    "symmetric_perturbation": ("difference",),
-    "central": _CENTRAL,
-    "symmetric": _CENTRAL,
-    "alpha": ("initial_alpha", "target"),
-    "c": ("target_norm", "target"),
-    "eta": ("step", "target"),
-    "gamma": ("decay", "target"),
-    "maximise": _SENSE,
-    "minimise": _SENSE,
-    "reduction": ("output",),
-    "neighbours": _NEIGHBOURHOOD,
-    "neighbors": _NEIGHBOURHOOD,
-    "connectivity": _NEIGHBOURHOOD,
-    "start": ("source",),
-    "goal": ("target",),
-    "end": ("target",),
-    "vertices": _VERTICES,
-    "nodes": _VERTICES,
-    "num_nodes": _VERTICES,
-    "n_vertices": _VERTICES,
-    "num_iterations": ("nb_iterations",),
-    "n_iterations": ("nb_iterations",),
-    "seed": ("generator",),
+# By the names here, the most likely one first: what other libraries (torch-imle,
+# torch-adaptive-imle, PyEPO, perturbations) and the papers call them.
+_OTHER_NAMES: dict[tuple[str, ...], str] = {
+    ("nb_samples",): "n_samples num_samples samples number_of_samples s",
+    _TEMPERATURE: "input_noise_temperature noise_temperature sigma tau",
+    ("temperature",): "theta_noise_temperature",
+    ("noise",): "noise_distribution distribution",
+    ("lambda_", "target"): "lambd lambda lam",
+    ("lambda_", "initial_alpha", "target"): "beta",
+    ("initial_alpha", "target"): "initial_beta alpha",
+    ("step", "target"): "beta_update_step eta",
+    ("momentum", "target"): "beta_update_momentum",
+    ("decay", "target"): "grad_norm_decay_rate gamma",
+    ("target_norm", "target"): "c",
+    ("target",): (
+        "target_distribution lambda_ target_norm initial_alpha step decay alpha_range goal end"
+    ),
+    ("symmetric_perturbation", "difference"): "two_sides central symmetric",
+    ("difference",): "symmetric_perturbation",
+    ("sense",): "is_minimization maximize minimize maximise minimise",
+    ("output",): "reduction",
+    ("generator",): "seed",
+    ("k",): "kappa",
+    ("theta",): "pred_cost",
+    ("true_theta",): "true_cost",
+    ("solution",): "true_sol",
+    ("neighbourhood",): "neighbours neighbors connectivity",
+    ("source",): "start",
+    ("n",): "vertices nodes num_nodes n_vertices",
+    ("nb_iterations",): "num_iterations n_iterations",
 }
+_ALIASES = {other: ours for ours, others in _OTHER_NAMES.items() for other in others.split()}
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:

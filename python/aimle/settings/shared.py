@@ -15,12 +15,11 @@ from torch import Generator, Tensor
 from aimle.noise import Noise
 from aimle.settings.checks import check_bool, check_choice, check_generator_type, check_int
 from aimle.settings.names import SettingsModule
-from aimle.solvers import Solver, check_solver
+from aimle.solvers import Sense, Solver, check_solver
 from aimle.state.sharing import GroupSetting
 from aimle.targets import Rule, Scale, Scope, Target
 
 Output = Literal["samples", "flat", "mean"]
-Sense = Literal["max", "min"]
 AnySolver = Solver | Callable[..., Tensor]
 
 

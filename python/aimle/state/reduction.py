@@ -21,13 +21,8 @@ _called: weakref.WeakKeyDictionary[ProcessGroup, list[Any]] = weakref.WeakKeyDic
 def _message_device(group: ProcessGroup, waiting: list[Tensor]) -> torch.device:
     """The device on which the group can reduce: the layers' own, if possible."""
     able = group._device_types
-    return next(
-        (each.device for each in waiting if each.device in able or _kind(each) in able), able[0]
-    )
-
-
-def _kind(tensor: Tensor) -> torch.device:
-    return torch.device(tensor.device.type)
+    devices = [each.device for each in waiting]
+    return next((one for one in devices if one in able or torch.device(one.type) in able), able[0])
 
 
 def _reduce_in(group: ProcessGroup, layers: list[SharedState | None]) -> None:

@@ -1,7 +1,5 @@
 """Selects the part of a saved state that a layer can use."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from typing import Any

@@ -29,7 +29,7 @@ from torch.compiler import is_compiling
 from torch.nn.modules.module import register_module_module_registration_hook
 from torch.nn.parallel import DistributedDataParallel
 
-from aimle.settings.checks import check_module
+from aimle.settings.checks import check_type
 
 if TYPE_CHECKING or dist.is_available():
     from torch.distributed import ProcessGroup
@@ -212,7 +212,7 @@ def reduce_state(module: nn.Module) -> None:
     Every process has to call it. Training does this automatically at the next step; call it before
     saving a checkpoint to include the last step. Does nothing for layers of a single process.
     """
-    check_module("reduce_state", module)
+    check_type("reduce_state", module, nn.Module, "module to be a torch.nn.Module")
     from aimle.state.reduction import reduce
 
     reduce(sharing_layers(module))

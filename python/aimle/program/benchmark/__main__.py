@@ -1,16 +1,15 @@
 """`aimle benchmark training`, which trains tasks, and `advice`, which diagnoses them."""
 
-from __future__ import annotations
-
 import argparse
 import difflib
+import functools
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import torch
 
@@ -86,29 +85,24 @@ def _explained(parse):
     return wrapped
 
 
+def _adder(parser: argparse.ArgumentParser):
+    """Adds an option with a value to the parser: its name, what its value is called, and a help."""
+
+    def add(name: str, value: str, about: str, **settings: Any) -> None:
+        parser.add_argument(name, metavar=value, help=about, **settings)
+
+    return add
+
+
 def _add_common(parser: argparse.ArgumentParser, repeated: str, page_name: str) -> None:
-    add = parser.add_argument
-    add("--list", action="store_true", help="print the tasks with their titles, one a line")
-    add(
-        "--tasks",
-        type=_names(advice.ALL_TASKS, listed=TASKS),
-        metavar="NAME,...",
-        help="only these tasks; --list prints their names",
-    )
-    add(
-        "--seeds",
-        type=_explained(parse_seeds),
-        metavar="SEEDS",
-        help="0-2 or 0,3,5-7 (default: 0-2)",
-    )
-    add(
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="folder of results and page (default: docs/results)",
-    )
-    add("--redo", action="store_true", help=f"repeat {repeated} that have a row")
-    add("--table", action="store_true", help=f"only write {page_name} from the rows")
+    add, flag = _adder(parser), functools.partial(parser.add_argument, action="store_true")
+    flag("--list", help="print the tasks with their titles, one a line")
+    known = _names(advice.ALL_TASKS, listed=TASKS)
+    add("--tasks", "NAME,...", "only these tasks; --list prints their names", type=known)
+    add("--seeds", "SEEDS", "0-2 or 0,3,5-7 (default: 0-2)", type=_explained(parse_seeds))
+    add("--output", "DIR", "folder of results and page (default: docs/results)", type=Path)
+    flag("--redo", help=f"repeat {repeated} that have a row")
+    flag("--table", help=f"only write {page_name} from the rows")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -119,8 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     advising.set_defaults(quick=False, device="cpu", data=None, work=None, threads=0)
 
     training = studies.add_parser("training", description=_TRAINING)
-    add = training.add_argument
-    add(
+    training.add_argument(
         "--suite",
         choices=list(SUITES),
         default="training",
@@ -128,53 +121,35 @@ def _parser() -> argparse.ArgumentParser:
         f"{len(advice.SMALL_TASKS)} small ones without a page",
     )
     _add_common(training, "the chosen runs", "training.md")
-    add(
-        "--methods",
-        type=_names(NAMES),
-        metavar="NAME,...",
-        help=f"only these methods, of {', '.join(NAMES)}",
-    )
+    add = _adder(training)
+    add("--methods", "NAME,...", f"only these methods, of {', '.join(NAMES)}", type=_names(NAMES))
     add(
         "--candidate",
+        "NAME=ESTIMATOR,SETTING=VALUE,...",
+        "another method for every task; the value K/sqrt(S) is computed for each task; may be "
+        "given more than once",
         type=_explained(parse_candidate),
         action="append",
         default=[],
-        metavar="NAME=ESTIMATOR,SETTING=VALUE,...",
-        help="another method for every task; the value K/sqrt(S) is computed for each task; may be "
-        "given more than once",
     )
     add(
         "--lambdas",
+        "VALUE,...",
+        "only these values of each task's grid, for example the best, with more seeds",
         type=lambda text: text.split(","),
-        metavar="VALUE,...",
-        help="only these values of each task's grid, for example the best, with more seeds",
     )
-    add(
-        "--data",
-        type=Path,
-        metavar="DIR",
-        help="folder that contains mnist/, imdb/ and eraser_movies/",
-    )
-    add(
+    add("--data", "DIR", "folder that contains mnist/, imdb/ and eraser_movies/", type=Path)
+    training.add_argument(
         "--device",
         choices=["cpu", "cuda"],
         default="cpu",
         help="device of the tasks that `aimle train` runs (default: cpu)",
     )
-    add(
-        "--threads",
-        type=int,
-        default=0,
-        metavar="N",
-        help="parallel runs of these tasks; 0, the default: as many as `aimle train` chooses",
-    )
-    add(
-        "--work",
-        type=Path,
-        metavar="DIR",
-        help="folder for unfinished runs (default: out/benchmark)",
-    )
-    add("--quick", action="store_true", help="tiny runs that only test the code; ignore the values")
+    threads = "parallel runs of these tasks; 0, the default: as many as `aimle train` chooses"
+    add("--threads", "N", threads, type=int, default=0)
+    add("--work", "DIR", "folder for unfinished runs (default: out/benchmark)", type=Path)
+    quick = "tiny runs that only test the code; ignore the values"
+    training.add_argument("--quick", action="store_true", help=quick)
     return parser
 
 

@@ -7,8 +7,6 @@ row for each diagnosis; one that has a row is not repeated. OUTPUT/advice.md is 
 rows.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,13 +14,12 @@ from dataclasses import dataclass
 import torch
 
 import aimle
-from aimle.diagnosis import Diagnosis
 from aimle.diagnosis.contestants import YOURS
 from aimle.diagnosis.measure import SaturatedError
 from aimle.program.benchmark import held_out_tasks, small_tasks
 from aimle.program.benchmark.methods import SINGLE
 from aimle.program.benchmark.results import Row, RowFile
-from aimle.program.benchmark.table import Mean, Section, compare, sections
+from aimle.program.benchmark.table import Mean, Section, compare, markdown_table, sections
 from aimle.program.benchmark.task import Task
 from aimle.program.benchmark.tasks import TASKS
 
@@ -90,12 +87,9 @@ def diagnose(task: Task, methods: Iterable[str], seed: int, commit: str) -> Advi
     (advice,) = found.recommendations
     name = _method(advice["estimator"])
     name = LONG_STEP if advice["fixed_lambda"] else name
-    return Advice(task.name, seed, name, _method(_highest_cosine(found)), commit)
-
-
-def _highest_cosine(found: Diagnosis) -> str:
     rows = [row for row in found.rows if row["estimator"] not in _WITHOUT_LIMIT]
-    return max(rows, key=lambda row: row["cosine"])["estimator"]
+    highest = max(rows, key=lambda row: row["cosine"])["estimator"]
+    return Advice(task.name, seed, name, _method(highest), commit)
 
 
 def _method(estimator: str) -> str:
@@ -133,20 +127,18 @@ class Ranking:
 
     def rank(self, name: str) -> int:
         """One more than the number of methods that are better by more than a standard error."""
-        own = "imle" if name == LONG_STEP else name
-        better = 0
-        for other in self.means.keys() - {own}:
-            gap = compare(self.result(name), self.means[other], self.task.higher_is_better)
-            better += gap.gap > gap.error
-        return 1 + better
+        result, up = self.result(name), self.task.higher_is_better
+        gaps = [compare(result, self.means[other], up) for other in self._others(name)]
+        return 1 + sum(each.gap > each.error for each in gaps)
 
     def rank_of_mean(self, name: str) -> int:
         """One more than the number of methods whose mean is better."""
-        own = "imle" if name == LONG_STEP else name
         sign = -1 if self.task.higher_is_better else 1
         value = sign * self.result(name).value
-        others = self.means.keys() - {own}
-        return 1 + sum(sign * self.means[other].value < value for other in others)
+        return 1 + sum(sign * self.means[other].value < value for other in self._others(name))
+
+    def _others(self, name: str) -> set[str]:
+        return self.means.keys() - {"imle" if name == LONG_STEP else name}
 
 
 _HEAD = """# Recommendations compared with training
@@ -195,13 +187,6 @@ The first set is now *used*; the second and the third are held out.
 """
 
 
-GROUPS = ("used", "held out")
-
-
-def _group(name: str) -> str:
-    return "used" if name in USED else "held out"
-
-
 def _ranked(ranking: Ranking, votes: Iterable[str]) -> tuple[str, int]:
     """The most frequent vote, the first of equals, and its rank."""
     name = Counter(votes).most_common(1)[0][0]
@@ -211,11 +196,7 @@ def _ranked(ranking: Ranking, votes: Iterable[str]) -> tuple[str, int]:
 def page(rows: Iterable[Row], advice: Iterable[Advice]) -> str:
     """The whole page."""
     given = list(advice)
-    lines = [
-        "| task | | recommended | rank | by cosine |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    leaders = ["", "## Best methods\n", "| task | best | second |", "| --- | --- | --- |"]
+    lines, leaders = [], []
     right: Counter[str] = Counter()
     by_cosine: Counter[str] = Counter()
     by_mean: Counter[str] = Counter()
@@ -228,7 +209,7 @@ def page(rows: Iterable[Row], advice: Iterable[Advice]) -> str:
         name, rank = _ranked(ranking, [each.recommended for each in own])
         cosines = [each.highest_cosine for each in own if each.highest_cosine]
         other, other_rank = _ranked(ranking, cosines) if cosines else ("", BEST + 1)
-        group = _group(section.task.name)
+        group = "used" if section.task.name in USED else "held out"
         total[group] += 1
         right[group] += rank <= BEST
         by_mean[group] += ranking.rank_of_mean(name) <= BEST
@@ -236,26 +217,29 @@ def page(rows: Iterable[Row], advice: Iterable[Advice]) -> str:
         chosen = f"{name} {ranking.result(name)}"
         shown = str(rank) if rank <= BEST else f"**{rank}**"
         by = f"{other}: {other_rank}" if cosines else "–"
-        lines.append(f"| {section.task.title} | {group} | {chosen} | {shown} | {by} |")
+        lines.append([section.task.title, group, chosen, shown, by])
         best = [f"{each} {ranking.means[each]}" for each in ranking.order[:2]]
-        leaders.append(f"| {section.task.title} | {' | '.join(best)} |")
+        leaders.append([section.task.title, *best])
     counts = [
-        f"| {group} | {right[group]} of {total[group]} | {by_cosine[group]} of {total[group]} |"
-        for group in GROUPS
+        [group, f"{right[group]} of {total[group]}", f"{by_cosine[group]} of {total[group]}"]
+        for group in ("used", "held out")
     ]
     all_right, all_cosine, everything = (sum(c.values()) for c in (right, by_cosine, total))
     share = f" ({100 * all_right / everything:.0f} %)" if everything else ""
-    summary = [
+    counts.append(["all", f"{all_right} of {everything}{share}", f"{all_cosine} of {everything}"])
+    text = [
+        _HEAD.format(best=BEST),
         "## Summary\n",
         f"Within the best {BEST} methods:\n",
-        "| tasks | the recommendation | the highest cosine |",
-        "| --- | --- | --- |",
-        *counts,
-        f"| all | {all_right} of {everything}{share} | {all_cosine} of {everything} |",
+        *markdown_table("tasks|the recommendation|the highest cosine", counts),
         "",
         "Without the tolerance of one standard error, so that the mean alone decides, it is "
         f"within\nthe best {BEST} on {by_mean['used']} of {total['used']} used tasks, and on "
         f"{by_mean['held out']} of {total['held out']} that were held out.\n",
         "## Tasks\n",
+        *markdown_table("task||recommended|rank|by cosine", lines),
+        "",
+        "## Best methods\n",
+        *markdown_table("task|best|second", leaders),
     ]
-    return "\n".join([_HEAD.format(best=BEST), *summary, *lines, *leaders]) + "\n"
+    return "\n".join(text) + "\n"

@@ -6,8 +6,6 @@ A test compares the page with the rows. Gains are relative to the other method's
 standard error of the difference.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import NamedTuple
 
 from aimle._files import write_atomically
 from aimle.program.benchmark.results import Results, Row
-from aimle.program.benchmark.table import Section, compare, sections
+from aimle.program.benchmark.table import Section, compare, markdown_table, sections
 from aimle.program.benchmark.tasks import TASKS
 from aimle.program.launch import exit_with
 
@@ -73,11 +71,7 @@ def _gain(section: Section, take: tuple[str, str], other: tuple[str, str] | None
 
 def table(rows: Iterable[Row]) -> str:
     """The table; choices whose task or method has no rows are left out."""
-    lines = [
-        "| choice | S | take | task | result | % over the default | % over the paper's rule "
-        "| % over the best λ |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    lines = []
     of_task = {section.task.name: section for section in sections(rows, TASKS)}
     for choice in CHOICES:
         section = of_task.get(choice.task)
@@ -85,18 +79,13 @@ def table(rows: Iterable[Row]) -> str:
             continue
         arrow = "↑" if section.task.higher_is_better else "↓"
         best = section.best("imle", "imle_central")
-        cells = [
-            choice.structure,
-            str(section.task.samples),
-            str(choice),
-            f"`{choice.task}`",
-            f"{section.means[choice.key]} {arrow}",
-            _gain(section, choice.key, ("default", "")),
-            _gain(section, choice.key, ("paper", "")),
-            _gain(section, choice.key, best),
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        others = (("default", ""), ("paper", ""), best)
+        gains = [_gain(section, choice.key, other) for other in others]
+        result = f"{section.means[choice.key]} {arrow}"
+        samples = str(section.task.samples)
+        lines.append([choice.structure, samples, str(choice), f"`{choice.task}`", result, *gains])
+    heads = "choice|S|take|task|result|% over the default|% over the paper's rule|% over the best λ"
+    return "\n".join(markdown_table(heads, lines)) + "\n"
 
 
 def split(page: str) -> tuple[str, str, str]:

@@ -5,8 +5,6 @@ result. Training minimises the cross-entropy of one noisy selection per image; t
 test images uses the noise-free selection.
 """
 
-from __future__ import annotations
-
 import functools
 
 import torch

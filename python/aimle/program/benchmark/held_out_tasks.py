@@ -18,8 +18,6 @@ and on other data
 The others are decisions with linear or other losses, as in small_tasks.py.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import NamedTuple
 
@@ -61,18 +59,11 @@ def _edges(side: int, diagonal: bool = False) -> list[tuple[int, int]]:
     ]
 
 
-_NO_THRESHOLDS = ("exact", "sst")
-
-
-def _weights(items: int) -> list[int]:
-    return [2 + (5 * item) % 7 for item in range(items)]
-
-
 def _structure(name: str) -> Structure:
     """Of a name such as tree-6 or subset-4-16."""
     kind, *numbers = name.split("-")
     n = int(numbers[0])
-    more: tuple[str, ...] = _NO_THRESHOLDS
+    more: tuple[str, ...] = ("exact", "sst")
     if kind == "pick":
         more = ("thresholds", "exact", *OF_ARGMAX)
         return Structure(f"1 of {n}", aimle.Argmax(), (n,), 1, more=more)
@@ -98,7 +89,7 @@ def _structure(name: str) -> Structure:
         title = f"paths over a {n} × {n} DAG"
         return Structure(title, dag, (len(edges),), 1.5 * n, more=more)
     if kind == "packing":
-        weights = _weights(n)
+        weights = [2 + (5 * item) % 7 for item in range(n)]
         knapsack = aimle.Knapsack(weights, capacity=sum(weights) // 3)
         return Structure(f"packings of {n} items", knapsack, (n,), n / 2, more=more)
     if kind == "matching":
@@ -185,12 +176,8 @@ def _of_measurements(of: _Measured, count: int) -> Model:
     def losses(z: Tensor, rows: Tensor) -> Tensor:
         return (output(z, inputs[rows]).squeeze(-1) - numbers[rows].unsqueeze(1)).square()
 
-    def measure() -> float:
-        rows = torch.arange(of.training, len(numbers))
-        return losses(solver(score(inputs[rows])).unsqueeze(1), rows).mean().item()
-
-    networks = nn.ModuleList([score, rest])
-    return Model(solver, networks, of.training, lambda rows: score(inputs[rows]), losses, measure)
+    networks, tests = nn.ModuleList([score, rest]), len(numbers) - of.training
+    return Model(solver, networks, of.training, tests, lambda rows: score(inputs[rows]), losses)
 
 
 def _measurements(name: str, count: int, samples: int) -> PythonTask:
@@ -218,11 +205,7 @@ def _of_order(items: int) -> Model:
         placed = torch.einsum("bsij,bi->bsj", z, values[rows])
         return (placed - ranked[rows].unsqueeze(1)).square().mean(-1)
 
-    def measure() -> float:
-        rows = torch.arange(TRAINING, TRAINING + TEST)
-        return losses(solver(scores(rows)).unsqueeze(1), rows).mean().item()
-
-    return Model(solver, predict, TRAINING, scores, losses, measure)
+    return Model(solver, predict, TRAINING, TEST, scores, losses)
 
 
 def _order(items: int, samples: int) -> PythonTask:

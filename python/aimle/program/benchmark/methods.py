@@ -4,8 +4,6 @@ Settings are text, spelled as options of ``aimle train``; ``aimle.estimate.texts
 arguments of ``aimle.estimator``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,10 +1,8 @@
 """Small models over a solver: trained as tasks, and diagnosed with the library's default.
 
 A model scores its examples, `losses` prices every sample of a solution, and `measure` is the metric
-of the noise-free solutions of its test examples.
+of the noise-free solutions of its test examples, by default their mean loss.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -38,17 +36,27 @@ class Probe:
 
 @dataclass(frozen=True)
 class Model:
-    """Networks around a solver, with their data; rows are indices of training examples.
+    """Networks around a solver, with their data; rows are indices of examples, training ones first.
 
     losses: z [B, S, *instance] and rows [B] -> [B, S].
+    measure: solutions z [B, *instance] of the test examples, and their rows -> a metric.
     """
 
     solver: Any
     networks: nn.Module
-    examples: int
+    examples: int  # for training
+    tests: int
     scores: Callable[[Tensor], Tensor]
     losses: Callable[[Tensor, Tensor], Tensor]
-    measure: Callable[[], float]
+    measure: Callable[[Tensor, Tensor], float] | None = None
+
+    def value(self) -> float:
+        """The metric."""
+        rows = torch.arange(self.examples, self.examples + self.tests)
+        z = self.solver(self.scores(rows))
+        if self.measure is not None:
+            return self.measure(z, rows)
+        return self.losses(z.unsqueeze(1), rows).mean().item()
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,7 @@ class Recipe:
         steps = self.quick_steps if quick else self.steps
         self._train(model, layer, steps)
         with torch.no_grad():
-            value = model.measure()
+            value = model.value()
         return value, steps, steps * self.batch * layer.nb_samples * solves_of(layer)
 
     def probe(self, seed: int) -> Probe:

@@ -4,8 +4,6 @@ Runs of one campaign share the GPU, so jobs are grouped into as few campaigns as
 interrupted campaign is resumed if the task's arguments and the commit are the same.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import math
@@ -126,17 +124,13 @@ class ProgramTask(Task):
             method = dict(others)["method"]
             rest = tuple(pair for pair in others if pair[0] != "method")
             methods_of[rest, tuple(lambdas), seeds].append(method)
-        return [
-            (
-                {
-                    "method": methods,
-                    **{name: [value] for name, value in rest},
-                    **({} if lambdas == ("",) else {"lambda": list(lambdas)}),
-                },
-                list(seeds),
-            )
-            for (rest, lambdas, seeds), methods in methods_of.items()
-        ]
+        campaigns = []
+        for (rest, lambdas, seeds), methods in methods_of.items():
+            axes = {"method": methods, **{name: [value] for name, value in rest}}
+            if lambdas != ("",):
+                axes["lambda"] = list(lambdas)
+            campaigns.append((axes, list(seeds)))
+        return campaigns
 
     def _run_campaign(
         self,
@@ -175,11 +169,10 @@ class ProgramTask(Task):
                 self._record_finished(left, context)
         if process.returncode == 0:
             return ""
-        message = log.read_text(errors="replace").strip().splitlines()[-1:] or [
-            "aimle train failed"
-        ]
-        self._record_diverged(message[0], left, context)
-        return message[0]
+        said = log.read_text(errors="replace").strip()
+        message = said.splitlines()[-1] if said else "aimle train failed"
+        self._record_diverged(message, left, context)
+        return message
 
     def _record_finished(self, left: dict[Path, Job], context: Context) -> None:
         for folder, job in list(left.items()):

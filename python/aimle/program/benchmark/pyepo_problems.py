@@ -7,8 +7,6 @@ solution minus the optimum. The metric is the regret on test examples, noise-fre
 the optimal costs.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ networks are smaller, and the data are generated or scikit-learn's digits. `aiml
 compares what `aimle.diagnose` recommends for them with the results of the experiments themselves.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -89,14 +87,11 @@ def _words() -> Model:
         mean = z @ vectors[reviews[rows]] / solver.k
         return (predict(mean).squeeze(-1).sigmoid() - ratings[rows].unsqueeze(1)).square()
 
-    return Model(
-        solver,
-        nn.ModuleList([select, predict]),
-        examples,
-        scores=lambda rows: select(vectors[reviews[rows]].transpose(1, 2)),
-        losses=losses,
-        measure=lambda: math.nan,
-    )
+    def scores(rows: Tensor) -> Tensor:
+        return select(vectors[reviews[rows]].transpose(1, 2))
+
+    networks = nn.ModuleList([select, predict])
+    return Model(solver, networks, examples, tests=0, scores=scores, losses=losses)
 
 
 def words(seed: int) -> Probe:
@@ -133,7 +128,7 @@ def _trees() -> Model:
         pair = torch.cat([seen[rows][:, first], seen[rows][:, second]], -1)
         return encode(pair).squeeze(-1)
 
-    return Model(solver, networks, examples, scores, losses, measure=lambda: math.nan)
+    return Model(solver, networks, examples, 0, scores, losses)
 
 
 def trees(seed: int) -> Probe:

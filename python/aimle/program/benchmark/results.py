@@ -1,7 +1,5 @@
 """CSV files of finished runs: one row per run, replaced atomically."""
 
-from __future__ import annotations
-
 import csv
 import fcntl
 import io
@@ -10,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_type_hints
 
 from aimle._files import write_atomically
 
@@ -41,7 +39,6 @@ class Row:
         return (self.task, self.data, self.length, self.method, self.setting, self.seed)
 
 
-_PARSERS: dict[Any, Callable[[str], object]] = {"str": str, "int": int, "float": float}
 R = TypeVar("R", bound=Any)
 
 
@@ -54,6 +51,7 @@ class RowFile(Generic[R]):
     def __init__(self, file: Path) -> None:
         self.file = file
         self._fields = {field.name: field for field in fields(self.kind)}
+        self._parsers = get_type_hints(self.kind)
 
     def read(self) -> list[R]:
         """All rows; none if the file does not exist. Raises ValueError if it is not such a file."""
@@ -66,9 +64,7 @@ class RowFile(Generic[R]):
                 f"{','.join(reader.fieldnames or [])}; remove or rename the file"
             )
         return [
-            self.kind(
-                **{name: _PARSERS[self._fields[name].type](text) for name, text in line.items()}
-            )
+            self.kind(**{name: self._parsers[name](text) for name, text in line.items()})
             for line in reader
         ]
 

@@ -1,7 +1,5 @@
 """Generates the Markdown page from the CSV file of runs."""
 
-from __future__ import annotations
-
 import math
 import statistics
 import textwrap
@@ -55,7 +53,6 @@ def _wrapped(text: str) -> str:
 
 
 def mean_of(values: list[float]) -> Mean:
-    """Mean and standard error."""
     error = math.nan
     if len(values) > 1:
         error = statistics.stdev(values) / math.sqrt(len(values))
@@ -125,11 +122,8 @@ class Section:
 
     def grid(self, method: str) -> str:
         """All lambdas of a method in one line."""
-        parts = []
-        for key, mean in self.means.items():
-            if key[0] == method:
-                parts.append((float(key[1].split("=")[1]), f"{key[1].split('=')[1]}: {mean}"))
-        return " · ".join(text for _, text in sorted(parts))
+        own = {key[1].split("=")[1]: mean for key, mean in self.means.items() if key[0] == method}
+        return " · ".join(f"{value}: {own[value]}" for value in sorted(own, key=float))
 
     def markdown(self) -> str:
         arrow = "higher is better" if self.task.higher_is_better else "lower is better"
@@ -144,9 +138,8 @@ class Section:
                 f"seeds {', '.join(map(str, seeds))}. Run on {devices}; commit {commits}."
             ),
             "",
-            "| method | mean ± standard error | runs | solver calls |",
-            "| --- | --- | --- | --- |",
         ]
+        rows = []
         for method in dict.fromkeys(key[0] for key in self.means):
             key = self.best(method)
             if key is None:
@@ -154,9 +147,8 @@ class Section:
             calls = max(row.solver_calls for row in self.rows if (row.method, row.setting) == key)
             shown = f"{calls:,}" if calls else "–"
             setting = f" ({self.setting(key)})" if key[1] else ""
-            lines.append(
-                f"| {method} | {self.value(key)}{setting} | {self.means[key].runs} | {shown} |"
-            )
+            rows.append([method, f"{self.value(key)}{setting}", str(self.means[key].runs), shown])
+        lines += markdown_table("method|mean ± standard error|runs|solver calls", rows)
         for method in ("imle", "imle_central", "pyepo_imle"):
             if text := self.grid(method):
                 lines += ["", _wrapped(f"λ of `{method}`: {text}")]
@@ -205,15 +197,11 @@ _SUMMARY_HEAD = """Values are those of the task's metric, named below with its d
 """
 
 
-def _table(heads: str, rows: list[list[str]]) -> list[str]:
-    """A Markdown table, with a blank line below; heads are separated by bars."""
+def markdown_table(heads: str, rows: Iterable[Iterable[str]]) -> list[str]:
+    """The lines of a Markdown table; heads are separated by bars, and may be empty."""
     names = heads.split("|")
-    return [
-        f"| {' | '.join(names)} |",
-        f"| {' | '.join('---' for _ in names)} |",
-        *(f"| {' | '.join(cells)} |" for cells in rows),
-        "",
-    ]
+    lines = [names, ["---"] * len(names), *rows]
+    return [f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in lines]
 
 
 def _against(found: list[Section], titles: list[str], title: str, *methods: str) -> list[str]:
@@ -236,7 +224,7 @@ def _against(found: list[Section], titles: list[str], title: str, *methods: str)
     if not rows:
         return []
     heads = f"task|default|other|{'setting|' if several else ''}runs|difference"
-    lines = [f"### {title}\n", *_table(heads, rows)]
+    lines = [f"### {title}\n", *markdown_table(heads, rows), ""]
     if shares:
         mean = 100 * statistics.fmean(shares)
         lines.append(
@@ -257,7 +245,8 @@ def _others(found: list[Section], titles: list[str]) -> list[str]:
                 section.value(relaxation) + (f" `{relaxation[0]}`" if relaxation else ""),
             ]
         )
-    return ["### Other methods\n", *_table("task|default|noise|thresholds|best relaxation", rows)]
+    heads = "task|default|noise|thresholds|best relaxation"
+    return ["### Other methods\n", *markdown_table(heads, rows), ""]
 
 
 def _summary(found: list[Section]) -> list[str]:

@@ -52,7 +52,6 @@ class Task:
     name: str
     title: str
     metric: str
-    higher_is_better: bool
     methods: tuple[str, ...]
     lambdas: tuple[str, ...]
     ones: float
@@ -61,6 +60,11 @@ class Task:
     quick_length: str
     packages: tuple[str, ...] = field(default=(), kw_only=True)
     probe: Callable[[int], Probe] = field(kw_only=True)
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether the metric is to be maximised."""
+        return self.metric in ("test_accuracy", "test_optimal", "val_elbo")
 
     def data_name(self, context: Context) -> str:
         """The data set, for the table."""
@@ -81,7 +85,6 @@ class Task:
         return self.quick_length if context.quick else self.length
 
     def row(self, job: Job, outcome: Outcome, context: Context, commit: str = "") -> Row:
-        """The row of a finished job."""
         return Row(
             task=self.name,
             data=self.data_name(context),

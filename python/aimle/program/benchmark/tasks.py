@@ -5,8 +5,6 @@ seven values of lambda around the task's best; lambda is in units of the gradien
 its scale differs between tasks.
 """
 
-from __future__ import annotations
-
 import aimle
 from aimle.program.benchmark import digits, pyepo_problems, restated
 from aimle.program.benchmark.program_tasks import ProgramTask
@@ -29,7 +27,6 @@ def _dvae(k: int, samples: int) -> ProgramTask:
         name=f"dvae-k{k}-s{samples}",
         title=f"Discrete VAE, {k} of 20, S = {samples}",
         metric="test_loss",
-        higher_is_better=False,
         methods=(
             *_COMMON,
             "thresholds",
@@ -58,7 +55,6 @@ def _maps(cells: int, epochs: int) -> ProgramTask:
         name=f"warcraft-{cells}",
         title=f"Shortest paths on maps, {cells} × {cells}",
         metric="test_optimal",
-        higher_is_better=True,
         methods=_COMMON,
         lambdas=_seven_from("1"),
         ones=cells,
@@ -80,7 +76,6 @@ def _trees() -> ProgramTask:
         name="nri-t10",
         title="Latent trees, T = 10",
         metric="val_elbo",  # the test set is measured only at the best epoch
-        higher_is_better=True,
         methods=(*_COMMON, "thresholds", "sst"),
         lambdas=_seven_from("0.1"),
         ones=9,
@@ -104,7 +99,6 @@ def _words(name: str, title: str, arguments: str, files: str, without_files: str
         name=name,
         title=title,
         metric="test_loss",
-        higher_is_better=False,
         methods=(*_COMMON, "thresholds", "sst", "softsub"),
         lambdas=_seven_from("10"),
         ones=10,
@@ -128,7 +122,6 @@ def _pyepo(problem: str, loss: str, ones: float) -> PythonTask:
         name=f"{problem}-{loss}",
         title=f"PyEPO's {problem.replace('-', ' ')}, {words}",
         metric="regret_percent",
-        higher_is_better=False,
         methods=(*_COMMON, "pyepo_aimle", "pyepo_aimle_two_sided", "pyepo_imle", "identity"),
         lambdas=_seven_from(first),
         ones=ones,
@@ -147,7 +140,6 @@ def _pixels() -> PythonTask:
         name="digits",
         title="8 of 64 pixels",
         metric="test_accuracy",
-        higher_is_better=True,
         methods=(*_COMMON, "thresholds", "exact", "sst", "softsub"),
         lambdas=_seven_from("10"),
         ones=digits.CHOSEN,

@@ -4,8 +4,6 @@ Arguments are the program's file and the campaign's folder; the request is descr
 experiments/engine/worker_runs.cpp.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -36,7 +34,6 @@ class Signals:
 
 
 def cells_of(request: dict[str, Any], program: str, out: Path) -> list[Cell]:
-    """The runs of a request."""
     passed_on = {
         name: value
         for name, value in os.environ.items()

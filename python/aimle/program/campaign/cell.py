@@ -3,8 +3,6 @@
 Only the standard library, so that a Ray worker needs neither this package nor torch to load it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,8 +1,6 @@
 """The runs of a campaign on the GPUs of this machine: a thread of concurrent.futures for each GPU,
 which starts one process at a time that sees this GPU alone."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait

@@ -1,7 +1,5 @@
 """The runs of a campaign as tasks of a Ray cluster: `pip install aimle[ray]`."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What becomes of the runs of a campaign: waiting, running, done, failed. Prints what happens."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections import deque
@@ -37,7 +35,6 @@ class Schedule:
 
     @property
     def ended(self) -> int:
-        """How many are done or have failed."""
         return len(self.done) + len(self.failures)
 
     def take(self) -> int | None:

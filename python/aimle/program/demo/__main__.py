@@ -7,8 +7,6 @@
 Writes pictures and one page, report.html, into a new or empty folder.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import itertools

@@ -1,7 +1,5 @@
 """A reduced gradient study with the program `aimle`, and the page of the whole tour."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
@@ -14,15 +12,8 @@ def study(folder: Path, seeds: int, force: bool = False) -> bool:
     if program is None:
         return False
     options = ["--n", "10,50", "--samples", "1,10,100,1000,10000", "--seeds", str(seeds)]
-    command = [
-        str(program),
-        "synth",
-        "samples",
-        *options,
-        "--out",
-        str(folder),
-        *(["--force"] if force else []),
-    ]
+    options += ["--out", str(folder), *(["--force"] if force else [])]
+    command = [str(program), "synth", "samples", *options]
     subprocess.run(command, env=launch.environment(), check=True, stdout=subprocess.DEVNULL)
     return True
 
@@ -42,6 +33,4 @@ def page(out: Path, with_study: bool) -> Path:
     if with_study:
         with figures.style():
             synth.fill_samples(report, out / "gradients")
-    path = out / "report.html"
-    report.write(path, "Made by `make demo`.")
-    return path
+    return report.write(out / "report.html", "Made by `make demo`.")

@@ -1,7 +1,5 @@
 """A batch of each structure: solved, checked, timed against an alternative, and drawn."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,13 +49,10 @@ def _networkx_path() -> Callable[[np.ndarray], float]:
 
     def solve(cost: np.ndarray) -> float:
         height, width = cost.shape
-        graph = nx.DiGraph()
-        for i in range(height):
-            for j in range(width):
-                for a in range(max(0, i - 1), min(height, i + 2)):
-                    for b in range(max(0, j - 1), min(width, j + 2)):
-                        if (a, b) != (i, j):
-                            graph.add_edge((i, j), (a, b), weight=float(cost[a, b]))
+        neighbours = nx.strong_product(nx.path_graph(height), nx.path_graph(width))
+        graph = nx.DiGraph(neighbours)
+        for cell, neighbour in graph.edges:
+            graph.edges[cell, neighbour]["weight"] = float(cost[neighbour])
         length = nx.dijkstra_path_length(graph, (0, 0), (height - 1, width - 1))
         return float(cost[0, 0]) + length
 

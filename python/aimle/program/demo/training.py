@@ -7,8 +7,6 @@ The gradient passes through the solver by AIMLE, by IMLE with a badly chosen ste
 straight-through.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path

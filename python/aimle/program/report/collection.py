@@ -4,8 +4,6 @@ Training runs come first, grouped by experiment, followed by gradient studies an
 its own section. Nothing is written into their folders.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterable, Sequence
 from pathlib import Path

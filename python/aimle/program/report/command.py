@@ -1,7 +1,5 @@
 """The common part of the commands ``python -m aimle.program.report.<study> FOLDER``."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import sys
@@ -15,7 +13,10 @@ from aimle.program.report.files import explain
 
 def run(module: str, about: str, draw: Callable[[Path], Path]) -> NoReturn:
     """Draws the folder of the command line and ends the process; prints errors in one line."""
-    exit_with(lambda: _draw(module, about, draw))
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=about)
+    parser.add_argument("folder", type=Path, help="the folder that the program wrote")
+    folder = parser.parse_args().folder
+    exit_with(lambda: attempt(lambda: draw(folder), str(folder)))
 
 
 def attempt(draw: Callable[[], object], failure: str) -> int:
@@ -28,10 +29,3 @@ def attempt(draw: Callable[[], object], failure: str) -> int:
     except (OSError, ValueError, KeyError) as error:
         print(f"{failure}: {explain(error)}", file=sys.stderr)
         return EXPLAINED
-
-
-def _draw(module: str, about: str, draw: Callable[[Path], Path]) -> int:
-    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=about)
-    parser.add_argument("folder", type=Path, help="the folder that the program wrote")
-    folder = parser.parse_args().folder
-    return attempt(lambda: draw(folder), str(folder))

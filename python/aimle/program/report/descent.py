@@ -1,7 +1,5 @@
 """The page of `aimle synth optimise`: how far descent with each estimator gets."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +9,6 @@ from aimle.program.report import Page, figures
 from aimle.program.report.files import number, read_csv, read_json_lines
 
 Key = tuple[str, float | None, int]  # estimator, lambda, samples
-
-_PAPERS = ("gradient", "aimle", "aimle_forward", "imle", "imle_central", "ste", "sfe")
 
 
 @dataclass(frozen=True)
@@ -67,9 +63,10 @@ def read(folder: Path) -> list[Descent]:
 
 
 def _curves_figure(page: Page, folder: Path, descents: list[Descent]) -> None:
+    papers = ("gradient", *figures.PAPERS)
     groups = {
-        "The paper's estimators": [d for d in descents if d.key[0] in _PAPERS],
-        "The others": [d for d in descents if d.key[0] not in _PAPERS],
+        "The paper's estimators": [d for d in descents if d.key[0] in papers],
+        "The others": [d for d in descents if d.key[0] not in papers],
     }
     shown = {title: group for title, group in groups.items() if group}
     figure, grid = figures.subplots(
@@ -116,30 +113,14 @@ def fill(page: Page, folder: Path) -> None:
         page.heading(f"S = {samples}")
         _curves_figure(page, place, group)
         _bars_figure(page, place, group)
+        gaps = ["average gap", "±", "gap at the end", "± "]
+        rows: list[list[object]] = []
+        for d in sorted(group, key=lambda d: d.average_gap):
+            measured = [d.average_gap, d.average_gap_error, d.gap, d.gap_error]
+            rows.append([d.name, f"{d.learning_rate:g}", *measured, d.cosine, d.alpha])
         page.table(
-            [
-                "estimator",
-                "learning rate",
-                "average gap",
-                "±",
-                "gap at the end",
-                "± ",
-                "cosine",
-                "α",
-            ],
-            [
-                [
-                    d.name,
-                    f"{d.learning_rate:g}",
-                    d.average_gap,
-                    d.average_gap_error,
-                    d.gap,
-                    d.gap_error,
-                    d.cosine,
-                    d.alpha,
-                ]
-                for d in sorted(group, key=lambda d: d.average_gap)
-            ],
+            ["estimator", "learning rate", *gaps, "cosine", "α"],
+            rows,
             "At the best learning rate; cosines are means over the descent, weighted by the "
             "norm of the true gradient.",
             best={"average gap": "min", "gap at the end": "min"},

@@ -3,30 +3,16 @@
 Reads diagnosis.json; writes figures as PNG and SVG, and report.html.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
+from aimle.diagnosis.recommendation import Row, best_steps
 from aimle.program.report import Page, figures, run
 from aimle.program.report.files import read_json
 from aimle.program.report.page import count_of
 
-Row = dict[str, Any]
-
 
 def _label(row: Row) -> tuple[str, float | None]:
     return row["estimator"], row["lambda"] if row["fixed_lambda"] else None
-
-
-def best_steps(rows: list[Row]) -> list[Row]:
-    """Each estimator and S at its best lambda, by decreasing cosine."""
-    best: dict[tuple[str, int], Row] = {}
-    for row in rows:
-        key = (row["estimator"], row["samples"])
-        if key not in best or row["cosine"] > best[key]["cosine"]:
-            best[key] = row
-    return sorted(best.values(), key=lambda row: -row["cosine"])
 
 
 def _curves(page: Page, path: Path, rows: list[Row], key: str, label: str, caption: str) -> None:
@@ -74,13 +60,11 @@ def _lambda_figure(page: Page, folder: Path, rows: list[Row]) -> None:
 def _fill(page: Page, folder: Path, found: Row) -> None:
     rows = found["results"]
     page.heading("Recommended")
-    page.table(
-        ["S", "estimator", "why"],
-        [
-            [row["samples"], figures.name(row["estimator"], row["lambda"]), row["reason"]]
-            for row in found.get("recommendations", [])
-        ],
-    )
+    recommended = [
+        [row["samples"], figures.name(row["estimator"], row["lambda"]), row["reason"]]
+        for row in found.get("recommendations", [])
+    ]
+    page.table(["S", "estimator", "why"], recommended)
     best = best_steps(rows)
     page.heading("How close")
     bands = "Each at its best λ; bands are one standard error."
@@ -91,16 +75,8 @@ def _fill(page: Page, folder: Path, found: Row) -> None:
     _curves(page, folder / "cost", best, "microseconds", "microseconds per call", cost)
     page.heading("Everything")
     for count in sorted({row["samples"] for row in rows}):
-        columns = [
-            "estimator",
-            "cosine",
-            "±",
-            "norm ratio",
-            "bias",
-            "variance",
-            "zeros",
-            "µs per call",
-        ]
+        columns = ["estimator", "cosine", "±", "norm ratio", "bias", "variance", "zeros"]
+        columns.append("µs per call")
         keys = ["cosine", "cosine_se", "norm_ratio", "bias", "variance", "zeros", "microseconds"]
         if any(row.get("clipped") is not None for row in rows):
             columns.append("clipped")
@@ -143,10 +119,9 @@ def draw(folder: Path) -> Path:
     found = _read(folder)
     page = Page(*headline(folder))
     fill(page, folder)
-    path = folder / "report.html"
     estimates = count_of(found["repeats"], "estimate")
-    page.write(path, f"aimle {found['version']}, {estimates} of each kind")
-    return path
+    footer = f"aimle {found['version']}, {estimates} of each kind"
+    return page.write(folder / "report.html", footer)
 
 
 if __name__ == "__main__":

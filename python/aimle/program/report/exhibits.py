@@ -1,7 +1,5 @@
 """Single examples of a run (exhibits.json): trees behind trajectories, words that explain."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The style of figures, and one colour for each estimator in all of them."""
 
-from __future__ import annotations
-
 import colorsys
 import io
 from contextlib import AbstractContextManager
@@ -84,6 +82,10 @@ _LOOKS = {
 }
 
 
+#: The estimators of the paper.
+PAPERS = ("aimle", "aimle_forward", "imle", "imle_central", "ste", "sfe")
+
+
 def name(label: str, lambda_: float | None = None) -> str:
     """The name of an estimator in figures and tables."""
     base, *settings = label.split(":")
@@ -139,6 +141,12 @@ def save(figure: Figure, path: Path, **options: Any) -> None:
 def legend_beside(axes: Axes, **options: Any) -> None:
     """A legend to the right of the axes, where it does not hide anything."""
     axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), **options)
+
+
+def curve(axes: Axes, x: Any, mean: Any, error: Any, look: dict[str, Any]) -> None:
+    """A line with a band of one standard error; look: see ``line``."""
+    axes.plot(x, mean, **look)
+    band(axes, x, mean, error, look["color"])
 
 
 def band(axes: Axes, x: Any, mean: Any, error: Any, colour: str) -> None:

@@ -1,7 +1,5 @@
 """Reads the files of runs and studies; reports damaged ones by name."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import json

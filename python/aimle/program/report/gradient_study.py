@@ -1,11 +1,9 @@
 """Reads the folder of a gradient study (`aimle synth`): results.jsonl, summary.csv, study.json."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +54,8 @@ class Study:
         errors: dict[tuple, list[float]] = defaultdict(list)
         fixed: dict[str, bool] = {}
         for row in self.rows:
-            key = (row["estimator"], row["n"], row["samples"], _lambda_key(row))
+            spelled = f"{row['lambda']:.6g}" if row["fixed_lambda"] else None
+            key = (row["estimator"], row["n"], row["samples"], spelled)
             errors[key].append(row["relative_error"] ** 2)
             fixed[row["estimator"]] = row["fixed_lambda"]
         cells = []
@@ -106,28 +105,25 @@ class Study:
         """The expected number for a cell, if the study is comparable and there is one."""
         if self.settings["signed"] or cell.k != 1:
             return None
-        for fact in chain.from_iterable(self.expected[name] for name in self._tables()):
-            same = (fact["estimator"], fact["n"], fact["samples"]) == (
-                cell.estimator,
-                cell.n,
-                cell.samples,
-            )
-            if same and fact["lambda"] == cell.fixed_lambda and self._same_warmup(fact):
+        wanted = (cell.estimator, cell.n, cell.samples, cell.fixed_lambda)
+        for fact in self._expected_numbers():
+            found = (fact["estimator"], fact["n"], fact["samples"], fact["lambda"])
+            if found == wanted and self._same_warmup(fact):
                 return fact["cosine"]
         return None
 
-    def _tables(self) -> list[str]:
-        tables = ["cosines", "lambda_sweep"]
-        return tables[::-1] if self.about["study"] == "lambda" else tables
+    def _expected_numbers(self) -> Iterator[dict[str, Any]]:
+        """The points of all expected curves, those over the axis of this study first."""
+        axes = ["samples", "lambda"]
+        for axis in axes[::-1] if self.about["study"] == "lambda" else axes:
+            for curve in self.expected[f"by_{axis}"]:
+                for x, cosine in curve["cosines"].items():
+                    yield {**curve, axis: float(x), "cosine": cosine}
 
     def _same_warmup(self, fact: dict[str, Any]) -> bool:
         wanted = fact.get("warmup")
         steps = self.settings["warmup"]
         return wanted is None or (steps >= 1000 if wanted == "converged" else steps == wanted)
-
-
-def _lambda_key(row: dict[str, Any]) -> str | None:
-    return f"{row['lambda']:.6g}" if row["fixed_lambda"] else None
 
 
 def deviation(cell: Cell, expected: float) -> float:

@@ -217,11 +217,8 @@ class Page:
         for i in range(len(rows)):
             cells = []
             for j in range(len(columns)):
-                classes = [
-                    *(["text"] if is_text[j] else []),
-                    *(["long"] if is_long[j] else []),
-                    *(["best"] if i in marks.get(j, ()) else []),
-                ]
+                classes = ["text"] * is_text[j] + ["long"] * is_long[j]
+                classes += ["best"] * (i in marks.get(j, ()))
                 attribute = f' class="{" ".join(classes)}"' if classes else ""
                 cells.append(f"<td{attribute}>{shown[j][i]}</td>")
             body.append(f"<tr>{''.join(cells)}</tr>")
@@ -260,10 +257,11 @@ class Page:
             + f"\n{foot}</main></body></html>\n"
         )
 
-    def write(self, path: Path, footer: str = "") -> None:
-        """Writes the page atomically."""
+    def write(self, path: Path, footer: str = "") -> Path:
+        """Writes the page atomically; returns the path."""
         # Folder names may be arbitrary bytes: what is not UTF-8 is shown as \udce9.
         write_atomically(path, self.html(footer).encode(errors="backslashreplace"))
+        return path
 
     def _missing(self) -> str:
         """A box under the title that lists what was left out."""

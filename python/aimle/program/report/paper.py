@@ -4,8 +4,6 @@ One section for each table or figure of the paper, in the order of paper.json: w
 our substitutions and reductions, the published numbers (published.json) next to ours, our figures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -83,14 +81,10 @@ def _contents(page: Page, numbered: Sequence[tuple[int, Row]]) -> None:
     for number, entry in numbered:
         commands = entry["commands"]
         done = sum(command["complete"] for command in commands)
-        seconds = sum(command["seconds"] for command in commands)
-        rows.append(
-            [
-                f"{number}. {entry['title']}",
-                f"{done} of {count_of(len(commands), 'command')}",
-                *(entry["form"], f"{seconds:.0f} s", entry["reduced"]),
-            ]
-        )
+        done_of = f"{done} of {count_of(len(commands), 'command')}"
+        took = f"{sum(command['seconds'] for command in commands):.0f} s"
+        title = f"{number}. {entry['title']}"
+        rows.append([title, done_of, entry["form"], took, entry["reduced"]])
     if rows:
         page.table(["table or figure", "ours", "form", "took", "reductions"], rows)
 
@@ -99,13 +93,8 @@ def _commands(page: Page, entries: Sequence[Row]) -> None:
     commands = [command for entry in entries for command in entry["commands"]]
     if commands:
         with page.folded("Commands"):
-            page.table(
-                ["command", "took"],
-                [
-                    [f"`{command['command']}`", f"{command['seconds']:.1f} s"]
-                    for command in commands
-                ],
-            )
+            rows = [[f"`{each['command']}`", f"{each['seconds']:.1f} s"] for each in commands]
+            page.table(["command", "took"], rows)
 
 
 def draw(folder: Path) -> Path:
@@ -135,9 +124,7 @@ def draw(folder: Path) -> Path:
             for number, entry in not_run:
                 _section(page, number, entry, folder)
     _commands(page, state["entries"])
-    path = folder / "report.html"
-    page.write(path, f"aimle {state['version']}. `{state['command']}`")
-    return path
+    return page.write(folder / "report.html", f"aimle {state['version']}. `{state['command']}`")
 
 
 if __name__ == "__main__":

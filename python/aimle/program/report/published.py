@@ -4,9 +4,6 @@ published.json has, for each experiment, the source of its numbers, the data and
 were measured with, and rows: a row's `settings` distinguish it from the other rows.
 """
 
-from __future__ import annotations
-
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +12,7 @@ from typing import Any
 
 from aimle.program.report.files import read_json
 from aimle.program.report.page import Page, count_of
-from aimle.program.report.runs import Group
+from aimle.program.report.runs import Group, spell
 
 Row = dict[str, Any]
 
@@ -33,14 +30,6 @@ def rows_of(experiment: str) -> list[Row]:
 def setup_of(experiment: str) -> Row:
     """Source, data and settings of an experiment's published numbers."""
     return _everything()["experiments"][experiment]
-
-
-def _spell(values: Sequence[float]) -> str:
-    """Mean ± standard deviation of several, the value of one, a dash for none."""
-    if not values:
-        return "–"
-    mean = f"{statistics.fmean(values):.5g}"
-    return f"{mean} ± {statistics.stdev(values):.2g}" if len(values) > 1 else mean
 
 
 @cache
@@ -143,7 +132,7 @@ class Comparison:
         for metric, value in self.row["metrics"].items():
             digits = _digits(self.row["experiment"], metric)
             measured = ours(self.row, self.group, metric) if self.group else []
-            cells += [_theirs(value, digits), _spell(measured)]
+            cells += [_theirs(value, digits), spell(measured, digits=5)]
         group = self.group
         runs = f"{group.label}; {count_of(len(group.runs), 'seed')}" if group else "not run"
         return [*cells, runs]

@@ -1,7 +1,5 @@
 """Runs of `aimle train`: reads them from their folders and groups them by their settings."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -58,6 +56,14 @@ def mean(values: Sequence[float]) -> float:
 
 def deviation(values: Sequence[float]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def spell(values: Sequence[float], digits: int) -> str:
+    """Mean ± standard deviation of several, the value of one, a dash for none."""
+    if not values:
+        return "–"
+    shown = f"{mean(values):.{digits}g}"
+    return f"{shown} ± {deviation(values):.2g}" if len(values) > 1 else shown
 
 
 # The entries of a run's config.json that reports use.

@@ -3,8 +3,6 @@
 Reads results.jsonl, summary.csv and study.json; writes figures as PNG and SVG, and report.html.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,13 +14,8 @@ from aimle.program.report.files import read_json
 from aimle.program.report.gradient_study import Cell, Key, Study, deviation
 from aimle.program.report.page import count_of
 
-_PAPERS = ("aimle", "aimle_forward", "imle", "imle_central", "ste", "sfe")
 _SAMPLES_LABEL = "samples S"
 _COSINE_LABEL = "cosine to the true gradient"
-
-
-def _is_papers(key: Key) -> bool:
-    return key[0] in _PAPERS
 
 
 # ---- samples -----------------------------------------------------------------------------------
@@ -31,25 +24,20 @@ def _is_papers(key: Key) -> bool:
 def _curves(axes: Axes, study: Study, keys: list[Key], n: int) -> None:
     for key in keys:
         cells = study.curve(key, n)
-        look = figures.line(*key)
-        x = [cell.samples for cell in cells]
-        mean = [cell.cosine for cell in cells]
-        axes.plot(x, mean, **look)
-        figures.band(axes, x, mean, [cell.cosine_error for cell in cells], look["color"])
+        x, mean = [cell.samples for cell in cells], [cell.cosine for cell in cells]
+        errors = [cell.cosine_error for cell in cells]
+        figures.curve(axes, x, mean, errors, figures.line(*key))
     axes.set(xscale="log", title=f"n = {n}", xlabel=_SAMPLES_LABEL, ylim=(-0.1, 1.03))
 
 
 def _samples_figure(page: Page, study: Study) -> None:
-    papers = [key for key in study.keys if _is_papers(key)]
-    others = [key for key in study.keys if not _is_papers(key)]
+    papers = [key for key in study.keys if key[0] in figures.PAPERS]
+    others = [key for key in study.keys if key[0] not in figures.PAPERS]
     groups = [keys for keys in (papers, others) if keys]
     sizes = study.sizes
+    size = (min(14.5, 3.0 * len(sizes) + 3.2), 4.3 * len(groups))
     figure, grid = figures.subplots(
-        len(groups),
-        len(sizes),
-        sharey=True,
-        squeeze=False,
-        figsize=(min(14.5, 3.0 * len(sizes) + 3.2), 4.3 * len(groups)),
+        len(groups), len(sizes), sharey=True, squeeze=False, figsize=size
     )
     for row, keys in zip(grid, groups, strict=True):
         for axes, n in zip(row, sizes, strict=True):
@@ -74,13 +62,11 @@ def _split_errors(study: Study, n: int) -> list[tuple[str, float, float, float, 
             continue
         least, most = cells[0], cells[-1]
         # E||g - true||^2 = bias^2 + variance / S at both ends of the curve.
-        variance = (least.squared_error - most.squared_error) / (
-            1 / least.samples - 1 / most.samples
-        )
+        shares = 1 / least.samples - 1 / most.samples
+        variance = (least.squared_error - most.squared_error) / shares
         bias = max(0.0, most.squared_error - max(0.0, variance) / most.samples)
         spread = max(0.0, variance) ** 0.5
-        zeros = study.curve(key, n)[0].zeros
-        rows.append((figures.name(*key), most.cosine, bias**0.5, spread, zeros, key))
+        rows.append((figures.name(*key), most.cosine, bias**0.5, spread, least.zeros, key))
     return rows
 
 
@@ -92,20 +78,11 @@ def _bias_figure(page: Page, study: Study, n: int) -> None:
     for _, _, bias, spread, _, key in rows:
         look = figures.line(*key) | {"linestyle": ""}
         hollow = key[1] is not None and key[1] >= 1
-        axes.plot(
-            [max(bias, 3e-3)],
-            [max(spread, 3e-2)],
-            **look,
-            markersize=9,
-            fillstyle="none" if hollow else "full",
-        )
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlabel="bias ‖E g − true‖ / ‖true‖",
-        ylabel="standard deviation of one sample / ‖true‖",
-        title=f"Bias and noise, n = {n}",
-    )
+        fill = "none" if hollow else "full"
+        axes.plot([max(bias, 3e-3)], [max(spread, 3e-2)], **look, markersize=9, fillstyle=fill)
+    axes.set(xscale="log", yscale="log", title=f"Bias and noise, n = {n}")
+    axes.set_xlabel("bias ‖E g − true‖ / ‖true‖")
+    axes.set_ylabel("standard deviation of one sample / ‖true‖")
     figures.legend_beside(axes)
     page.figure(
         figure,
@@ -142,12 +119,8 @@ def _expected_table(page: Page, study: Study, cells: list[Cell]) -> None:
         if expected is not None:
             difference = f"{deviation(cell, expected):+.1f}"
             far += abs(float(difference)) > 3
-            rows.append(
-                [
-                    *(cell.name, cell.n, cell.samples, cell.cosine, cell.cosine_error, expected),
-                    difference,
-                ]
-            )
+            ours = (cell.name, cell.n, cell.samples, cell.cosine, cell.cosine_error)
+            rows.append([*ours, expected, difference])
     page.heading("Comparison with the expected numbers")
     if not rows:
         page.paragraph(
@@ -227,10 +200,9 @@ def _lambda_figure(page: Page, study: Study, n: int) -> None:
     for estimator in _swept(study):
         cells = _sweep(study, estimator, n, most)
         look = figures.line(estimator)
-        x = [cell.fixed_lambda for cell in cells]
-        mean = [cell.cosine for cell in cells]
-        left.plot(x, mean, **look | {"label": f"{look['label']}, S = {most}"})
-        figures.band(left, x, mean, [cell.cosine_error for cell in cells], look["color"])
+        x, mean = [cell.fixed_lambda for cell in cells], [cell.cosine for cell in cells]
+        errors = [cell.cosine_error for cell in cells]
+        figures.curve(left, x, mean, errors, look | {"label": f"{look['label']}, S = {most}"})
         expected = [(c.fixed_lambda, study.expected_cosine(c)) for c in cells]
         known = [(step, cosine) for step, cosine in expected if cosine is not None]
         if known:
@@ -264,15 +236,11 @@ def _lambda_figure(page: Page, study: Study, n: int) -> None:
 
 
 def _sweep_table(page: Page, study: Study, n: int) -> None:
-    rows = [
-        [c.name, c.samples, c.step, c.cosine, c.cosine_error, c.zeros, c.alpha]
-        for c in study.cells
-        if c.n == n
-    ]
+    cells = [cell for cell in study.cells if cell.n == n]
+    rows = [[c.name, c.samples, c.step, c.cosine, c.cosine_error, c.zeros, c.alpha] for c in cells]
     columns = ["estimator", "S", "λ", "cosine", "± s.e.", "zeros", "α"]
-    page.table(
-        columns, rows, f"n = {n}; λ and α of adaptive estimators are means", {"cosine": "max"}
-    )
+    caption = f"n = {n}; λ and α of adaptive estimators are means"
+    page.table(columns, rows, caption, {"cosine": "max"})
 
 
 def _lambda_page(page: Page, folder: Path) -> None:
@@ -384,10 +352,8 @@ def draw(folder: Path) -> Path:
     about = read_json(folder / "study.json")
     page = Page(*headline(folder))
     fill(page, folder)
-    path = folder / "report.html"
-    took = f"computed in {about['seconds']:.0f} s"
-    page.write(path, f"aimle {about['version']}, {took}.")
-    return path
+    footer = f"aimle {about['version']}, computed in {about['seconds']:.0f} s."
+    return page.write(folder / "report.html", footer)
 
 
 if __name__ == "__main__":

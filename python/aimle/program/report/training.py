@@ -3,8 +3,6 @@
 Runs that differ only in their seed are one curve, with a band of one standard deviation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from aimle.program.report import Page, published
@@ -14,11 +12,11 @@ from aimle.program.report.runs import (
     Group,
     Run,
     charts_of,
-    deviation,
     differing_settings,
     group_runs,
     mean,
     settings_of,
+    spell,
 )
 
 _NOT_SHOWN = {"epoch", "seconds_engine", "seconds_evaluate", "examples_per_second"}
@@ -73,12 +71,7 @@ def _table(page: Page, groups: list[Group]) -> None:
         row: list[object] = [group.label, str(len(best)), f"{mean([b['epoch'] for b in best]):g}"]
         for metric in metrics:
             values = [float(b[metric]) for b in best if isinstance(b.get(metric), int | float)]
-            if not values:
-                row.append("–")
-            elif len(values) > 1:
-                row.append(f"{mean(values):.4g} ± {deviation(values):.2g}")
-            else:
-                row.append(f"{values[0]:.4g}")
+            row.append(spell(values, digits=4))
         rows.append(row)
     page.table(
         ["runs", "seeds", "epoch", *metrics],

@@ -1,7 +1,5 @@
 """``python -m aimle.program.watch FOLDER --port 8712``, which `aimle watch` runs."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

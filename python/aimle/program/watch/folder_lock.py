@@ -5,8 +5,6 @@ The program holds a kernel lock on `.aimle.lock` and writes its process and mach
 is looked up instead.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import socket
@@ -46,12 +44,11 @@ def _start_of(process: int) -> float | None:
     """When it was started, in seconds since 1970; None if it does not exist or is not known."""
     boot = _start_of_the_machine()
     try:
-        fields = (
-            Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()
-        )
+        text = Path(f"/proc/{process}/stat").read_text(errors="replace")
     except OSError:
         return None
     # The name in parentheses is the second field, the start in clock ticks the 22nd.
+    fields = text.rpartition(")")[2].split()
     return None if boot is None else boot + int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 

@@ -20,19 +20,16 @@ const page = {
 
 const at = (id) => document.getElementById(id);
 
-function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
+function filled(made, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   made.append(...children);
   return made;
 }
 
-function drawn(name, attributes = {}, text = "") {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text) made.textContent = text;
-  return made;
-}
+const element = (name, attributes = {}, ...children) =>
+  filled(document.createElement(name), attributes, children);
+const drawn = (name, attributes = {}, ...children) =>
+  filled(document.createElementNS(SVG, name), attributes, children);
 
 // ---- Words and numbers ----------------------------------------------------------------------------
 
@@ -249,7 +246,7 @@ function row(run, runs) {
   bar.style.width = `${(100 * share(run)).toFixed(1)}%`;
   const done = `${run.epoch}${run.epochs ? `/${run.epochs}` : ""}`;
   const number = (name, value) => element("td", {class: "number", "data-name": name}, value);
-  const made = element("tr", {
+  return element("tr", {
     tabindex: "0", "data-id": run.id, "aria-selected": String(run.id === page.chosen),
   },
     element("td", {class: "name"}, swatch, shownName(run)),
@@ -260,7 +257,6 @@ function row(run, runs) {
     number("α", short(lastOf(run, "alpha"))),
     number("λ", short(lastOf(run, "lambda"))),
   );
-  return made;
 }
 
 function table(runs) {

@@ -8,8 +8,6 @@ The tree is searched for new runs now and then. In between only the files of kno
 at, and those that have changed are read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os

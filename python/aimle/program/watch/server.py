@@ -5,8 +5,6 @@ The server is for this machine only. It listens on the loopback address, and ref
 it points here (DNS rebinding). Paths are looked up in tables and never become names of files.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import secrets
