@@ -10,6 +10,7 @@
 #include "aimle/base/check.h"
 #include "aimle/base/isa.h"
 #include "aimle/map/declaration.h"
+#include "aimle/map/each_row.h"
 #include "aimle/map/spanning_tree_avx2.h"
 
 namespace aimle {
@@ -130,15 +131,10 @@ template <Layout layout, class T>
 void solve_layout(const SpanningTree& solver, const Rows<T>& rows) {
   const int64_t size = solver.size();
   Frontier<T> frontier(solver.vertices);
-  for (int64_t r = 0; r < rows.count; ++r) {
-    const Graph<layout, T> graph{.n = solver.vertices,
-                                 .x = rows.scores + r * size,
-                                 .mask = rows.mask ? rows.mask + r * size : nullptr};
-    T* z = rows.z + r * size;
+  detail::solve_each_row(rows, size, [&](const T* x, const bool* mask, T* z, int64_t) {
     std::fill_n(z, size, T{0});
-    rows.status[r] = solve_row(graph, frontier, z);
-    if (rows.status[r] != Status::kOk) std::fill_n(z, size, std::numeric_limits<T>::quiet_NaN());
-  }
+    return solve_row(Graph<layout, T>{.n = solver.vertices, .x = x, .mask = mask}, frontier, z);
+  });
 }
 
 template <class T>
