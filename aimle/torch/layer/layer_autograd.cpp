@@ -169,13 +169,11 @@ TORCH_LIBRARY_FRAGMENT(aimle, library) {
 }
 
 TORCH_LIBRARY_IMPL(aimle, Autograd, library) {
-  library.impl("perturbed_map",
-               torch::CppFunction::makeFromBoxedFunction<&boxed<&perturbed_map_autograd>>());
+  impl_boxed<&perturbed_map_autograd>(library, "perturbed_map");
 }
 
 TORCH_LIBRARY_IMPL(aimle, CompositeExplicitAutograd, library) {
-  library.impl("perturbed_map",
-               torch::CppFunction::makeFromBoxedFunction<&boxed<&perturbed_map>>());
+  impl_boxed<&perturbed_map>(library, "perturbed_map");
 }
 
 }  // namespace
