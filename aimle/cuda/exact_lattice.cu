@@ -1,8 +1,11 @@
 #include "aimle/cuda/exact_rows.cuh"
-#include "aimle/cuda/lattice_distribution.h"
+#include "aimle/cuda/lattice_path.h"
+#include "aimle/exact/lattice_row.h"
 
 namespace aimle::cuda {
 namespace {
+
+using namespace exact_row;  // NOLINT(google-build-using-namespace): the texts for both devices
 
 /// Where a row begins, and what was read of it.
 struct ReadLattice {
@@ -18,8 +21,10 @@ __device__ ReadLattice read_row(Group& group, const LatticeShape& lattice, const
   const int64_t cells = int64_t{lattice.height} * lattice.width;
   const int64_t size = (kPerMove ? 3 : 1) * cells, begin = row * size;
   const LatticeTables tables = LatticeTables::at(memory, cells);
+  const bool* const mask = at(rows.mask, begin);
+  const auto part = detail::part_of < kPerMove ? 3 : 1 > (group, lattice, mask);
   const LatticeRow read =
-      read_lattice<kPerMove>(group, lattice, rows.scores + begin, at(rows.mask, begin), tables);
+      read_lattice<kPerMove>(group, lattice, part, rows.scores + begin, mask, tables);
   accept(group, rows, size, row, read.status);
   return {begin, tables, read};
 }
@@ -61,9 +66,11 @@ struct SampleLattice {
   }
 };
 
+}  // namespace
+
 template <LatticeScores kScores, class T>
-void evaluate(const Lattice<kScores>& solver, const DistributionRows<T>& rows,
-              const Context& context) {
+void evaluate_rows(const Lattice<kScores>& solver, const DistributionRows<T>& rows,
+                   const Context& context) {
   using Wanted = LatticeTables::Wanted;
   const Wanted wanted = rows.marginals || rows.covariance ? Wanted::kMarginals : Wanted::kShares;
   for_each_row("exact", rows.count, LatticeTables::doubles(solver.cells(), wanted),
@@ -72,35 +79,12 @@ void evaluate(const Lattice<kScores>& solver, const DistributionRows<T>& rows,
 }
 
 template <LatticeScores kScores, class T>
-void sample(const Lattice<kScores>& solver, const SampleRows<T>& rows, const DeviceKey& key,
-            const Context& context) {
+void sample_rows(const Lattice<kScores>& solver, const SampleRows<T>& rows, const DeviceKey& key,
+                 const Context& context) {
   for_each_row("exact_sample", rows.count,
                LatticeTables::doubles(solver.cells(), LatticeTables::Wanted::kShares),
                SampleLattice<Lattice<kScores>::kPerMove, T>{lattice_shape(solver), rows, key},
                context);
-}
-
-}  // namespace
-
-template <class T>
-void evaluate_rows(const LatticePath& solver, const DistributionRows<T>& rows,
-                   const Context& context) {
-  evaluate(solver, rows, context);
-}
-template <class T>
-void evaluate_rows(const LatticeMoves& solver, const DistributionRows<T>& rows,
-                   const Context& context) {
-  evaluate(solver, rows, context);
-}
-template <class T>
-void sample_rows(const LatticePath& solver, const SampleRows<T>& rows, const DeviceKey& key,
-                 const Context& context) {
-  sample(solver, rows, key, context);
-}
-template <class T>
-void sample_rows(const LatticeMoves& solver, const SampleRows<T>& rows, const DeviceKey& key,
-                 const Context& context) {
-  sample(solver, rows, key, context);
 }
 
 AIMLE_INSTANTIATE_EXACT(LatticePath)
