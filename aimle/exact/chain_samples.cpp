@@ -2,7 +2,6 @@
 #include <cmath>
 #include <vector>
 
-#include "aimle/base/check.h"
 #include "aimle/exact/chain_sums.h"
 #include "aimle/exact/enumerate.h"
 #include "aimle/exact/uniform.h"
@@ -81,9 +80,7 @@ double Chain::structure_count() const {
 
 std::vector<uint8_t> Chain::structures() const {
   validate();
-  AIMLE_CHECK(structure_count() <= static_cast<double>(kMaxStructures),
-              "[aimle::enumerate] expected at most ", kMaxStructures,
-              " structures but there are more for length=", length, ", labels=", labels);
+  check_structure_count(structure_count(), "for length=", length, ", labels=", labels);
   std::vector<uint8_t> all;
   if (length == 1) return all;
   const auto count = static_cast<int64_t>(structure_count());

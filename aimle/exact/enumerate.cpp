@@ -150,8 +150,7 @@ double GridPath::structure_count() const {
 std::vector<uint8_t> TopK::structures() const {
   validate();
   const int64_t count = binomial(n, k);
-  AIMLE_CHECK(count <= kMaxStructures, "[aimle::enumerate] expected at most ", kMaxStructures,
-              " structures but there are more for n=", n, ", k=", k);
+  check_structure_count(static_cast<double>(count), "for n=", n, ", k=", k);
   std::vector<uint8_t> all;
   all.reserve(static_cast<size_t>(count * n));
   std::vector<uint8_t> z(static_cast<size_t>(n));
@@ -248,9 +247,7 @@ std::vector<uint8_t> Lattice<kScores>::structures() const {
   const double count = structure_count();
   AIMLE_CHECK(count > 0, "[aimle::enumerate] expected a lattice with a path, of at least as many ",
               "rows as columns for moves=diagonal, but got height=", height, ", width=", width);
-  AIMLE_CHECK(count <= static_cast<double>(kMaxStructures), "[aimle::enumerate] expected at most ",
-              kMaxStructures, " structures but there are more for height=", height,
-              ", width=", width);
+  check_structure_count(count, "for height=", height, ", width=", width);
   return LatticeWalker(*this).paths();
 }
 
