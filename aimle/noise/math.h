@@ -15,19 +15,11 @@
 namespace aimle {
 
 AIMLE_HD uint32_t float_bits(float value) {
-#if defined(__CUDA_ARCH__)
-  return __float_as_uint(value);
-#else
   return __builtin_bit_cast(uint32_t, value);
-#endif
 }
 
 AIMLE_HD float float_from_bits(uint32_t bits) {
-#if defined(__CUDA_ARCH__)
-  return __uint_as_float(bits);
-#else
   return __builtin_bit_cast(float, bits);
-#endif
 }
 
 /// a b + c, rounded once, for finite values, on processors without the instruction. The product of
