@@ -6,7 +6,6 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>

@@ -1,7 +1,5 @@
 #include "experiments/data/npy.h"
 
-#include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>

@@ -16,7 +16,6 @@
 #include <torch/library.h>
 
 #include <tuple>
-#include <vector>
 
 #include "aimle/torch/layer/layer_ops.h"
 #include "aimle/torch/layer/solution_sizes.h"
