@@ -14,7 +14,7 @@ struct EvaluateChain {
   __device__ void operator()(Group& group, int64_t row, double* memory) const {
     const int64_t size = chain.steps * chain.edges_per_step(), begin = row * size;
     const ChainTables tables = ChainTables::at(memory, chain.steps, chain.labels);
-    const ChainScores<T> x{rows.scores + begin, at(rows.mask, begin)};
+    const MaskedScores<T> x{rows.scores + begin, at(rows.mask, begin)};
     const ChainRow read = read_chain(group, chain, x, tables);
     if (!accept(group, rows, size, row, read.status)) return;
     write_log_partition(group, rows, row, read.log_partition);
@@ -38,7 +38,7 @@ struct SampleChain {
   __device__ void operator()(Group& group, int64_t row, double* memory) const {
     const int64_t size = chain.steps * chain.edges_per_step();
     const ChainTables tables = ChainTables::at(memory, chain.steps, chain.labels);
-    const ChainScores<T> x{rows.scores + row * size, at(rows.mask, row * size)};
+    const MaskedScores<T> x{rows.scores + row * size, at(rows.mask, row * size)};
     const ChainRow read = read_chain(group, chain, x, tables);
     if (!accept(group, rows, size, row, read.status)) return;
     sample_chain(group, chain, read, x, tables, load_key(key), rows.first + row, rows.samples,

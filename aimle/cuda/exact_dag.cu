@@ -10,7 +10,7 @@ template <class T, class Rows, class Group>
 __device__ DagRow read_row(Group& group, const GraphSize& size, const Rows& rows, int64_t row,
                            const DagTables& tables) {
   const int64_t begin = row * size.edges;
-  const DagScores<T> x{rows.scores + begin, at(rows.mask, begin)};
+  const MaskedScores<T> x{rows.scores + begin, at(rows.mask, begin)};
   const DagRow read = read_dag(group, size, x, rows.data.of(row), tables);
   accept(group, rows, size.edges, row, read.status);
   return read;

@@ -5,12 +5,11 @@
 
 #include "aimle/exact/define_distribution.h"
 #include "aimle/exact/enumerate.h"
+#include "aimle/exact/masked_scores.h"
 #include "aimle/exact/uniform.h"
 
 namespace aimle {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 /// Calls body(probabilities, i) for every row i without NaN or +inf.
 template <class Rows, class Body>
@@ -20,9 +19,8 @@ void for_each_valid(int64_t n, const Rows& rows, const Body& body) {
       rows, n,
       [&](const auto* scores, const bool* mask, int64_t) {
         for (int64_t j = 0; j < n; ++j) {
-          const bool allowed = mask == nullptr || mask[j];
-          const double x = allowed ? static_cast<double>(scores[j]) : -kInf;
-          if (!(x < kInf)) return Status::kNaN;
+          const double x = MaskedScores{scores, mask}(j);
+          if (!(x < std::numeric_limits<double>::infinity())) return Status::kNaN;
           flips[static_cast<size_t>(j)] = coin_flip(x);
         }
         return Status::kOk;

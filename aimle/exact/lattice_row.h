@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "aimle/exact/lattice_distribution.h"
+#include "aimle/exact/masked_scores.h"
 #include "aimle/exact/scaled.h"
 #include "aimle/exact/uniform.h"
 #include "aimle/map/lattice_part.h"
@@ -104,7 +105,7 @@ AIMLE_EITHER LatticeRow read_lattice(Group& group, const LatticeShape& lattice,
   const double inf = __builtin_huge_val();
   bool bad = false;
   const auto score = [&](int32_t j) {
-    const double x = mask == nullptr || mask[j] ? static_cast<double>(scores[j]) : -inf;
+    const double x = MaskedScores<T>{scores, mask}(j);
     bad |= !(x < inf);
     return x;
   };

@@ -297,7 +297,7 @@ TEST(ExactInLockstep, Chains) {
                                    chain.steps, chain.labels, ChainTables::Wanted::kCovariance)),
                                kNaN);
     const ChainTables tables = ChainTables::at(memory.data(), chain.steps, chain.labels);
-    const ChainScores<double> x{row.scores.data(), row.mask.get()};
+    const MaskedScores<double> x{row.scores.data(), row.mask.get()};
     run_in_lockstep(static_cast<int>(1 + rng() % 40), rng(), [&](Lockstep& group) {
       const ChainRow read = read_chain(group, chain, x, tables);
       if (group.rank() == 0) answer.status = read.status;
@@ -323,7 +323,7 @@ TEST(ExactInLockstep, SamplesOfChainsAreTheCpus) {
                                    chain.steps, chain.labels, ChainTables::Wanted::kForward)),
                                kNaN);
     const ChainTables tables = ChainTables::at(memory.data(), chain.steps, chain.labels);
-    const ChainScores<double> x{row.scores.data(), row.mask.get()};
+    const MaskedScores<double> x{row.scores.data(), row.mask.get()};
     expect_same_samples(solver, row, rng,
                         [&](Lockstep& group, Key key, int64_t samples, double* z) {
                           const ChainRow read = read_chain(group, chain, x, tables);
@@ -396,7 +396,7 @@ TEST(ExactInLockstep, DagPaths) {
     Answer answer(solver.size());
     std::vector<double> memory(static_cast<size_t>(DagTables::doubles(size)), kNaN);
     const DagTables tables = DagTables::at(memory.data(), size);
-    const DagScores<double> x{row.scores.data(), row.mask.get()};
+    const MaskedScores<double> x{row.scores.data(), row.mask.get()};
     run_in_lockstep(static_cast<int>(1 + rng() % 40), rng(), [&](Lockstep& group) {
       const DagRow read = read_dag(group, size, x, solver.data.data(), tables);
       if (group.rank() == 0) answer.status = read.status;
@@ -418,7 +418,7 @@ TEST(ExactInLockstep, SamplesOfDagPathsAreTheCpus) {
     const Row row(solver.size(), rng);
     std::vector<double> memory(static_cast<size_t>(DagTables::doubles(size)), kNaN);
     const DagTables tables = DagTables::at(memory.data(), size);
-    const DagScores<double> x{row.scores.data(), row.mask.get()};
+    const MaskedScores<double> x{row.scores.data(), row.mask.get()};
     expect_same_samples(solver, row, rng,
                         [&](Lockstep& group, Key key, int64_t samples, double* z) {
                           const DagRow read = read_dag(group, size, x, solver.data.data(), tables);
