@@ -90,13 +90,12 @@ __device__ Status status_of(Group& group, const MaskedScores<T>& score, int64_t 
   return group.any(bad) ? Status::kNaN : Status::kOk;
 }
 
-template <class T>
-struct EvaluateFlips {
+struct FlipRows {
   int64_t n;
-  DistributionRows<T> rows;
 
-  template <class Group>
-  __device__ void operator()(Group& group, int64_t row, double*) const {
+  template <class T, class Group>
+  __device__ void evaluate(Group& group, const DistributionRows<T>& rows, int64_t row,
+                           double*) const {
     const MaskedScores<T> score{rows.scores, rows.mask};
     if (!accept(group, rows, n, row, status_of(group, score, row * n, n))) return;
     double log_z = 0;
@@ -114,19 +113,13 @@ struct EvaluateFlips {
       rows.log_partition[row] = static_cast<T>(log_z);
     }
   }
-};
 
-template <class T>
-struct SampleFlips {
-  int64_t n;
-  SampleRows<T> rows;
-  DeviceKey key;
-
-  template <class Group>
-  __device__ void operator()(Group& group, int64_t row, double*) const {
+  template <class T, class Group>
+  __device__ void sample(Group& group, const SampleRows<T>& rows, Key key, int64_t row,
+                         double*) const {
     const MaskedScores<T> score{rows.scores, rows.mask};
     if (!accept(group, rows, n, row, status_of(group, score, row * n, n))) return;
-    const Key loaded = load_key(key);
+    const Key loaded = key;
     T* const z = rows.z + row * rows.samples * n;
     for (int64_t j = group.rank(); j < n; j += group.size()) {
       const double on = coin_flip(score(row * n + j)).on;
@@ -157,13 +150,13 @@ void map_rows(const Bernoulli& solver, const RowSource<T>& source, const RowSink
 template <class T>
 void evaluate_rows(const Bernoulli& solver, const DistributionRows<T>& rows,
                    const Context& context) {
-  for_each_row("exact", rows.count, 0, EvaluateFlips<T>{solver.n, rows}, context);
+  for_each_row("exact", rows.count, 0, Evaluate<FlipRows, T>{{solver.n}, rows}, context);
 }
 
 template <class T>
 void sample_rows(const Bernoulli& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context) {
-  for_each_row("exact_sample", rows.count, 0, SampleFlips<T>{solver.n, rows, key}, context);
+  for_each_row("exact_sample", rows.count, 0, Sample<FlipRows, T>{{solver.n}, rows, key}, context);
 }
 
 AIMLE_INSTANTIATE_MAP(Bernoulli)

@@ -29,13 +29,13 @@ __device__ ReadLattice read_row(Group& group, const LatticeShape& lattice, const
   return {begin, tables, read};
 }
 
-template <bool kPerMove, class T>
-struct EvaluateLattice {
+template <bool kPerMove>
+struct LatticeRows {
   LatticeShape lattice;
-  DistributionRows<T> rows;
 
-  template <class Group>
-  __device__ void operator()(Group& group, int64_t row, double* memory) const {
+  template <class T, class Group>
+  __device__ void evaluate(Group& group, const DistributionRows<T>& rows, int64_t row,
+                           double* memory) const {
     const auto [begin, tables, read] = read_row<kPerMove>(group, lattice, rows, row, memory);
     if (read.status != Status::kOk) return;
     write_log_partition(group, rows, row, log_partition(read, tables));
@@ -49,20 +49,14 @@ struct EvaluateLattice {
                                  rows.covariance + begin);
     }
   }
-};
 
-template <bool kPerMove, class T>
-struct SampleLattice {
-  LatticeShape lattice;
-  SampleRows<T> rows;
-  DeviceKey key;
-
-  template <class Group>
-  __device__ void operator()(Group& group, int64_t row, double* memory) const {
+  template <class T, class Group>
+  __device__ void sample(Group& group, const SampleRows<T>& rows, Key key, int64_t row,
+                         double* memory) const {
     const auto [begin, tables, read] = read_row<kPerMove>(group, lattice, rows, row, memory);
     if (read.status != Status::kOk) return;
-    sample_lattice<kPerMove>(group, lattice, read, tables, load_key(key), rows.first + row,
-                             rows.samples, rows.z + begin * rows.samples);
+    sample_lattice<kPerMove>(group, lattice, read, tables, key, rows.first + row, rows.samples,
+                             rows.z + begin * rows.samples);
   }
 };
 
@@ -74,17 +68,18 @@ void evaluate_rows(const Lattice<kScores>& solver, const DistributionRows<T>& ro
   using Wanted = LatticeTables::Wanted;
   const Wanted wanted = rows.marginals || rows.covariance ? Wanted::kMarginals : Wanted::kShares;
   for_each_row("exact", rows.count, LatticeTables::doubles(solver.cells(), wanted),
-               EvaluateLattice<Lattice<kScores>::kPerMove, T>{lattice_shape(solver), rows},
+               Evaluate<LatticeRows<Lattice<kScores>::kPerMove>, T>{{lattice_shape(solver)}, rows},
                context);
 }
 
 template <LatticeScores kScores, class T>
 void sample_rows(const Lattice<kScores>& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context) {
-  for_each_row("exact_sample", rows.count,
-               LatticeTables::doubles(solver.cells(), LatticeTables::Wanted::kShares),
-               SampleLattice<Lattice<kScores>::kPerMove, T>{lattice_shape(solver), rows, key},
-               context);
+  for_each_row(
+      "exact_sample", rows.count,
+      LatticeTables::doubles(solver.cells(), LatticeTables::Wanted::kShares),
+      Sample<LatticeRows<Lattice<kScores>::kPerMove>, T>{{lattice_shape(solver)}, rows, key},
+      context);
 }
 
 AIMLE_INSTANTIATE_EXACT(LatticePath)
