@@ -41,7 +41,6 @@ struct WorkOnGraph {
 template <bool kAcyclic, class T>
 void map_rows(const PathOverGraph<kAcyclic>& solver, const RowSource<T>& source,
               const RowSink<T>& sink, const Context& context) {
-  if (source.rows() == 0) return;
   const GraphSize size = graph_size(solver);
   const WorkOnGraph<kAcyclic, false> work{size, sink.clipped};
   if (size.vertices <= 64 && map_in_shared_memory<32, 4>(work, source, sink, context)) return;

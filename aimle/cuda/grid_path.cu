@@ -52,7 +52,6 @@ bool map_in_shared(const GridShape& grid, const RowSource<T>& source, const RowS
 template <class T>
 void map_rows(const GridPath& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context) {
-  if (source.rows() == 0) return;
   const GridShape grid = grid_shape(solver);
   if (map_in_shared(grid, source, sink, context)) return;
   map_in_device_memory<1024>(WorkOnGrid<true>{grid, sink.clipped}, source, sink, context);

@@ -31,7 +31,6 @@ struct WorkOnLattice {
 template <LatticeScores kScores, class T>
 void map_rows(const Lattice<kScores>& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context) {
-  if (source.rows() == 0) return;
   const LatticeShape lattice = lattice_shape(solver);
   const WorkOnLattice<Lattice<kScores>::kPerMove> work{lattice};
   const int64_t wave = lattice.longest_wave();

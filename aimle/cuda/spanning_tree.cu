@@ -89,7 +89,6 @@ void map_trees(const SpanningTree& solver, const RowSource<T>& source, const Row
 template <class T>
 void map_rows(const SpanningTree& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context) {
-  if (source.rows() == 0) return;
   if (solver.layout == SpanningTree::Layout::kDirected) {
     map_trees<T, true>(solver, source, sink, context);
   } else {
