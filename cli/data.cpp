@@ -5,7 +5,6 @@
 #include "experiments/data/digits.h"
 #include "experiments/data/idx.h"
 #include "experiments/process/failure.h"
-#include "experiments/process/output_folder.h"
 #include "experiments/process/progress.h"
 #include "experiments/process/python.h"
 

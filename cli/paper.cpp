@@ -43,7 +43,7 @@ struct PaperRequest {
 
 /// `--set dvae.epochs=2`
 struct Setting {
-  std::string experiment, option, value;
+  std::string text, experiment, option, value;
 };
 
 std::vector<std::string> names_of_experiments() {
@@ -57,7 +57,7 @@ Setting parse_setting(const std::string& text) {
   if (dot == std::string::npos || equals == std::string::npos || equals < dot) {
     throw Failure("expected EXPERIMENT.OPTION=VALUE but got '" + shown_value(text) + "'");
   }
-  Setting setting = {text.substr(0, dot), text.substr(dot + 1, equals - dot - 1),
+  Setting setting = {text, text.substr(0, dot), text.substr(dot + 1, equals - dot - 1),
                      text.substr(equals + 1)};
   const std::vector<std::string> known = names_of_experiments();
   if (std::find(known.begin(), known.end(), setting.experiment) == known.end()) {
@@ -72,6 +72,16 @@ Setting parse_setting(const std::string& text) {
         .set(setting.option, setting.value, experiments::Origin::kUser);
   }
   return setting;
+}
+
+/// The values of `--set` that apply to the entry.
+std::vector<Setting> settings_for(const Entry& entry, const PaperRequest& request) {
+  std::vector<Setting> own;
+  for (const std::string& text : request.settings) {
+    const Setting setting = parse_setting(text);
+    if (setting.experiment == entry.experiment()) own.push_back(setting);
+  }
+  return own;
 }
 
 Arguments split(const std::string& text) {
@@ -94,9 +104,7 @@ Arguments arguments_of(const Entry& entry, const Command& command, const PaperRe
   Arguments arguments = split(request.quick ? command.quick : command.full);
   const bool trains = entry.experiment() != "synth";
   if (trains && !request.device.empty()) replace_or_add(arguments, "--device", request.device);
-  for (const std::string& text : request.settings) {
-    const Setting setting = parse_setting(text);
-    if (setting.experiment != entry.experiment()) continue;
+  for (const Setting& setting : settings_for(entry, request)) {
     replace_or_add(arguments, "--" + setting.option, setting.value);
   }
   return arguments;
@@ -105,21 +113,10 @@ Arguments arguments_of(const Entry& entry, const Command& command, const PaperRe
 /// The substitute for the paper's data, or the files that were given.
 std::string data_of(const Entry& entry, const PaperRequest& request) {
   std::string text = entry.substitute;
-  for (const std::string& given : request.settings) {
-    const Setting setting = parse_setting(given);
-    if (setting.experiment != entry.experiment() || setting.option != "data") continue;
-    text = "Data: the files in `" + setting.value + "`.";
+  for (const Setting& setting : settings_for(entry, request)) {
+    if (setting.option == "data") text = "Data: the files in `" + setting.value + "`.";
   }
   return text;
-}
-
-/// The values of `--set` that apply to the entry.
-std::vector<std::string> settings_of(const Entry& entry, const PaperRequest& request) {
-  std::vector<std::string> own;
-  for (const std::string& given : request.settings) {
-    if (parse_setting(given).experiment == entry.experiment()) own.push_back(given);
-  }
-  return own;
 }
 
 bool is_wanted(const std::string& name, const std::string& experiment,
@@ -146,7 +143,8 @@ Json plan(const PaperRequest& request) {
   Json entries = Json::array();
   for (const Entry& entry : paper_entries()) {
     const bool wanted = is_wanted(entry.name, entry.experiment(), request);
-    Json commands = Json::array();
+    Json commands = Json::array(), settings = Json::array();
+    for (const Setting& setting : settings_for(entry, request)) settings.push_back(setting.text);
     for (const Command& command : entry.commands) {
       if (!wanted || (request.quick && command.quick.empty())) continue;
       const Arguments arguments = arguments_of(entry, command, request);
@@ -163,7 +161,7 @@ Json plan(const PaperRequest& request) {
                        {"substitute", data_of(entry, request)},
                        {"form", form},
                        {"reduced", request.quick ? entry.quick : entry.full},
-                       {"settings", settings_of(entry, request)},
+                       {"settings", settings},
                        {"commands", commands}});
   }
   return {{"version", AIMLE_VERSION}, {"command", command_line()}, {"entries", entries}};

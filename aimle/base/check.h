@@ -6,7 +6,6 @@
 
 #include <sstream>
 #include <stdexcept>
-#include <string>
 
 namespace aimle::detail {
 

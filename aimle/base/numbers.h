@@ -20,6 +20,13 @@ std::optional<T> parse_number(std::string_view text) {
   return value;
 }
 
+/// The shortest text that parse_number reads back as the same number.
+template <class T>
+std::string exact_number(T value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
 /// 0.5 -> "0.5", 1e12 -> "1e+12"
 inline std::string spell_number(double value) {
   char text[32];

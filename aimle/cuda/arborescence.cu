@@ -30,7 +30,6 @@ struct WorkOnArcs {
 template <class T>
 void map_rows(const Arborescence& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context) {
-  if (source.rows() == 0) return;
   const WorkOnArcs work{solver};
   if (solver.vertices <= 64 && map_in_shared_memory<32, 4>(work, source, sink, context)) return;
   if (map_in_shared_memory<128, 1>(work, source, sink, context)) return;

@@ -34,7 +34,6 @@ struct WorkOnMatrix {
 template <class T>
 void map_rows(const Assignment& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context) {
-  if (source.rows() == 0) return;
   const WorkOnMatrix work{solver};
   if (work.jobs() <= 64 && map_in_shared_memory<32, 4>(work, source, sink, context)) return;
   if (map_in_shared_memory<128, 1>(work, source, sink, context)) return;

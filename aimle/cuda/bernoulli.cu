@@ -4,6 +4,7 @@
 #include "aimle/cuda/exact_rows.cuh"
 #include "aimle/cuda/map_rows.cuh"
 #include "aimle/exact/bernoulli_distribution.h"
+#include "aimle/exact/masked_scores.h"
 #include "aimle/exact/uniform.h"
 
 namespace aimle::cuda {
@@ -79,20 +80,24 @@ __global__ void __launch_bounds__(kSignThreads)
   }
 }
 
-template <class T>
-struct EvaluateFlips {
-  int64_t n;
-  DistributionRows<T> rows;
+/// Of a row without NaN and +inf: kOk.
+template <class T, class Group>
+__device__ Status status_of(Group& group, const MaskedScores<T>& score, int64_t begin, int64_t n) {
+  bool bad = false;
+  for (int64_t j = group.rank(); j < n; j += group.size()) {
+    bad |= !(score(begin + j) < static_cast<double>(INFINITY));
+  }
+  return group.any(bad) ? Status::kNaN : Status::kOk;
+}
 
-  template <class Group>
-  __device__ void operator()(Group& group, int64_t row, double*) const {
-    const double inf = __builtin_huge_val();
-    const auto score = [&](int64_t e) {
-      return rows.mask == nullptr || rows.mask[e] ? static_cast<double>(rows.scores[e]) : -inf;
-    };
-    bool bad = false;
-    for (int64_t j = group.rank(); j < n; j += group.size()) bad |= !(score(row * n + j) < inf);
-    if (!accept(group, rows, n, row, group.any(bad) ? Status::kNaN : Status::kOk)) return;
+struct FlipRows {
+  int64_t n;
+
+  template <class T, class Group>
+  __device__ void evaluate(Group& group, const DistributionRows<T>& rows, int64_t row,
+                           double*) const {
+    const MaskedScores<T> score{rows.scores, rows.mask};
+    if (!accept(group, rows, n, row, status_of(group, score, row * n, n))) return;
     double log_z = 0;
     for (int64_t e = row * n + group.rank(); e < (row + 1) * n; e += group.size()) {
       const CoinFlip flip = coin_flip(score(e));
@@ -108,28 +113,16 @@ struct EvaluateFlips {
       rows.log_partition[row] = static_cast<T>(log_z);
     }
   }
-};
 
-template <class T>
-struct SampleFlips {
-  int64_t n;
-  SampleRows<T> rows;
-  DeviceKey key;
-
-  template <class Group>
-  __device__ void operator()(Group& group, int64_t row, double*) const {
-    const double inf = __builtin_huge_val();
-    const auto score = [&](int64_t j) {
-      const int64_t e = row * n + j;
-      return rows.mask == nullptr || rows.mask[e] ? static_cast<double>(rows.scores[e]) : -inf;
-    };
-    bool bad = false;
-    for (int64_t j = group.rank(); j < n; j += group.size()) bad |= !(score(j) < inf);
-    if (!accept(group, rows, n, row, group.any(bad) ? Status::kNaN : Status::kOk)) return;
-    const Key loaded = load_key(key);
+  template <class T, class Group>
+  __device__ void sample(Group& group, const SampleRows<T>& rows, Key key, int64_t row,
+                         double*) const {
+    const MaskedScores<T> score{rows.scores, rows.mask};
+    if (!accept(group, rows, n, row, status_of(group, score, row * n, n))) return;
+    const Key loaded = key;
     T* const z = rows.z + row * rows.samples * n;
     for (int64_t j = group.rank(); j < n; j += group.size()) {
-      const double on = coin_flip(score(j)).on;
+      const double on = coin_flip(score(row * n + j)).on;
       for (int64_t s = 0; s < rows.samples; ++s) {
         z[s * n + j] = uniform(loaded, rows.first + row, s, j) < on ? T(1) : T(0);
       }
@@ -157,13 +150,13 @@ void map_rows(const Bernoulli& solver, const RowSource<T>& source, const RowSink
 template <class T>
 void evaluate_rows(const Bernoulli& solver, const DistributionRows<T>& rows,
                    const Context& context) {
-  for_each_row("exact", rows.count, 0, EvaluateFlips<T>{solver.n, rows}, context);
+  for_each_row("exact", rows.count, 0, Evaluate<FlipRows, T>{{solver.n}, rows}, context);
 }
 
 template <class T>
 void sample_rows(const Bernoulli& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context) {
-  for_each_row("exact_sample", rows.count, 0, SampleFlips<T>{solver.n, rows, key}, context);
+  for_each_row("exact_sample", rows.count, 0, Sample<FlipRows, T>{{solver.n}, rows, key}, context);
 }
 
 AIMLE_INSTANTIATE_MAP(Bernoulli)

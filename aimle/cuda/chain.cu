@@ -50,7 +50,6 @@ constexpr int64_t kShortRow = 32;  // a thread solves it alone
 template <class T>
 void map_rows(const Chain& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context) {
-  if (source.rows() == 0) return;
   const WorkOnChain work{chain_shape(solver)};
   if (solver.size() <= kShortRow && solver.size() > 0 &&
       map_in_shared_memory<1, 64>(work, source, sink, context)) {

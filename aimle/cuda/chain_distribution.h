@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "aimle/cuda/chain.h"
+#include "aimle/exact/masked_scores.h"
 #include "aimle/exact/uniform.h"
 
 namespace aimle::cuda {
@@ -36,17 +37,6 @@ struct ChainTables {
     double* const second = memory + table + line;
     double* const third = second + table;
     return {memory, memory + table, second, third, third + table, third + 2 * table};
-  }
-};
-
-/// The scores of a row; -inf where an edge may not be chosen.
-template <class T>
-struct ChainScores {
-  const T* scores;
-  const bool* mask;
-
-  AIMLE_DEVICE double operator()(int64_t e) const {
-    return mask == nullptr || mask[e] ? static_cast<double>(scores[e]) : -__builtin_huge_val();
   }
 };
 
@@ -89,7 +79,7 @@ AIMLE_DEVICE double fill_line(Group& group, int64_t labels, double* line, const 
 
 /// Forward sums and the log-partition; the same for all threads.
 template <class T, class Group>
-AIMLE_DEVICE ChainRow read_chain(Group& group, const ChainShape& chain, const ChainScores<T>& x,
+AIMLE_DEVICE ChainRow read_chain(Group& group, const ChainShape& chain, const MaskedScores<T>& x,
                                  const ChainTables& tables) {
   const int64_t labels = chain.labels, edges = chain.edges_per_step();
   const int64_t steps = steps_of_mask(group, chain, x.mask);
@@ -121,7 +111,7 @@ AIMLE_DEVICE ChainRow read_chain(Group& group, const ChainShape& chain, const Ch
 
 template <class T, class Group>
 AIMLE_DEVICE void fill_backward_sums(Group& group, const ChainShape& chain, const ChainRow& row,
-                                     const ChainScores<T>& x, const ChainTables& tables) {
+                                     const MaskedScores<T>& x, const ChainTables& tables) {
   const int64_t labels = chain.labels, edges = chain.edges_per_step();
   double* const last = tables.backward + row.steps * labels;
   for (int64_t i = group.rank(); i < labels; i += group.size()) last[i] = 0;
@@ -138,7 +128,7 @@ AIMLE_DEVICE void fill_backward_sums(Group& group, const ChainShape& chain, cons
 /// Calls body(e, mu, i, j) for a thread's share of the edges of step t. Weights are relative to the
 /// largest: rounding can change all logarithms by the same large number.
 template <class T, class Group, class Body>
-AIMLE_DEVICE void for_each_edge(Group& group, const ChainShape& chain, const ChainScores<T>& x,
+AIMLE_DEVICE void for_each_edge(Group& group, const ChainShape& chain, const MaskedScores<T>& x,
                                 const ChainTables& tables, int64_t t, const Body& body) {
   const int64_t labels = chain.labels, edges = chain.edges_per_step();
   const auto log_weight = [&](int64_t at) {
@@ -178,7 +168,7 @@ AIMLE_DEVICE double mean_of(int64_t count, const Weight& log_weight, const Value
 /// Marginals [size], zeros past the end of the chain.
 template <class T, class Group>
 AIMLE_DEVICE void write_marginals(Group& group, const ChainShape& chain, const ChainRow& row,
-                                  const ChainScores<T>& x, const ChainTables& tables, T* out) {
+                                  const MaskedScores<T>& x, const ChainTables& tables, T* out) {
   for (int64_t t = 0; t < row.steps; ++t) {
     for_each_edge(group, chain, x, tables, t,
                   [&](int64_t e, double mu, int64_t, int64_t) { out[e] = static_cast<T>(mu); });
@@ -192,7 +182,7 @@ AIMLE_DEVICE void write_marginals(Group& group, const ChainShape& chain, const C
 /// Cov(z) v [size], zeros past the end of the chain.
 template <class T, class Group>
 AIMLE_DEVICE void write_chain_covariance(Group& group, const ChainShape& chain, const ChainRow& row,
-                                         const ChainScores<T>& x, const T* v,
+                                         const MaskedScores<T>& x, const T* v,
                                          const ChainTables& tables, T* out) {
   const double never = -__builtin_huge_val();
   const int64_t labels = chain.labels, edges = chain.edges_per_step();
@@ -263,7 +253,7 @@ AIMLE_DEVICE int64_t pick_label(int64_t count, double wanted, const Weight& weig
 /// Samples of one row, z [samples, size], one sample per thread; instance b of the key.
 template <class T, class Group>
 AIMLE_DEVICE void sample_chain(Group& group, const ChainShape& chain, const ChainRow& row,
-                               const ChainScores<T>& x, const ChainTables& tables, Key key,
+                               const MaskedScores<T>& x, const ChainTables& tables, Key key,
                                int64_t b, int64_t samples, T* z) {
   const int64_t labels = chain.labels, edges = chain.edges_per_step(), size = chain.steps * edges;
   for (int64_t e = group.rank(); e < samples * size; e += group.size()) z[e] = T(0);

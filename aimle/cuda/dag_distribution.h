@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "aimle/cuda/graph_path.h"
+#include "aimle/exact/masked_scores.h"
 #include "aimle/exact/uniform.h"
 
 namespace aimle::cuda {
@@ -61,17 +62,6 @@ struct DagTables {
   }
 };
 
-/// The scores of a row; -inf where an edge may not be chosen.
-template <class T>
-struct DagScores {
-  const T* scores;
-  const bool* mask;
-
-  AIMLE_DEVICE double operator()(int64_t j) const {
-    return mask == nullptr || mask[j] ? static_cast<double>(scores[j]) : -__builtin_huge_val();
-  }
-};
-
 struct DagRow {
   Status status;
   int32_t source;
@@ -95,7 +85,7 @@ AIMLE_DEVICE void link_arcs(const GraphSize& size, const DagTables& tables) {
 
 /// Copies the graph and checks it with the scores.
 template <class T, class Group>
-AIMLE_DEVICE Status read_dag_data(Group& group, const GraphSize& size, const DagScores<T>& x,
+AIMLE_DEVICE Status read_dag_data(Group& group, const GraphSize& size, const MaskedScores<T>& x,
                                   const int64_t* data, const DagTables& tables) {
   constexpr uint32_t kBad = 1, kNaN = 2;
   const GraphScratch<double> graph{nullptr,      nullptr,     nullptr,     nullptr,
@@ -111,7 +101,7 @@ AIMLE_DEVICE Status read_dag_data(Group& group, const GraphSize& size, const Dag
 
 /// log F of vertex v and q of the arcs that enter it; their tails must be complete.
 template <class T>
-AIMLE_DEVICE void add_up(const DagScores<T>& x, const DagTables& tables, int32_t v) {
+AIMLE_DEVICE void add_up(const MaskedScores<T>& x, const DagTables& tables, int32_t v) {
   const int32_t begin = tables.first[v], end = tables.first[v + 1];
   const double none = -__builtin_huge_val();
   double largest = none, sum = 0;
@@ -131,7 +121,7 @@ AIMLE_DEVICE void add_up(const DagScores<T>& x, const DagTables& tables, int32_t
 
 /// Reads a row and fills log F and q.
 template <class T, class Group>
-AIMLE_DEVICE DagRow read_dag(Group& group, const GraphSize& size, const DagScores<T>& x,
+AIMLE_DEVICE DagRow read_dag(Group& group, const GraphSize& size, const MaskedScores<T>& x,
                              const int64_t* data, const DagTables& tables) {
   const Status status = detail::read_dag_data(group, size, x, data, tables);
   if (status != Status::kOk) return {status, 0, 0, 0.0};

@@ -111,12 +111,14 @@ AIMLE_DECLARE_MAP(GridPath)
 AIMLE_DECLARE_MAP(Bernoulli)
 AIMLE_DECLARE_MAP(Chain)
 AIMLE_DECLARE_MAP(Knapsack)
-AIMLE_DECLARE_MAP(GraphPath)
-AIMLE_DECLARE_MAP(DagPath)
-AIMLE_DECLARE_MAP(LatticePath)
-AIMLE_DECLARE_MAP(LatticeMoves)
 AIMLE_DECLARE_MAP(Arborescence)
 AIMLE_DECLARE_MAP(Assignment)
+template <bool kAcyclic, class T>
+void map_rows(const PathOverGraph<kAcyclic>& solver, const RowSource<T>& source,
+              const RowSink<T>& sink, const Context& context);
+template <LatticeScores kScores, class T>
+void map_rows(const Lattice<kScores>& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context);
 
 /// Instantiates it, where it is defined.
 #define AIMLE_INSTANTIATE_MAP(Solver)                                                     \
@@ -124,10 +126,6 @@ AIMLE_DECLARE_MAP(Assignment)
                          const Context&);                                                 \
   template void map_rows(const Solver&, const RowSource<double>&, const RowSink<double>&, \
                          const Context&);
-
-/// aimle::symmetrise: replaces both directions of every edge by their mean.
-template <class T>
-void symmetrise(int64_t vertices, int64_t count, const T* scores, T* out, const Context& context);
 
 /// noise(key, b, s, j) as float32 [count, samples, n].
 void fill_noise(const NoiseSource& source, const DeviceKey& key, const NoiseRows& rows, float* out,

@@ -1,4 +1,5 @@
-// aimle/map/directions.h on the device: T is float, double or bool.
+// aimle/map/directions.h and aimle::symmetrise on the device: T is float, double or, except for
+// symmetrise, bool.
 #pragma once
 
 #include "aimle/cuda/device_rows.h"
@@ -11,5 +12,7 @@ void fold_directions(int64_t vertices, int64_t count, const T* directed, T* undi
 template <class T>
 void spread_directions(int64_t vertices, int64_t count, const T* undirected, T* directed,
                        const Context& context);
+template <class T>
+void symmetrise(int64_t vertices, int64_t count, const T* scores, T* out, const Context& context);
 
 }  // namespace aimle::cuda

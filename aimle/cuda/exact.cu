@@ -13,13 +13,12 @@ namespace {
 
 using namespace exact_row;  // NOLINT(google-build-using-namespace): the texts for both devices
 
-template <class T>
-struct EvaluateCategorical {
+struct CategoricalRows {
   int64_t n;
-  DistributionRows<T> rows;
 
-  template <class Group>
-  __device__ void operator()(Group& group, int64_t row, double* memory) const {
+  template <class T, class Group>
+  __device__ void evaluate(Group& group, const DistributionRows<T>& rows, int64_t row,
+                           double* memory) const {
     const int64_t begin = row * n;
     const CategoricalRow read =
         read_weights(group, n, rows.scores + begin, at(rows.mask, begin), memory);
@@ -28,35 +27,28 @@ struct EvaluateCategorical {
     evaluate_categorical(group, n, read, memory, at(rows.v, begin), at(rows.marginals, begin),
                          at(rows.covariance, begin));
   }
-};
 
-template <class T>
-struct SampleCategorical {
-  int64_t n;
-  SampleRows<T> rows;
-  DeviceKey key;
-
-  template <class Group>
-  __device__ void operator()(Group& group, int64_t row, double* memory) const {
+  template <class T, class Group>
+  __device__ void sample(Group& group, const SampleRows<T>& rows, Key key, int64_t row,
+                         double* memory) const {
     const CategoricalRow read =
         read_weights(group, n, rows.scores + row * n, at(rows.mask, row * n), memory);
     if (!accept(group, rows, n, row, read.status)) return;
-    sample_categorical(group, n, read, memory, load_key(key), rows.first + row, rows.samples,
+    sample_categorical(group, n, read, memory, key, rows.first + row, rows.samples,
                        rows.z + row * rows.samples * n);
   }
 };
 
 __device__ int64_t within(int64_t k, int64_t n) { return k < 0 ? 0 : k > n ? n : k; }
 
-template <class T>
-struct EvaluateKSubset {
+struct KSubsetRows {
   int64_t n;
   int64_t k;
   KSubsetScratch::Tables tables;
-  DistributionRows<T> rows;
 
-  template <class Group>
-  __device__ void operator()(Group& group, int64_t row, double* memory) const {
+  template <class T, class Group>
+  __device__ void evaluate(Group& group, const DistributionRows<T>& rows, int64_t row,
+                           double* memory) const {
     const int64_t begin = row * n, wanted = rows.k == nullptr ? k : rows.k[row];
     const KSubsetScratch scratch = KSubsetScratch::at(memory, n, within(wanted, n), tables);
     const Coins coins =
@@ -76,53 +68,62 @@ struct EvaluateKSubset {
     if (rows.covariance == nullptr) return;
     write_covariance(group, coins, rows.v + begin, scratch, rows.covariance + begin);
   }
-};
 
-template <class T>
-struct SampleKSubset {
-  int64_t n;
-  int64_t k;
-  SampleRows<T> rows;
-  DeviceKey key;
-
-  template <class Group>
-  __device__ void operator()(Group& group, int64_t row, double* memory) const {
+  template <class T, class Group>
+  __device__ void sample(Group& group, const SampleRows<T>& rows, Key key, int64_t row,
+                         double* memory) const {
     const int64_t wanted = rows.k == nullptr ? k : rows.k[row];
-    const KSubsetScratch scratch =
-        KSubsetScratch::at(memory, n, within(wanted, n), KSubsetScratch::Tables::kSample);
+    const KSubsetScratch scratch = KSubsetScratch::at(memory, n, within(wanted, n), tables);
     const Coins coins =
         read_coins(group, n, wanted, rows.scores + row * n, at(rows.mask, row * n), scratch);
     if (!accept(group, rows, n, row, coins.status)) return;
     sample_coins(
-        group, coins, scratch, load_key(key), rows.first + row, rows.samples, n,
-        [](int64_t j) { return j; }, rows.z + row * rows.samples * n);
+        group, coins, scratch, key, rows.first + row, rows.samples, n, [](int64_t j) { return j; },
+        rows.z + row * rows.samples * n);
   }
 };
 
-template <class T>
-struct EvaluateTree {
+struct TreeRows {
   int32_t vertices;
   bool directed;
-  DistributionRows<T> rows;
 
-  template <class Group>
-  __device__ void operator()(Group& group, int64_t row, double* memory) const {
+  template <class T, class Group>
+  __device__ void evaluate(Group& group, const DistributionRows<T>& rows, int64_t row,
+                           double* memory) const {
     const int64_t size = int64_t{directed ? 2 : 1} * pairs_of(vertices), begin = row * size;
     const TreeScratch scratch = TreeScratch::at(memory, vertices, rows.covariance != nullptr);
     const TreeRow tree = read_tree(group, vertices, directed, rows.scores + begin,
                                    at(rows.mask, begin), scratch.w, scratch.state(vertices));
     if (!accept(group, rows, size, row, tree.status)) return;
     if (tree.linear) {
-      evaluate<aimle::detail::Linear>(group, row, begin, tree, scratch);
+      evaluate_in<aimle::detail::Linear>(group, rows, row, begin, tree, scratch);
     } else {
-      evaluate<aimle::detail::Logarithmic>(group, row, begin, tree, scratch);
+      evaluate_in<aimle::detail::Logarithmic>(group, rows, row, begin, tree, scratch);
     }
   }
 
+  /// One tree per group: "row" counts the samples of all rows.
+  template <class T, class Group>
+  __device__ void sample(Group& group, const SampleRows<T>& rows, Key key, int64_t row_and_sample,
+                         double* memory) const {
+    const int64_t size = int64_t{directed ? 2 : 1} * pairs_of(vertices);
+    const int64_t row = row_and_sample / rows.samples, s = row_and_sample % rows.samples;
+    const TreeSampleScratch scratch = TreeSampleScratch::at(memory, vertices);
+    const TreeRow tree = read_tree(group, vertices, directed, rows.scores + row * size,
+                                   at(rows.mask, row * size), scratch.w, scratch.state);
+    T* const z = rows.z + row_and_sample * size;
+    const bool accepted = tree.status == Status::kOk;
+    fill(group, z, size, accepted ? T(0) : static_cast<T>(NAN));
+    if (group.rank() == 0 && s == 0) rows.status[row] = tree.status;
+    group.sync();
+    if (accepted) cuda::sample_tree(group, tree, scratch, key, rows.first + row, s, z);
+  }
+
  private:
-  template <class Number, class Group>
-  __device__ void evaluate(Group& group, int64_t row, int64_t begin, const TreeRow& tree,
-                           const TreeScratch& scratch) const {
+  template <class Number, class T, class Group>
+  __device__ void evaluate_in(Group& group, const DistributionRows<T>& rows, int64_t row,
+                              int64_t begin, const TreeRow& tree,
+                              const TreeScratch& scratch) const {
     load_network<Number>(group, tree, scratch.w);
     T* const mu = at(rows.marginals, begin);
     if (rows.covariance != nullptr) {
@@ -137,39 +138,14 @@ struct EvaluateTree {
   }
 };
 
-/// One tree per group: "row" counts the samples of all rows.
-template <class T>
-struct SampleTree {
-  int32_t vertices;
-  bool directed;
-  SampleRows<T> rows;
-  DeviceKey key;
-
-  template <class Group>
-  __device__ void operator()(Group& group, int64_t row_and_sample, double* memory) const {
-    const int64_t size = int64_t{directed ? 2 : 1} * pairs_of(vertices);
-    const int64_t row = row_and_sample / rows.samples, s = row_and_sample % rows.samples;
-    const TreeSampleScratch scratch = TreeSampleScratch::at(memory, vertices);
-    const TreeRow tree = read_tree(group, vertices, directed, rows.scores + row * size,
-                                   at(rows.mask, row * size), scratch.w, scratch.state);
-    T* const z = rows.z + row_and_sample * size;
-    const bool accepted = tree.status == Status::kOk;
-    fill(group, z, size, accepted ? T(0) : static_cast<T>(NAN));
-    if (group.rank() == 0 && s == 0) rows.status[row] = tree.status;
-    group.sync();
-    if (accepted) cuda::sample_tree(group, tree, scratch, load_key(key), rows.first + row, s, z);
-  }
-};
-
-/// One dependent per group: "row" counts those of all rows.
-template <class T>
-struct EvaluateArborescence {
+struct ArborescenceRows {
   int32_t vertices;
   bool single_root;
-  DistributionRows<T> rows;
 
-  template <class Group>
-  __device__ void operator()(Group& group, int64_t row_and_vertex, double* memory) const {
+  /// One dependent per group: "row" counts those of all rows.
+  template <class T, class Group>
+  __device__ void evaluate(Group& group, const DistributionRows<T>& rows, int64_t row_and_vertex,
+                           double* memory) const {
     const int64_t row = row_and_vertex / vertices, begin = row * vertices * vertices;
     const auto d = static_cast<int32_t>(row_and_vertex % vertices);
     const bool tangents = rows.covariance != nullptr;
@@ -187,38 +163,21 @@ struct EvaluateArborescence {
         if (covariance != nullptr) covariance[h * vertices + d] = static_cast<T>(NAN);
       }
     } else if (read.linear) {
-      a = evaluate<aimle::detail::Linear>(group, read, d, begin, scratch, mu, covariance);
+      a = evaluate_in<aimle::detail::Linear>(group, read, d, at(rows.v, begin), scratch, mu,
+                                             covariance);
     } else {
-      a = evaluate<aimle::detail::Logarithmic>(group, read, d, begin, scratch, mu, covariance);
+      a = evaluate_in<aimle::detail::Logarithmic>(group, read, d, at(rows.v, begin), scratch, mu,
+                                                  covariance);
     }
     if (rows.log_partition != nullptr && d == 0 && group.rank() == 0) {
       rows.log_partition[row] = static_cast<T>(a);
     }
   }
 
- private:
-  template <class Number, class Group>
-  __device__ double evaluate(Group& group, const ArborescenceRow& read, int32_t d, int64_t begin,
-                             const ArborescenceScratch& scratch, T* mu, T* covariance) const {
-    load_weights<Number>(group, read, scratch.x);
-    if (covariance != nullptr) {
-      return evaluate_arborescence<Number, true>(group, read, d, rows.v + begin, scratch, mu,
-                                                 covariance);
-    }
-    return evaluate_arborescence<Number, false, T>(group, read, d, nullptr, scratch, mu, nullptr);
-  }
-};
-
-/// One sample per group, like SampleTree.
-template <class T>
-struct SampleArborescence {
-  int32_t vertices;
-  bool single_root;
-  SampleRows<T> rows;
-  DeviceKey key;
-
-  template <class Group>
-  __device__ void operator()(Group& group, int64_t row_and_sample, double* memory) const {
+  /// One sample per group, like those of trees.
+  template <class T, class Group>
+  __device__ void sample(Group& group, const SampleRows<T>& rows, Key key, int64_t row_and_sample,
+                         double* memory) const {
     const int64_t size = int64_t{vertices} * vertices;
     const int64_t row = row_and_sample / rows.samples, s = row_and_sample % rows.samples;
     const ArborescenceScratch scratch = ArborescenceScratch::at(memory, vertices, false);
@@ -231,21 +190,30 @@ struct SampleArborescence {
     if (group.rank() == 0 && s == 0) rows.status[row] = read.status;
     group.sync();
     if (!accepted) return;
-    const Key drawn = load_key(key);
     if (read.linear) {
-      sample<aimle::detail::Linear>(group, read, scratch, drawn, row, s, z);
+      sample_in<aimle::detail::Linear>(group, read, scratch, key, rows.first + row, s, z);
     } else {
-      sample<aimle::detail::Logarithmic>(group, read, scratch, drawn, row, s, z);
+      sample_in<aimle::detail::Logarithmic>(group, read, scratch, key, rows.first + row, s, z);
     }
   }
 
  private:
-  template <class Number, class Group>
-  __device__ void sample(Group& group, const ArborescenceRow& read,
-                         const ArborescenceScratch& scratch, Key drawn, int64_t row, int64_t s,
-                         T* z) const {
+  template <class Number, class T, class Group>
+  __device__ double evaluate_in(Group& group, const ArborescenceRow& read, int32_t d, const T* v,
+                                const ArborescenceScratch& scratch, T* mu, T* covariance) const {
     load_weights<Number>(group, read, scratch.x);
-    sample_arborescence<Number>(group, vertices, scratch, drawn, rows.first + row, s, z);
+    if (covariance != nullptr) {
+      return evaluate_arborescence<Number, true>(group, read, d, v, scratch, mu, covariance);
+    }
+    return evaluate_arborescence<Number, false, T>(group, read, d, nullptr, scratch, mu, nullptr);
+  }
+
+  template <class Number, class T, class Group>
+  __device__ void sample_in(Group& group, const ArborescenceRow& read,
+                            const ArborescenceScratch& scratch, Key key, int64_t b, int64_t s,
+                            T* z) const {
+    load_weights<Number>(group, read, scratch.x);
+    sample_arborescence<Number>(group, vertices, scratch, key, b, s, z);
   }
 };
 
@@ -259,7 +227,8 @@ void check_vertices(const Solver& solver) {
 
 template <class T>
 void evaluate_rows(const Argmax& solver, const DistributionRows<T>& rows, const Context& context) {
-  for_each_row("exact", rows.count, solver.n, EvaluateCategorical<T>{solver.n, rows}, context);
+  for_each_row("exact", rows.count, solver.n, Evaluate<CategoricalRows, T>{{solver.n}, rows},
+               context);
 }
 
 template <class T>
@@ -270,7 +239,7 @@ void evaluate_rows(const TopK& solver, const DistributionRows<T>& rows, const Co
                                          : Tables::kLogPartition;
   const int64_t k = rows.k != nullptr ? solver.n : solver.k;  // at most
   for_each_row("exact", rows.count, KSubsetScratch::doubles(solver.n, k, tables),
-               EvaluateKSubset<T>{solver.n, solver.k, tables, rows}, context);
+               Evaluate<KSubsetRows, T>{{solver.n, solver.k, tables}, rows}, context);
 }
 
 template <class T>
@@ -280,23 +249,26 @@ void evaluate_rows(const SpanningTree& solver, const DistributionRows<T>& rows,
   const auto vertices = static_cast<int32_t>(solver.vertices);
   for_each_row(
       "exact", rows.count, TreeScratch::sizes(vertices).doubles(rows.covariance != nullptr),
-      EvaluateTree<T>{vertices, solver.layout == SpanningTree::Layout::kDirected, rows}, context);
+      Evaluate<TreeRows, T>{{vertices, solver.layout == SpanningTree::Layout::kDirected}, rows},
+      context);
 }
 
 template <class T>
 void sample_rows(const Argmax& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context) {
-  for_each_row("exact_sample", rows.count, solver.n, SampleCategorical<T>{solver.n, rows, key},
-               context);
+  for_each_row("exact_sample", rows.count, solver.n,
+               Sample<CategoricalRows, T>{{solver.n}, rows, key}, context);
 }
 
 template <class T>
 void sample_rows(const TopK& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context) {
   const int64_t k = rows.k != nullptr ? solver.n : solver.k;  // at most
-  for_each_row("exact_sample", rows.count,
-               KSubsetScratch::doubles(solver.n, k, KSubsetScratch::Tables::kSample),
-               SampleKSubset<T>{solver.n, solver.k, rows, key}, context);
+  for_each_row(
+      "exact_sample", rows.count,
+      KSubsetScratch::doubles(solver.n, k, KSubsetScratch::Tables::kSample),
+      Sample<KSubsetRows, T>{{solver.n, solver.k, KSubsetScratch::Tables::kSample}, rows, key},
+      context);
 }
 
 template <class T>
@@ -304,9 +276,10 @@ void sample_rows(const SpanningTree& solver, const SampleRows<T>& rows, const De
                  const Context& context) {
   check_vertices(solver);
   const auto vertices = static_cast<int32_t>(solver.vertices);
-  for_each_row("exact_sample", rows.count * rows.samples, TreeSampleScratch::doubles(vertices),
-               SampleTree<T>{vertices, solver.layout == SpanningTree::Layout::kDirected, rows, key},
-               context);
+  for_each_row(
+      "exact_sample", rows.count * rows.samples, TreeSampleScratch::doubles(vertices),
+      Sample<TreeRows, T>{{vertices, solver.layout == SpanningTree::Layout::kDirected}, rows, key},
+      context);
 }
 
 template <class T>
@@ -316,7 +289,7 @@ void evaluate_rows(const Arborescence& solver, const DistributionRows<T>& rows,
   const auto vertices = static_cast<int32_t>(solver.vertices);
   for_each_row("exact", rows.count * vertices,
                ArborescenceScratch::doubles(vertices, rows.covariance != nullptr),
-               EvaluateArborescence<T>{vertices, solver.single_root, rows}, context);
+               Evaluate<ArborescenceRows, T>{{vertices, solver.single_root}, rows}, context);
 }
 
 template <class T>
@@ -326,7 +299,7 @@ void sample_rows(const Arborescence& solver, const SampleRows<T>& rows, const De
   const auto vertices = static_cast<int32_t>(solver.vertices);
   for_each_row("exact_sample", rows.count * rows.samples,
                ArborescenceScratch::doubles(vertices, false),
-               SampleArborescence<T>{vertices, solver.single_root, rows, key}, context);
+               Sample<ArborescenceRows, T>{{vertices, solver.single_root}, rows, key}, context);
 }
 
 AIMLE_INSTANTIATE_EXACT(Argmax)

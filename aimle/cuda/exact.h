@@ -36,10 +36,14 @@ AIMLE_DECLARE_EXACT(SpanningTree)
 AIMLE_DECLARE_EXACT(Arborescence)
 AIMLE_DECLARE_EXACT(Bernoulli)
 AIMLE_DECLARE_EXACT(Chain)
-AIMLE_DECLARE_EXACT(LatticePath)
-AIMLE_DECLARE_EXACT(LatticeMoves)
 AIMLE_DECLARE_EXACT(Knapsack)
 AIMLE_DECLARE_EXACT(DagPath)
+template <LatticeScores kScores, class T>
+void evaluate_rows(const Lattice<kScores>& solver, const DistributionRows<T>& rows,
+                   const Context& context);
+template <LatticeScores kScores, class T>
+void sample_rows(const Lattice<kScores>& solver, const SampleRows<T>& rows, const DeviceKey& key,
+                 const Context& context);
 
 /// Instantiates them, where they are defined.
 #define AIMLE_INSTANTIATE_EXACT(Solver)                                                        \

@@ -5,16 +5,15 @@
 namespace aimle::cuda {
 namespace {
 
-template <class T>
-struct EvaluateChain {
+struct ChainRows {
   ChainShape chain;
-  DistributionRows<T> rows;
 
-  template <class Group>
-  __device__ void operator()(Group& group, int64_t row, double* memory) const {
+  template <class T, class Group>
+  __device__ void evaluate(Group& group, const DistributionRows<T>& rows, int64_t row,
+                           double* memory) const {
     const int64_t size = chain.steps * chain.edges_per_step(), begin = row * size;
     const ChainTables tables = ChainTables::at(memory, chain.steps, chain.labels);
-    const ChainScores<T> x{rows.scores + begin, at(rows.mask, begin)};
+    const MaskedScores<T> x{rows.scores + begin, at(rows.mask, begin)};
     const ChainRow read = read_chain(group, chain, x, tables);
     if (!accept(group, rows, size, row, read.status)) return;
     write_log_partition(group, rows, row, read.log_partition);
@@ -26,22 +25,16 @@ struct EvaluateChain {
     if (rows.covariance == nullptr) return;
     write_chain_covariance(group, chain, read, x, rows.v + begin, tables, rows.covariance + begin);
   }
-};
 
-template <class T>
-struct SampleChain {
-  ChainShape chain;
-  SampleRows<T> rows;
-  DeviceKey key;
-
-  template <class Group>
-  __device__ void operator()(Group& group, int64_t row, double* memory) const {
+  template <class T, class Group>
+  __device__ void sample(Group& group, const SampleRows<T>& rows, Key key, int64_t row,
+                         double* memory) const {
     const int64_t size = chain.steps * chain.edges_per_step();
     const ChainTables tables = ChainTables::at(memory, chain.steps, chain.labels);
-    const ChainScores<T> x{rows.scores + row * size, at(rows.mask, row * size)};
+    const MaskedScores<T> x{rows.scores + row * size, at(rows.mask, row * size)};
     const ChainRow read = read_chain(group, chain, x, tables);
     if (!accept(group, rows, size, row, read.status)) return;
-    sample_chain(group, chain, read, x, tables, load_key(key), rows.first + row, rows.samples,
+    sample_chain(group, chain, read, x, tables, key, rows.first + row, rows.samples,
                  rows.z + row * rows.samples * size);
   }
 };
@@ -55,7 +48,7 @@ void evaluate_rows(const Chain& solver, const DistributionRows<T>& rows, const C
                         : rows.marginals ? Wanted::kMarginals
                                          : Wanted::kForward;
   for_each_row("exact", rows.count, ChainTables::doubles(solver.steps(), solver.labels, wanted),
-               EvaluateChain<T>{chain_shape(solver), rows}, context);
+               Evaluate<ChainRows, T>{{chain_shape(solver)}, rows}, context);
 }
 
 template <class T>
@@ -63,8 +56,8 @@ void sample_rows(const Chain& solver, const SampleRows<T>& rows, const DeviceKey
                  const Context& context) {
   const int64_t doubles =
       ChainTables::doubles(solver.steps(), solver.labels, ChainTables::Wanted::kForward);
-  for_each_row("exact_sample", rows.count, doubles, SampleChain<T>{chain_shape(solver), rows, key},
-               context);
+  for_each_row("exact_sample", rows.count, doubles,
+               Sample<ChainRows, T>{{chain_shape(solver)}, rows, key}, context);
 }
 
 AIMLE_INSTANTIATE_EXACT(Chain)

@@ -19,13 +19,12 @@ __device__ void with_sums(Group& group, const KnapsackShape& shape, const Rows& 
   });
 }
 
-template <class T>
-struct EvaluateKnapsack {
+struct KnapsackRows {
   KnapsackShape shape;
-  DistributionRows<T> rows;
 
-  template <class Group>
-  __device__ void operator()(Group& group, int64_t index, double* memory) const {
+  template <class T, class Group>
+  __device__ void evaluate(Group& group, const DistributionRows<T>& rows, int64_t index,
+                           double* memory) const {
     const int64_t begin = index * shape.n;
     with_sums(group, shape, rows, index, memory, [&](const auto& sums) {
       write_log_partition(group, rows, index, sums.log_partition());
@@ -36,21 +35,15 @@ struct EvaluateKnapsack {
       }
     });
   }
-};
 
-template <class T>
-struct SampleKnapsack {
-  KnapsackShape shape;
-  SampleRows<T> rows;
-  DeviceKey key;
-
-  template <class Group>
-  __device__ void operator()(Group& group, int64_t index, double* memory) const {
+  template <class T, class Group>
+  __device__ void sample(Group& group, const SampleRows<T>& rows, Key key, int64_t index,
+                         double* memory) const {
     T* z = rows.z + index * rows.samples * shape.n;
     with_sums(group, shape, rows, index, memory, [&](const auto& sums) {
       fill(group, z, rows.samples * shape.n, T(0));
       group.sync();
-      sums.sample(group, load_key(key), rows.first + index, rows.samples, z);
+      sums.sample(group, key, rows.first + index, rows.samples, z);
     });
   }
 };
@@ -70,7 +63,7 @@ void evaluate_rows(const Knapsack& solver, const DistributionRows<T>& rows,
                                          : Wanted::kSums;
   for_each_row("exact", rows.count,
                KnapsackTables::doubles(solver.n, solver.max_capacity + 1, wanted),
-               EvaluateKnapsack<T>{shape_of(solver), rows}, context);
+               Evaluate<KnapsackRows, T>{{shape_of(solver)}, rows}, context);
 }
 
 template <class T>
@@ -79,7 +72,7 @@ void sample_rows(const Knapsack& solver, const SampleRows<T>& rows, const Device
   for_each_row(
       "exact_sample", rows.count,
       KnapsackTables::doubles(solver.n, solver.max_capacity + 1, KnapsackTables::Wanted::kSums),
-      SampleKnapsack<T>{shape_of(solver), rows, key}, context);
+      Sample<KnapsackRows, T>{{shape_of(solver)}, rows, key}, context);
 }
 
 AIMLE_INSTANTIATE_EXACT(Knapsack)

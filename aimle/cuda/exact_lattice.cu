@@ -1,8 +1,11 @@
 #include "aimle/cuda/exact_rows.cuh"
-#include "aimle/cuda/lattice_distribution.h"
+#include "aimle/cuda/lattice_path.h"
+#include "aimle/exact/lattice_row.h"
 
 namespace aimle::cuda {
 namespace {
+
+using namespace exact_row;  // NOLINT(google-build-using-namespace): the texts for both devices
 
 /// Where a row begins, and what was read of it.
 struct ReadLattice {
@@ -18,19 +21,21 @@ __device__ ReadLattice read_row(Group& group, const LatticeShape& lattice, const
   const int64_t cells = int64_t{lattice.height} * lattice.width;
   const int64_t size = (kPerMove ? 3 : 1) * cells, begin = row * size;
   const LatticeTables tables = LatticeTables::at(memory, cells);
+  const bool* const mask = at(rows.mask, begin);
+  const auto part = detail::part_of < kPerMove ? 3 : 1 > (group, lattice, mask);
   const LatticeRow read =
-      read_lattice<kPerMove>(group, lattice, rows.scores + begin, at(rows.mask, begin), tables);
+      read_lattice<kPerMove>(group, lattice, part, rows.scores + begin, mask, tables);
   accept(group, rows, size, row, read.status);
   return {begin, tables, read};
 }
 
-template <bool kPerMove, class T>
-struct EvaluateLattice {
+template <bool kPerMove>
+struct LatticeRows {
   LatticeShape lattice;
-  DistributionRows<T> rows;
 
-  template <class Group>
-  __device__ void operator()(Group& group, int64_t row, double* memory) const {
+  template <class T, class Group>
+  __device__ void evaluate(Group& group, const DistributionRows<T>& rows, int64_t row,
+                           double* memory) const {
     const auto [begin, tables, read] = read_row<kPerMove>(group, lattice, rows, row, memory);
     if (read.status != Status::kOk) return;
     write_log_partition(group, rows, row, log_partition(read, tables));
@@ -44,63 +49,37 @@ struct EvaluateLattice {
                                  rows.covariance + begin);
     }
   }
-};
 
-template <bool kPerMove, class T>
-struct SampleLattice {
-  LatticeShape lattice;
-  SampleRows<T> rows;
-  DeviceKey key;
-
-  template <class Group>
-  __device__ void operator()(Group& group, int64_t row, double* memory) const {
+  template <class T, class Group>
+  __device__ void sample(Group& group, const SampleRows<T>& rows, Key key, int64_t row,
+                         double* memory) const {
     const auto [begin, tables, read] = read_row<kPerMove>(group, lattice, rows, row, memory);
     if (read.status != Status::kOk) return;
-    sample_lattice<kPerMove>(group, lattice, read, tables, load_key(key), rows.first + row,
-                             rows.samples, rows.z + begin * rows.samples);
+    sample_lattice<kPerMove>(group, lattice, read, tables, key, rows.first + row, rows.samples,
+                             rows.z + begin * rows.samples);
   }
 };
 
+}  // namespace
+
 template <LatticeScores kScores, class T>
-void evaluate(const Lattice<kScores>& solver, const DistributionRows<T>& rows,
-              const Context& context) {
+void evaluate_rows(const Lattice<kScores>& solver, const DistributionRows<T>& rows,
+                   const Context& context) {
   using Wanted = LatticeTables::Wanted;
   const Wanted wanted = rows.marginals || rows.covariance ? Wanted::kMarginals : Wanted::kShares;
   for_each_row("exact", rows.count, LatticeTables::doubles(solver.cells(), wanted),
-               EvaluateLattice<Lattice<kScores>::kPerMove, T>{lattice_shape(solver), rows},
+               Evaluate<LatticeRows<Lattice<kScores>::kPerMove>, T>{{lattice_shape(solver)}, rows},
                context);
 }
 
 template <LatticeScores kScores, class T>
-void sample(const Lattice<kScores>& solver, const SampleRows<T>& rows, const DeviceKey& key,
-            const Context& context) {
-  for_each_row("exact_sample", rows.count,
-               LatticeTables::doubles(solver.cells(), LatticeTables::Wanted::kShares),
-               SampleLattice<Lattice<kScores>::kPerMove, T>{lattice_shape(solver), rows, key},
-               context);
-}
-
-}  // namespace
-
-template <class T>
-void evaluate_rows(const LatticePath& solver, const DistributionRows<T>& rows,
-                   const Context& context) {
-  evaluate(solver, rows, context);
-}
-template <class T>
-void evaluate_rows(const LatticeMoves& solver, const DistributionRows<T>& rows,
-                   const Context& context) {
-  evaluate(solver, rows, context);
-}
-template <class T>
-void sample_rows(const LatticePath& solver, const SampleRows<T>& rows, const DeviceKey& key,
+void sample_rows(const Lattice<kScores>& solver, const SampleRows<T>& rows, const DeviceKey& key,
                  const Context& context) {
-  sample(solver, rows, key, context);
-}
-template <class T>
-void sample_rows(const LatticeMoves& solver, const SampleRows<T>& rows, const DeviceKey& key,
-                 const Context& context) {
-  sample(solver, rows, key, context);
+  for_each_row(
+      "exact_sample", rows.count,
+      LatticeTables::doubles(solver.cells(), LatticeTables::Wanted::kShares),
+      Sample<LatticeRows<Lattice<kScores>::kPerMove>, T>{{lattice_shape(solver)}, rows, key},
+      context);
 }
 
 AIMLE_INSTANTIATE_EXACT(LatticePath)

@@ -41,6 +41,38 @@ __global__ void __launch_bounds__(kLargeThreads)
   }
 }
 
+/// The body that evaluates rows of a distribution, which is a struct of settings with
+///
+///   template <class T, class Group>
+///   __device__ void evaluate(Group& group, const DistributionRows<T>& rows, int64_t row,
+///                            double* memory) const;
+///   template <class T, class Group>
+///   __device__ void sample(Group& group, const SampleRows<T>& rows, Key key, int64_t row,
+///                          double* memory) const;
+template <class Distribution, class T>
+struct Evaluate {
+  Distribution distribution;
+  DistributionRows<T> rows;
+
+  template <class Group>
+  __device__ void operator()(Group& group, int64_t row, double* memory) const {
+    distribution.evaluate(group, rows, row, memory);
+  }
+};
+
+/// The body that samples them.
+template <class Distribution, class T>
+struct Sample {
+  Distribution distribution;
+  SampleRows<T> rows;
+  DeviceKey key;
+
+  template <class Group>
+  __device__ void operator()(Group& group, int64_t row, double* memory) const {
+    distribution.sample(group, rows, load_key(key), row, memory);
+  }
+};
+
 /// Calls body(group, row, memory of this many doubles) for every row.
 template <class Body>
 void for_each_row(const char* op, int64_t rows, int64_t doubles, const Body& body,

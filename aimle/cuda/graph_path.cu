@@ -36,10 +36,11 @@ struct WorkOnGraph {
   }
 };
 
+}  // namespace
+
 template <bool kAcyclic, class T>
-void map_graphs(const PathOverGraph<kAcyclic>& solver, const RowSource<T>& source,
-                const RowSink<T>& sink, const Context& context) {
-  if (source.rows() == 0) return;
+void map_rows(const PathOverGraph<kAcyclic>& solver, const RowSource<T>& source,
+              const RowSink<T>& sink, const Context& context) {
   const GraphSize size = graph_size(solver);
   const WorkOnGraph<kAcyclic, false> work{size, sink.clipped};
   if (size.vertices <= 64 && map_in_shared_memory<32, 4>(work, source, sink, context)) return;
@@ -47,20 +48,6 @@ void map_graphs(const PathOverGraph<kAcyclic>& solver, const RowSource<T>& sourc
   if (map_in_shared_memory<512, 1>(work, source, sink, context)) return;
   map_in_device_memory<1024>(WorkOnGraph<kAcyclic, true>{size, sink.clipped}, source, sink,
                              context);
-}
-
-}  // namespace
-
-template <class T>
-void map_rows(const GraphPath& solver, const RowSource<T>& source, const RowSink<T>& sink,
-              const Context& context) {
-  map_graphs(solver, source, sink, context);
-}
-
-template <class T>
-void map_rows(const DagPath& solver, const RowSource<T>& source, const RowSink<T>& sink,
-              const Context& context) {
-  map_graphs(solver, source, sink, context);
 }
 
 AIMLE_INSTANTIATE_MAP(GraphPath)

@@ -8,9 +8,7 @@
 #pragma once
 
 #include <memory>
-#include <stdexcept>
 #include <typeinfo>
-#include <utility>
 
 #include "aimle/cuda/device_rows.h"
 #include "aimle/cuda/exact.h"

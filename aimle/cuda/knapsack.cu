@@ -30,7 +30,6 @@ struct WorkOnItems {
 template <class T>
 void map_rows(const Knapsack& solver, const RowSource<T>& source, const RowSink<T>& sink,
               const Context& context) {
-  if (source.rows() == 0) return;
   const WorkOnItems work{.shape = {.n = solver.n, .max_capacity = solver.max_capacity},
                          .row_bytes = KnapsackScratch<T>::bytes(solver)};
   if (solver.max_capacity < 256 && map_in_shared_memory<32, 4>(work, source, sink, context)) return;

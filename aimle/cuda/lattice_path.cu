@@ -25,12 +25,14 @@ struct WorkOnLattice {
   }
 };
 
+}  // namespace
+
 /// As many threads as a wave has cells; one warp for short waves.
-template <bool kPerMove, class T>
-void map_lattices(const LatticeShape& lattice, const RowSource<T>& source, const RowSink<T>& sink,
-                  const Context& context) {
-  if (source.rows() == 0) return;
-  const WorkOnLattice<kPerMove> work{lattice};
+template <LatticeScores kScores, class T>
+void map_rows(const Lattice<kScores>& solver, const RowSource<T>& source, const RowSink<T>& sink,
+              const Context& context) {
+  const LatticeShape lattice = lattice_shape(solver);
+  const WorkOnLattice<Lattice<kScores>::kPerMove> work{lattice};
   const int64_t wave = lattice.longest_wave();
   if (wave <= 32 && map_in_shared_memory<32, 4>(work, source, sink, context)) return;
   if (wave <= 128 ? map_in_shared_memory<128, 1>(work, source, sink, context)
@@ -38,19 +40,6 @@ void map_lattices(const LatticeShape& lattice, const RowSource<T>& source, const
     return;
   }
   map_in_device_memory<512>(work, source, sink, context);
-}
-
-}  // namespace
-
-template <class T>
-void map_rows(const LatticePath& solver, const RowSource<T>& source, const RowSink<T>& sink,
-              const Context& context) {
-  map_lattices<false>(lattice_shape(solver), source, sink, context);
-}
-template <class T>
-void map_rows(const LatticeMoves& solver, const RowSource<T>& source, const RowSink<T>& sink,
-              const Context& context) {
-  map_lattices<true>(lattice_shape(solver), source, sink, context);
 }
 
 AIMLE_INSTANTIATE_MAP(LatticePath)

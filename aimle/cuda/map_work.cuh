@@ -92,6 +92,7 @@ bool map_in_shared_memory(const Work& work, const RowSource<T>& source, const Ro
 template <int kThreads, class Work, class T>
 void map_in_device_memory(const Work& work, const RowSource<T>& source, const RowSink<T>& sink,
                           const Context& context) {
+  if (source.rows() == 0) return;
   constexpr int64_t kMemory = int64_t{1} << 30;
   constexpr int64_t kBlocks = std::max(264, 264 * 512 / kThreads);
   const int64_t bytes = align_up(work.template bytes<T>(source.examples.n));

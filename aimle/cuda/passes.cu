@@ -1,6 +1,5 @@
 #include "aimle/cuda/passes.h"
 
-#include "aimle/base/check.h"
 #include "aimle/cuda/accumulate.cuh"
 #include "aimle/cuda/kernels.h"
 #include "aimle/cuda/step_sizes.h"

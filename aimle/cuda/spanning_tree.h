@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "aimle/base/ordered_bits.h"
 #include "aimle/cuda/group.h"
-#include "aimle/cuda/ordered_bits.h"
 #include "aimle/map/spanning_tree.h"
 
 namespace aimle::cuda {

@@ -10,8 +10,8 @@
 
 #include <cstdint>
 
+#include "aimle/base/ordered_bits.h"
 #include "aimle/cuda/group.h"
-#include "aimle/cuda/ordered_bits.h"
 #include "aimle/map/spanning_tree.h"
 
 namespace aimle::cuda {

@@ -12,6 +12,7 @@
 
 #include <utility>
 
+#include "aimle/base/ordered_bits.h"
 #include "aimle/cuda/map_rows.cuh"
 #include "aimle/map/sorting_network.h"
 #include "aimle/map/topk.h"
@@ -110,31 +111,12 @@ struct ThreadTopK {
 
 /// Scores as integers of the same order; 0 for entries that may not be chosen, except NaN.
 template <class T>
-struct OrderedKey;
-
-template <>
-struct OrderedKey<float> {
-  using Bits = uint32_t;
-  __device__ static Bits of(float x) {
-    const Bits bits = __float_as_uint(x + 0.0f);  // -0 becomes +0
-    return x == -INFINITY ? 0 : bits ^ (bits >> 31 ? 0xffffffffu : 0x80000000u);
+struct OrderedKey {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, unsigned long long>;
+  __device__ static Bits of(T x) {
+    return x == -static_cast<T>(INFINITY) ? Bits{0} : Bits{ordered(x)};
   }
-  __device__ static float value(Bits key) {
-    return __uint_as_float(key ^ (key >> 31 ? 0x80000000u : 0xffffffffu));
-  }
-};
-
-template <>
-struct OrderedKey<double> {
-  using Bits = unsigned long long;
-  static constexpr Bits kSign = 0x8000000000000000ull;
-  __device__ static Bits of(double x) {
-    const auto bits = static_cast<Bits>(__double_as_longlong(x + 0.0));
-    return x == -static_cast<double>(INFINITY) ? 0 : bits ^ (bits & kSign ? ~Bits{0} : kSign);
-  }
-  __device__ static double value(Bits key) {
-    return __longlong_as_double(static_cast<long long>(key ^ (key & kSign ? kSign : ~Bits{0})));
-  }
+  __device__ static T value(Bits key) { return from_ordered<T>(key); }
 };
 
 /// The key that at least k keys reach and fewer than k exceed, or one that exactly k reach.

@@ -19,6 +19,7 @@
 
 #include <cstdint>
 
+#include "aimle/base/combine.h"
 #include "aimle/base/host_device.h"
 #include "aimle/map/lattice_path.h"
 
@@ -73,8 +74,8 @@ struct LatticeSwaps {
           own_gain = static_cast<double>(d[j]);
         }
       });
-      solution += group.reduce(own, Sum{});
-      solution_gain += group.reduce(own_gain, Sum{});
+      solution += group.reduce(own, Plus{});
+      solution_gain += group.reduce(own_gain, Plus{});
       group.sync();
     }
     for (int32_t k = waves() - 1; k >= 0; --k) {
@@ -113,12 +114,6 @@ struct LatticeSwaps {
  private:
   static constexpr int32_t kPer = kPerMove ? 3 : 1;
   static constexpr double kNever = -__builtin_huge_val();
-  struct Sum {
-    AIMLE_HD double operator()(double a, double b) const { return a + b; }
-  };
-  struct Larger {
-    AIMLE_HD double operator()(double a, double b) const { return a < b ? b : a; }
-  };
 
   AIMLE_EITHER int32_t waves() const { return height + width - 1; }
   AIMLE_EITHER int32_t cell(int32_t t, int32_t u) const { return t * pitch + u; }
@@ -231,7 +226,7 @@ struct LatticeSwaps {
     if constexpr (kPerMove) {
       each_of_wave(group, k + 2, [&](int32_t t, int32_t u) { offer_move(t, u, 0); });
     }
-    const double found = group.reduce(best, Larger{});
+    const double found = group.reduce(best, Higher{});
     const uint32_t way = ~group.max(best == found && at != 0 ? ~at : 0u);
     if (group.rank() != 0) return;
     other[k] = found;

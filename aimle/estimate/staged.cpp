@@ -110,22 +110,16 @@ void straight_through(const PassSettings& settings, const Examples<T>& examples,
   });
 }
 
-template void perturb(const PassSettings&, Sense, const Examples<float>&, float*, const Executor&);
-template void perturb(const PassSettings&, Sense, const Examples<double>&, double*,
-                      const Executor&);
-template void step(const PassSettings&, const CallableSolver&, const Examples<float>&, const float*,
-                   double, float*, float*, double*, uint8_t*, const Executor&);
-template void step(const PassSettings&, const CallableSolver&, const Examples<double>&,
-                   const double*, double, double*, double*, double*, uint8_t*, const Executor&);
-template BackwardReport difference(const PassSettings&, const Examples<float>&, const float*,
-                                   const float*, const double*, const uint8_t*, float*,
-                                   const Executor&);
-template BackwardReport difference(const PassSettings&, const Examples<double>&, const double*,
-                                   const double*, const double*, const uint8_t*, double*,
-                                   const Executor&);
-template void straight_through(const PassSettings&, const Examples<float>&,
-                               const GradientRows<float>&, float*, const Executor&);
-template void straight_through(const PassSettings&, const Examples<double>&,
-                               const GradientRows<double>&, double*, const Executor&);
+#define AIMLE_INSTANTIATE_STAGES(T)                                                               \
+  template void perturb(const PassSettings&, Sense, const Examples<T>&, T*, const Executor&);     \
+  template void step(const PassSettings&, const CallableSolver&, const Examples<T>&, const T*,    \
+                     double, T*, T*, double*, uint8_t*, const Executor&);                         \
+  template BackwardReport difference(const PassSettings&, const Examples<T>&, const T*, const T*, \
+                                     const double*, const uint8_t*, T*, const Executor&);         \
+  template void straight_through(const PassSettings&, const Examples<T>&, const GradientRows<T>&, \
+                                 T*, const Executor&);
+
+AIMLE_INSTANTIATE_STAGES(float)
+AIMLE_INSTANTIATE_STAGES(double)
 
 }  // namespace aimle

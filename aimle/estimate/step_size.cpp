@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "aimle/estimate/fixed_sum.h"
 #include "aimle/estimate/fixed_total.h"

@@ -9,7 +9,6 @@
 // 2023. ThresholdTarget takes no step.
 #pragma once
 
-#include <cstdint>
 #include <variant>
 
 #include "aimle/base/host_device.h"

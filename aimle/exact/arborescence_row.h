@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "aimle/exact/masked_scores.h"
 #include "aimle/exact/star.h"
 #include "aimle/exact/uniform.h"
 #include "aimle/map/map.h"
@@ -107,7 +108,7 @@ AIMLE_EITHER ArborescenceRow read_arborescence(Group& group, int32_t n, bool sin
   const auto whole_line = [](int32_t h) { return h; };
   for_each_cell(group, n, n, whole_line, [&](int32_t, int32_t h, int32_t d) {
     const int32_t e = h * n + d;
-    const double logit = mask == nullptr || mask[e] ? static_cast<double>(scores[e]) : -inf;
+    const double logit = MaskedScores<T>{scores, mask}(e);
     bad |= logit != logit || logit == inf;
     missing |= logit == -inf;
     x[d * n + h] = logit;

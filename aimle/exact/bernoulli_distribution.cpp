@@ -3,39 +3,35 @@
 #include <cmath>
 #include <vector>
 
-#include "aimle/base/check.h"
 #include "aimle/exact/define_distribution.h"
 #include "aimle/exact/enumerate.h"
+#include "aimle/exact/masked_scores.h"
 #include "aimle/exact/uniform.h"
 
 namespace aimle {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
-/// The probabilities of one row; false, and the row is marked, if a score is NaN or +inf.
-template <class Rows>
-bool read_row(const Rows& rows, int64_t i, std::vector<CoinFlip>& flips) {
-  const auto n = static_cast<int64_t>(flips.size());
-  for (int64_t j = 0; j < n; ++j) {
-    const bool allowed = rows.mask == nullptr || rows.mask[i * n + j];
-    const double x = allowed ? static_cast<double>(rows.scores[i * n + j]) : -kInf;
-    if (!(x < kInf)) {
-      detail::refuse(rows, n, i, Status::kNaN);
-      return false;
-    }
-    flips[static_cast<size_t>(j)] = coin_flip(x);
-  }
-  rows.status[i] = Status::kOk;
-  return true;
+/// Calls body(probabilities, i) for every row i without NaN or +inf.
+template <class Rows, class Body>
+void for_each_valid(int64_t n, const Rows& rows, const Body& body) {
+  std::vector<CoinFlip> flips(static_cast<size_t>(n));
+  detail::for_each_row(
+      rows, n,
+      [&](const auto* scores, const bool* mask, int64_t) {
+        for (int64_t j = 0; j < n; ++j) {
+          const double x = MaskedScores{scores, mask}(j);
+          if (!(x < std::numeric_limits<double>::infinity())) return Status::kNaN;
+          flips[static_cast<size_t>(j)] = coin_flip(x);
+        }
+        return Status::kOk;
+      },
+      [&](int64_t i) { body(flips, i); });
 }
 
 template <class T>
 void evaluate_all(const Bernoulli& solver, const DistributionRows<T>& rows) {
   const int64_t n = solver.n;
-  std::vector<CoinFlip> flips(static_cast<size_t>(n));
-  for (int64_t i = 0; i < rows.count; ++i) {
-    if (!read_row(rows, i, flips)) continue;
+  for_each_valid(n, rows, [&](const std::vector<CoinFlip>& flips, int64_t i) {
     double log_z = 0;
     for (int64_t j = 0; j < n; ++j) {
       const CoinFlip& flip = flips[static_cast<size_t>(j)];
@@ -48,15 +44,13 @@ void evaluate_all(const Bernoulli& solver, const DistributionRows<T>& rows) {
           static_cast<T>(variance > 0 ? variance * static_cast<double>(rows.v[at]) : 0.0);
     }
     if (rows.log_partition) rows.log_partition[i] = static_cast<T>(log_z);
-  }
+  });
 }
 
 template <class T>
 void sample_all(const Bernoulli& solver, const SampleRows<T>& rows) {
   const int64_t n = solver.n;
-  std::vector<CoinFlip> flips(static_cast<size_t>(n));
-  for (int64_t i = 0; i < rows.count; ++i) {
-    if (!read_row(rows, i, flips)) continue;
+  for_each_valid(n, rows, [&](const std::vector<CoinFlip>& flips, int64_t i) {
     for (int64_t s = 0; s < rows.samples; ++s) {
       T* const z = rows.z + (i * rows.samples + s) * n;
       for (int64_t j = 0; j < n; ++j) {
@@ -64,7 +58,7 @@ void sample_all(const Bernoulli& solver, const SampleRows<T>& rows) {
         z[j] = u < flips[static_cast<size_t>(j)].on ? T(1) : T(0);
       }
     }
-  }
+  });
 }
 
 }  // namespace
@@ -73,9 +67,7 @@ double Bernoulli::structure_count() const { return std::exp2(static_cast<double>
 
 std::vector<uint8_t> Bernoulli::structures() const {
   validate();
-  AIMLE_CHECK(structure_count() <= static_cast<double>(kMaxStructures),
-              "[aimle::enumerate] expected at most ", kMaxStructures,
-              " structures but there are more for n=", n);
+  check_structure_count(structure_count(), "for n=", n);
   std::vector<uint8_t> all;
   for (int64_t s = 0; s < int64_t{1} << n; ++s) {
     for (int64_t j = n - 1; j >= 0; --j) all.push_back(s >> j & 1);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "aimle/base/combine.h"
+#include "aimle/exact/masked_scores.h"
 #include "aimle/exact/uniform.h"
 #include "aimle/map/map.h"
 
@@ -26,7 +27,7 @@ AIMLE_EITHER CategoricalRow read_weights(Group& group, int64_t n, const T* score
   bool bad = false;
   double largest = -inf;
   for (int64_t j = group.rank(); j < n; j += group.size()) {
-    const double x = mask == nullptr || mask[j] ? static_cast<double>(scores[j]) : -inf;
+    const double x = MaskedScores<T>{scores, mask}(j);
     bad |= x != x || x == inf;
     largest = x > largest ? x : largest;
     weight[j] = x;

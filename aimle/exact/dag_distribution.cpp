@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "aimle/exact/define_distribution.h"
+#include "aimle/exact/masked_scores.h"
 #include "aimle/exact/uniform.h"
 #include "aimle/map/graph.h"
 
@@ -41,7 +42,7 @@ class Sums {
     x_.resize(static_cast<size_t>(solver_.edges));
     bool good = true;
     for (size_t j = 0; j < x_.size(); ++j) {
-      x_[j] = mask == nullptr || mask[j] ? static_cast<double>(scores[j]) : -kInf;
+      x_[j] = MaskedScores<T>{scores, mask}(static_cast<int64_t>(j));
       good &= x_[j] < kInf;
     }
     return good ? Status::kOk : Status::kNaN;

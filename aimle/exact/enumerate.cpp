@@ -9,6 +9,7 @@
 #include "aimle/base/check.h"
 #include "aimle/map/argmax.h"
 #include "aimle/map/assignment.h"
+#include "aimle/map/chain.h"
 #include "aimle/map/grid_path.h"
 #include "aimle/map/knapsack.h"
 #include "aimle/map/lattice_path.h"
@@ -150,8 +151,7 @@ double GridPath::structure_count() const {
 std::vector<uint8_t> TopK::structures() const {
   validate();
   const int64_t count = binomial(n, k);
-  AIMLE_CHECK(count <= kMaxStructures, "[aimle::enumerate] expected at most ", kMaxStructures,
-              " structures but there are more for n=", n, ", k=", k);
+  check_structure_count(static_cast<double>(count), "for n=", n, ", k=", k);
   std::vector<uint8_t> all;
   all.reserve(static_cast<size_t>(count * n));
   std::vector<uint8_t> z(static_cast<size_t>(n));
@@ -248,9 +248,7 @@ std::vector<uint8_t> Lattice<kScores>::structures() const {
   const double count = structure_count();
   AIMLE_CHECK(count > 0, "[aimle::enumerate] expected a lattice with a path, of at least as many ",
               "rows as columns for moves=diagonal, but got height=", height, ", width=", width);
-  AIMLE_CHECK(count <= static_cast<double>(kMaxStructures), "[aimle::enumerate] expected at most ",
-              kMaxStructures, " structures but there are more for height=", height,
-              ", width=", width);
+  check_structure_count(count, "for height=", height, ", width=", width);
   return LatticeWalker(*this).paths();
 }
 
@@ -258,6 +256,33 @@ template std::vector<uint8_t> LatticePath::structures() const;
 template std::vector<uint8_t> LatticeMoves::structures() const;
 template double LatticePath::structure_count() const;
 template double LatticeMoves::structure_count() const;
+
+double Chain::structure_count() const {
+  // A chain of length 1 has no edge, so it has one structure.
+  return length == 1 ? 1.0 : std::pow(static_cast<double>(labels), static_cast<double>(length));
+}
+
+std::vector<uint8_t> Chain::structures() const {
+  validate();
+  check_structure_count(structure_count(), "for length=", length, ", labels=", labels);
+  std::vector<uint8_t> all;
+  if (length == 1) return all;
+  const auto count = static_cast<int64_t>(structure_count());
+  all.resize(static_cast<size_t>(count * size()));
+  std::vector<int64_t> label(static_cast<size_t>(length));
+  for (int64_t s = 0; s < count; ++s) {
+    int64_t rest = s;
+    for (int64_t t = length - 1; t >= 0; --t, rest /= labels) {
+      label[static_cast<size_t>(t)] = rest % labels;
+    }
+    uint8_t* const z = all.data() + s * size();
+    for (int64_t t = 0; t < steps(); ++t) {
+      const auto at = static_cast<size_t>(t);
+      z[t * edges_per_step() + label[at] * labels + label[at + 1]] = 1;
+    }
+  }
+  return all;
+}
 
 void Solver::throw_no_structures(std::string_view name) {
   AIMLE_CHECK(false, "[aimle::enumerate] the structures of ", name, " cannot be listed");

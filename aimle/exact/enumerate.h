@@ -26,6 +26,7 @@
 
 #include <vector>
 
+#include "aimle/base/check.h"
 #include "aimle/base/function_ref.h"
 #include "aimle/map/solver.h"
 
@@ -34,6 +35,14 @@ namespace aimle {
 inline constexpr int64_t kMaxStructures = 1'000'000;
 inline constexpr int64_t kMaxEnumeratedVertices = 7;
 inline constexpr int64_t kMaxEnumeratedSide = 4;
+
+/// Throws std::invalid_argument if there are more than kMaxStructures of these settings, which the
+/// message names.
+template <class... Settings>
+void check_structure_count(double count, const Settings&... settings) {
+  AIMLE_CHECK(count <= static_cast<double>(kMaxStructures), "[aimle::enumerate] expected at most ",
+              kMaxStructures, " structures but there are more ", settings...);
+}
 
 /// z [solver.size()] of 0 and 1, row after row.
 inline std::vector<uint8_t> enumerate(const Solver& solver) { return solver.structures(); }

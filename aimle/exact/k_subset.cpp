@@ -1,6 +1,5 @@
 #include "aimle/exact/k_subset.h"
 
-#include <cmath>
 #include <limits>
 #include <vector>
 

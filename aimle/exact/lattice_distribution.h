@@ -31,17 +31,13 @@
 
 namespace aimle {
 
-inline double evaluate_work_ns(const LatticePath& solver) {
-  return 200.0 + 10.0 * static_cast<double>(solver.cells());
+template <LatticeScores kScores>
+double evaluate_work_ns(const Lattice<kScores>& solver) {
+  constexpr double kPerCell = Lattice<kScores>::kPerMove ? 20.0 : 10.0;
+  return 200.0 + kPerCell * static_cast<double>(solver.cells());
 }
-inline double evaluate_work_ns(const LatticeMoves& solver) {
-  return 200.0 + 20.0 * static_cast<double>(solver.cells());
-}
-inline double sample_work_ns(const LatticePath& solver) {
-  return 20.0 + 0.2 * static_cast<double>(solver.size()) +
-         20.0 * static_cast<double>(solver.height + solver.width);
-}
-inline double sample_work_ns(const LatticeMoves& solver) {
+template <LatticeScores kScores>
+double sample_work_ns(const Lattice<kScores>& solver) {
   return 20.0 + 0.2 * static_cast<double>(solver.size()) +
          20.0 * static_cast<double>(solver.height + solver.width);
 }

@@ -7,6 +7,7 @@
 #include "aimle/base/aligned.h"
 #include "aimle/exact/lattice_distribution.h"
 #include "aimle/exact/lattice_loops.h"
+#include "aimle/exact/masked_scores.h"
 
 namespace aimle::detail {
 
@@ -122,7 +123,7 @@ class LatticeGroup {
       double* const out = lanes_.scores + lane;
       bool bad = false, large = false;
       for (int64_t j = begin; j < end; ++j) {
-        const double x = mask == nullptr || mask[j] ? static_cast<double>(scores[j]) : -HUGE_VAL;
+        const double x = MaskedScores<T>{scores, mask}(j);
         bad |= !(x < HUGE_VAL);
         large |= std::abs(x) > kLargestScore && x != -HUGE_VAL;
         out[j * kLatticeLanes] = x;

@@ -55,9 +55,7 @@ double Assignment::structure_count() const {
 
 std::vector<uint8_t> Assignment::structures() const {
   validate();
-  AIMLE_CHECK(structure_count() <= static_cast<double>(kMaxStructures),
-              "[aimle::enumerate] expected at most ", kMaxStructures,
-              " structures but there are more of ", rows, " rows and ", columns, " columns");
+  check_structure_count(structure_count(), "of ", rows, " rows and ", columns, " columns");
   return Matchings(*this).all();
 }
 

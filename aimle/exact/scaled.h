@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 
 #include "aimle/base/host_device.h"
 
@@ -24,21 +23,15 @@ inline constexpr double kLog2 = 0x1.62e42fefa39efp-1;
 /// 2^d of a whole number d <= 0, or 0 if that is below the smallest normal number.
 AIMLE_HD double power_of_two(double d) {
   if (!(d >= -1022)) return 0;
-  const uint64_t bits = static_cast<uint64_t>(static_cast<int64_t>(d) + 1023) << 52;
-  double power;
-  std::memcpy(&power, &bits, sizeof power);
-  return power;
+  return __builtin_bit_cast(double, static_cast<uint64_t>(static_cast<int64_t>(d) + 1023) << 52);
 }
 
 /// value * 2^exponent for a normal value above zero.
 AIMLE_HD Scaled scaled(double value, double exponent) {
-  uint64_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
+  const auto bits = __builtin_bit_cast(uint64_t, value);
   const auto shift = static_cast<double>(static_cast<int64_t>(bits >> 52) - 1023);
-  bits = (bits & 0x000fffffffffffffu) | 0x3ff0000000000000u;
-  double mantissa;
-  std::memcpy(&mantissa, &bits, sizeof mantissa);
-  return {mantissa, exponent + shift};
+  const uint64_t mantissa = (bits & 0x000fffffffffffffu) | 0x3ff0000000000000u;
+  return {__builtin_bit_cast(double, mantissa), exponent + shift};
 }
 
 /// a exp(x); zero if a or exp(x) is.

@@ -1,13 +1,12 @@
 #include "aimle/map/arborescence.h"
 
 #include <algorithm>
-#include <limits>
-#include <vector>
 
 #include "aimle/base/aligned.h"
 #include "aimle/base/check.h"
 #include "aimle/map/arborescence_search.h"
 #include "aimle/map/declaration.h"
+#include "aimle/map/each_row.h"
 #include "aimle/map/one_thread.h"
 
 namespace aimle {
@@ -20,15 +19,11 @@ void solve_all(const Arborescence& solver, const Rows<T>& rows) {
   AlignedVector<char> memory(static_cast<size_t>(ArborescenceWork::bytes(solver.vertices)));
   const ArborescenceWork work = ArborescenceWork::at(memory.data(), solver.vertices);
   detail::OneThread alone;
-  for (int64_t r = 0; r < rows.count; ++r) {
-    T* z = rows.z + r * size;
+  detail::solve_each_row(rows, size, [&](const T* scores, const bool* mask, T* z, int64_t) {
     std::fill_n(z, size, T{0});
-    rows.status[r] =
-        detail::solve_arborescence(alone, work, detail::WholeRow<T>{rows.scores + r * size, size},
-                                   rows.mask ? rows.mask + r * size : nullptr, solver.single_root,
-                                   [z](int64_t e) { z[e] = 1; });
-    if (rows.status[r] != Status::kOk) std::fill_n(z, size, std::numeric_limits<T>::quiet_NaN());
-  }
+    return detail::solve_arborescence(alone, work, detail::WholeRow<T>{scores, size}, mask,
+                                      solver.single_root, [z](int64_t e) { z[e] = 1; });
+  });
 }
 
 }  // namespace

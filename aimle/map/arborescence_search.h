@@ -114,26 +114,21 @@ AIMLE_EITHER bool load_arcs(Group& group, const ArborescenceWork& work, const Sc
                             const bool* mask, bool single_root) {
   const int32_t n = work.n;
   const int rank = group.rank(), threads = group.size();
-  double largest = 0;
-  bool nan = false, infinite = false;
+  SeenScores seen;
   scores.for_each(rank, threads, [&](int64_t e, auto score) {
     const auto x = static_cast<double>(score);
     const bool allowed = mask == nullptr || mask[e];
-    const double size = x < 0 ? -x : x;
-    if (allowed && size < HUGE_VAL && size > largest) largest = size;
-    nan |= allowed && x != x;
-    infinite |= allowed && x == HUGE_VAL;
+    if (allowed) seen.add(x);
     const auto from = static_cast<uint32_t>(e) / static_cast<uint32_t>(n);
     const uint32_t to = static_cast<uint32_t>(e) - from * static_cast<uint32_t>(n);
     work.weight[to * int64_t{n + 1} + (from == to ? n : from)] = allowed ? x : -HUGE_VAL;
   });
-  if (group.any(nan)) return false;
-  infinite = group.any(infinite);
-  largest = group.reduce(largest, [](double a, double b) { return a < b ? b : a; });
+  seen.combine(group);
+  if (seen.nan) return false;
   const int log = bits_for(n), bits = 50 - log;
   const double most = ldexp(1.0, bits);
   const double root = single_root ? ldexp(1.0, bits + log + 2) : 0.0;  // more than all sums
-  const WholeScale scale = WholeScale::of(largest, infinite ? bits - 2 - log : bits);
+  const WholeScale scale = WholeScale::of(seen.largest, seen.infinite ? bits - 2 - log : bits);
   for (int64_t v = 0; v < n; ++v) {
     for (int32_t u = rank; u <= n; u += threads) {
       double& weight = work.weight[v * (n + 1) + u];
@@ -163,7 +158,7 @@ AIMLE_EITHER int32_t best_tail(Group& group, const ArborescenceWork& work, int32
     const double weight = work.weight[work.at(node, u)];
     if (weight > best && outside(u)) best = weight;
   }
-  best = group.reduce(best, [](double a, double b) { return a < b ? b : a; });
+  best = group.reduce(best, Higher{});
   if (best == -HUGE_VAL) return -1;
   const auto better = [&](int64_t a, int64_t b) {
     if (a < 0 || b < 0) return a < 0 ? b : a;

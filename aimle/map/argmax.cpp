@@ -7,6 +7,7 @@
 #include "aimle/base/check.h"
 #include "aimle/base/isa.h"
 #include "aimle/map/declaration.h"
+#include "aimle/map/each_row.h"
 #include "aimle/map/topk_avx2.h"
 
 namespace aimle {
@@ -33,11 +34,9 @@ Status solve_row(int64_t n, const T* scores, const bool* mask, T* z) {
 template <class T>
 void solve_portable(const Argmax& solver, const Rows<T>& rows) {
   const int64_t n = solver.n;
-  for (int64_t i = 0; i < rows.count; ++i) {
-    T* z = rows.z + i * n;
-    rows.status[i] = solve_row(n, rows.scores + i * n, rows.mask ? rows.mask + i * n : nullptr, z);
-    if (rows.status[i] != Status::kOk) std::fill_n(z, n, std::numeric_limits<T>::quiet_NaN());
-  }
+  detail::solve_each_row(rows, n, [&](const T* scores, const bool* mask, T* z, int64_t) {
+    return solve_row(n, scores, mask, z);
+  });
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "aimle/base/aligned.h"
@@ -11,6 +10,7 @@
 #include "aimle/map/assignment_avx2.h"
 #include "aimle/map/assignment_search.h"
 #include "aimle/map/declaration.h"
+#include "aimle/map/each_row.h"
 #include "aimle/map/one_thread.h"
 
 namespace aimle {
@@ -50,11 +50,7 @@ class RowSolver {
   Status solve(const T* scores, const bool* mask, T* z) {
     std::fill_n(z, size_, T{0});
     const Status status = match(scores, mask);
-    if (status == Status::kOk) {
-      for (int32_t a = 0; a < work_.agents; ++a) z[work_.entry(a)] = 1;
-    } else {
-      std::fill_n(z, size_, std::numeric_limits<T>::quiet_NaN());
-    }
+    for (int32_t a = 0; status == Status::kOk && a < work_.agents; ++a) z[work_.entry(a)] = 1;
     return status;
   }
 
@@ -103,12 +99,10 @@ class RowSolver {
 
 template <class T>
 void solve_all(const Assignment& solver, const Rows<T>& rows) {
-  const int64_t size = solver.size();
   RowSolver<T> one(solver);
-  for (int64_t r = 0; r < rows.count; ++r) {
-    rows.status[r] = one.solve(rows.scores + r * size, rows.mask ? rows.mask + r * size : nullptr,
-                               rows.z + r * size);
-  }
+  detail::solve_each_row(
+      rows, solver.size(),
+      [&](const T* scores, const bool* mask, T* z, int64_t) { return one.solve(scores, mask, z); });
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <immintrin.h>
 
 #include <cmath>
-#include <cstring>
 
 namespace aimle::avx2 {
 namespace {
@@ -217,15 +216,11 @@ float largest_size(const float* scores, int64_t n) {
   int32_t most = 0;
   for (const int32_t one : all) most = one > most ? one : most;
   for (; e < n; ++e) {
-    int32_t bits;
-    std::memcpy(&bits, scores + e, sizeof bits);
-    bits &= 0x7fffffff;
+    const int32_t bits = __builtin_bit_cast(int32_t, scores[e]) & 0x7fffffff;
     most = bits > most ? bits : most;
   }
   if (most >= 0x7f800000) return NAN;
-  float result;
-  std::memcpy(&result, &most, sizeof result);
-  return result;
+  return __builtin_bit_cast(float, most);
 }
 
 void write_costs(const AssignmentArrays& work, const float* scores, double factor) {

@@ -99,21 +99,16 @@ AIMLE_EITHER void round_costs(Group& group, const AssignmentWork& work, double l
 template <class Group, class Scores>
 AIMLE_EITHER bool load_costs(Group& group, const AssignmentWork& work, const Scores& scores,
                              const bool* mask) {
-  double largest = 0;
-  bool nan = false, infinite = false;
+  SeenScores seen;
   scores.for_each(group.rank(), group.size(), [&](int64_t e, auto score) {
     const auto x = static_cast<double>(score);
     const bool allowed = mask == nullptr || mask[e];
-    const double size = x < 0 ? -x : x;
-    if (allowed && size < HUGE_VAL && size > largest) largest = size;
-    nan |= allowed && x != x;
-    infinite |= allowed && x == HUGE_VAL;
+    if (allowed) seen.add(x);
     work.cost[work.place(e)] = allowed ? x : -HUGE_VAL;
   });
-  if (group.any(nan)) return false;
-  infinite = group.any(infinite);
-  largest = group.reduce(largest, [](double a, double b) { return a < b ? b : a; });
-  round_costs(group, work, largest, infinite);
+  seen.combine(group);
+  if (seen.nan) return false;
+  round_costs(group, work, seen.largest, seen.infinite);
   return true;
 }
 
@@ -141,7 +136,7 @@ AIMLE_EITHER bool add_agent(Group& group, const AssignmentWork& work, int32_t ad
       }
       if (work.distance[j] < mine) mine = work.distance[j];
     }
-    least = group.reduce(mine, [](double a, double b) { return a < b ? a : b; });
+    least = group.reduce(mine, Lower{});
     if (least == HUGE_VAL) return false;
     uint32_t nearest = 0;  // the first of the nearest jobs, preferably one without an agent
     for (int32_t j = rank; j < work.jobs; j += threads) {

@@ -1,16 +1,14 @@
 #include "aimle/map/bernoulli.h"
 
-#include <algorithm>
-#include <limits>
-
 #include "aimle/base/check.h"
 #include "aimle/map/declaration.h"
+#include "aimle/map/each_row.h"
 
 namespace aimle {
 namespace {
 
 template <class T>
-bool solve_row(int64_t n, const T* x, const bool* mask, T* z) {
+Status solve_row(int64_t n, const T* x, const bool* mask, T* z) {
   T nan = 0;
   if (mask == nullptr) {
     for (int64_t j = 0; j < n; ++j) {
@@ -23,19 +21,15 @@ bool solve_row(int64_t n, const T* x, const bool* mask, T* z) {
       nan += mask[j] && x[j] != x[j] ? T(1) : T(0);
     }
   }
-  return nan == 0;
+  return nan == 0 ? Status::kOk : Status::kNaN;
 }
 
 template <class T>
 void solve_all(const Bernoulli& solver, const Rows<T>& rows) {
   const int64_t n = solver.n;
-  for (int64_t i = 0; i < rows.count; ++i) {
-    T* const z = rows.z + i * n;
-    const bool numbers =
-        solve_row(n, rows.scores + i * n, rows.mask ? rows.mask + i * n : nullptr, z);
-    rows.status[i] = numbers ? Status::kOk : Status::kNaN;
-    if (!numbers) std::fill_n(z, n, std::numeric_limits<T>::quiet_NaN());
-  }
+  detail::solve_each_row(rows, n, [&](const T* x, const bool* mask, T* z, int64_t) {
+    return solve_row(n, x, mask, z);
+  });
 }
 
 }  // namespace

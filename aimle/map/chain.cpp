@@ -11,6 +11,7 @@
 #include "aimle/map/chain_avx2.h"
 #include "aimle/map/chain_steps.h"
 #include "aimle/map/declaration.h"
+#include "aimle/map/each_row.h"
 
 namespace aimle {
 namespace {
@@ -113,13 +114,10 @@ template <class T>
 void solve_all(const Chain& solver, const Rows<T>& rows) {
   const int64_t size = solver.size();
   RowSolver<T> row_solver(solver);
-  for (int64_t i = 0; i < rows.count; ++i) {
-    T* z = rows.z + i * size;
+  detail::solve_each_row(rows, size, [&](const T* x, const bool* mask, T* z, int64_t) {
     std::fill_n(z, size, T{0});
-    rows.status[i] =
-        row_solver.solve(rows.scores + i * size, rows.mask ? rows.mask + i * size : nullptr, z);
-    if (rows.status[i] != Status::kOk) std::fill_n(z, size, std::numeric_limits<T>::quiet_NaN());
-  }
+    return row_solver.solve(x, mask, z);
+  });
 }
 
 }  // namespace

@@ -1,22 +1,15 @@
 #include "aimle/map/declaration.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 
 #include "aimle/base/check.h"
 #include "aimle/base/join.h"
+#include "aimle/base/numbers.h"
 #include "aimle/base/shown_value.h"
 
 namespace aimle {
 namespace {
-
-/// Whether the whole `text` is an integer, which is then stored.
-bool is_integer(std::string_view text, int64_t& value) {
-  const char* end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc() && stopped == end && !text.empty();
-}
 
 [[noreturn]] void refuse_setting(std::string_view solver, const SolverSetting& setting,
                                  std::string_view text) {
@@ -43,21 +36,17 @@ std::string SolverSetting::allowed() const {
 namespace detail {
 
 int64_t read_integer(std::string_view solver, const SolverSetting& setting, std::string_view text) {
-  int64_t value = 0;
-  if (!is_integer(text, value) || value < setting.min || value > setting.max) {
-    refuse_setting(solver, setting, text);
-  }
-  return value;
+  const auto value = parse_number<int64_t>(text);
+  if (!value || *value < setting.min || *value > setting.max) refuse_setting(solver, setting, text);
+  return *value;
 }
 
 Cell read_cell(std::string_view solver, const SolverSetting& setting, std::string_view text) {
-  Cell cell;
-  const size_t colon = text.find(':');
-  if (colon == std::string_view::npos || !is_integer(text.substr(0, colon), cell.row) ||
-      !is_integer(text.substr(colon + 1), cell.column)) {
-    refuse_setting(solver, setting, text);
-  }
-  return cell;
+  const size_t colon = std::min(text.find(':'), text.size());
+  const auto row = parse_number<int64_t>(text.substr(0, colon));
+  const auto column = parse_number<int64_t>(text.substr(std::min(colon + 1, text.size())));
+  if (!row || !column) refuse_setting(solver, setting, text);
+  return {.row = *row, .column = *column};
 }
 
 size_t read_choice(std::string_view solver, const SolverSetting& setting, std::string_view text) {

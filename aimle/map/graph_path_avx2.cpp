@@ -1,6 +1,7 @@
 #include <immintrin.h>
 
 #include "aimle/map/graph_lanes.h"
+#include "aimle/map/transpose_avx2.h"
 
 namespace aimle::avx2 {
 namespace {
@@ -15,33 +16,14 @@ struct Machine {
     int64_t j = 0;
     for (; j + 8 <= n; j += 8) {
       for (int lane = 0; lane < kGraphLanes<float>; lane += 8) {
-        transpose(rows + lane, j, values + j * kGraphLanes<float> + lane);
+        __m256 m[8];
+        for (int i = 0; i < 8; ++i) m[i] = _mm256_loadu_ps(rows[lane + i] + j);
+        transpose(m);
+        float* const at = values + j * kGraphLanes<float> + lane;
+        for (int i = 0; i < 8; ++i) _mm256_store_ps(at + i * kGraphLanes<float>, m[i]);
       }
     }
     return j;
-  }
-
- private:
-  /// Eight entries of eight rows, transposed to one row of lanes per entry.
-  [[gnu::always_inline]] static void transpose(const float* const* rows, int64_t j, float* values) {
-    __m256 r[8], pairs[8], fours[8];
-    for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(rows[i] + j);
-    for (int i = 0; i < 8; i += 2) {
-      pairs[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-      pairs[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-    }
-    for (int i = 0; i < 8; i += 4) {
-      for (int k = 0; k < 2; ++k) {
-        fours[i + 2 * k] = _mm256_shuffle_ps(pairs[i + k], pairs[i + k + 2], 0x44);
-        fours[i + 2 * k + 1] = _mm256_shuffle_ps(pairs[i + k], pairs[i + k + 2], 0xee);
-      }
-    }
-    for (int i = 0; i < 4; ++i) {
-      const __m256 low = _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x20);
-      const __m256 high = _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x31);
-      _mm256_store_ps(values + i * kGraphLanes<float>, low);
-      _mm256_store_ps(values + (i + 4) * kGraphLanes<float>, high);
-    }
   }
 };
 

@@ -9,6 +9,7 @@
 #include "aimle/base/isa.h"
 #include "aimle/map/declaration.h"
 #include "aimle/map/distance_queue.h"
+#include "aimle/map/each_row.h"
 #include "aimle/map/grid_path_avx2.h"
 #include "aimle/map/grid_walk.h"
 
@@ -83,19 +84,16 @@ void solve_each(const GridPath& solver, const Rows<T>& rows) {
   std::vector<T> distance(grid.size);
   Dijkstra<T> dijkstra(grid);
   GridWalk<T> walk(grid);
-  const int64_t n = solver.size();
-  for (int64_t row = 0; row < rows.count; ++row) {
-    T* z = rows.z + row * n;
-    Status status = read_costs(grid, solver.negative, rows.scores + row * n,
-                               rows.mask ? rows.mask + row * n : nullptr, cost.data());
-    if (status == Status::kOk) {
-      dijkstra.fill_distances(cost.data(), distance.data());
-      if (distance[grid.target] == kInfinity<T>) status = Status::kDisconnected;
-    }
-    rows.status[row] = status;
-    std::fill_n(z, n, status == Status::kOk ? T{0} : std::numeric_limits<T>::quiet_NaN());
-    if (status == Status::kOk) walk.write_path(cost.data(), distance.data(), z);
-  }
+  detail::solve_each_row(
+      rows, solver.size(), [&](const T* scores, const bool* mask, T* z, int64_t) {
+        const Status status = read_costs(grid, solver.negative, scores, mask, cost.data());
+        if (status != Status::kOk) return status;
+        dijkstra.fill_distances(cost.data(), distance.data());
+        if (distance[grid.target] == kInfinity<T>) return Status::kDisconnected;
+        std::fill_n(z, solver.size(), T{0});
+        walk.write_path(cost.data(), distance.data(), z);
+        return Status::kOk;
+      });
 }
 
 /// Infinities, aligned for vectors.

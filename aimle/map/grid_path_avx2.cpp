@@ -2,6 +2,8 @@
 
 #include <immintrin.h>
 
+#include "aimle/map/transpose_avx2.h"
+
 namespace aimle::avx2 {
 namespace {
 
@@ -20,26 +22,6 @@ inline __m256 smaller(__m256 a, __m256 b) {
 /// The sign bit is set where a < b, both not below +0.
 inline __m256i less(__m256 a, __m256 b) {
   return _mm256_sub_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b));
-}
-
-/// Transposes the matrix.
-inline void transpose(__m256 (&m)[8]) {
-  __m256 pairs[8];
-  for (int i = 0; i < 8; i += 2) {
-    pairs[i] = _mm256_unpacklo_ps(m[i], m[i + 1]);
-    pairs[i + 1] = _mm256_unpackhi_ps(m[i], m[i + 1]);
-  }
-  __m256 quads[8];
-  for (int i = 0; i < 8; i += 4) {
-    quads[i] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0x44);
-    quads[i + 1] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0xee);
-    quads[i + 2] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0x44);
-    quads[i + 3] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0xee);
-  }
-  for (int i = 0; i < 4; ++i) {
-    m[i] = _mm256_permute2f128_ps(quads[i], quads[i + 4], 0x20);
-    m[i + 4] = _mm256_permute2f128_ps(quads[i], quads[i + 4], 0x31);
-  }
 }
 
 /// Properties of the unmasked costs, one bit for each grid.
@@ -64,13 +46,16 @@ class Reader {
     for (; j + 8 <= n; j += 8) {
       for (int i = 0; i < 8; ++i) {
         x[i] = _mm256_loadu_ps(scores_[i] + j);
-        if constexpr (kMasked) x[i] = unmasked(x[i], masks_[i] + j);
+        if constexpr (kMasked) x[i] = unmasked(x[i], masks_[i] + j, infinity());
       }
       transpose(x);
       for (int i = 0; i < 8; ++i) write_cell(x[i]);
     }
     if (j < n) {
-      for (int i = 0; i < 8; ++i) x[i] = load_tail(i, j, n);
+      for (int i = 0; i < 8; ++i) {
+        x[i] = load_unmasked<kMasked>(scores_[i] + j, kMasked ? masks_[i] + j : nullptr, n - j,
+                                      infinity());
+      }
       transpose(x);
       for (int i = 0; j + i < n; ++i) write_cell(x[i]);
     }
@@ -79,22 +64,6 @@ class Reader {
   }
 
  private:
-  static __m256 unmasked(__m256 x, const bool* mask) {
-    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(mask));
-    const __m256i keep = _mm256_cmpgt_epi32(_mm256_cvtepu8_epi32(bytes), _mm256_setzero_si256());
-    return _mm256_blendv_ps(infinity(), x, _mm256_castsi256_ps(keep));
-  }
-
-  __m256 load_tail(int lane, int64_t j, int64_t n) const {
-    float x[8] = {};
-    bool mask[8] = {};
-    for (int i = 0; j + i < n; ++i) {
-      x[i] = scores_[lane][j + i];
-      if constexpr (kMasked) mask[i] = masks_[lane][j + i];
-    }
-    return kMasked ? unmasked(_mm256_loadu_ps(x), mask) : _mm256_loadu_ps(x);
-  }
-
   void write_cell(__m256 x) {
     const __m256 zero = _mm256_setzero_ps();
     nan_ = _mm256_or_ps(nan_, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));

@@ -6,6 +6,7 @@
 #include "aimle/base/check.h"
 #include "aimle/base/isa.h"
 #include "aimle/map/declaration.h"
+#include "aimle/map/each_row.h"
 #include "aimle/map/knapsack_core.h"
 #include "aimle/map/knapsack_items.h"
 #include "aimle/map/knapsack_lines.h"
@@ -97,14 +98,9 @@ class KnapsackSolver {
 template <class T>
 void solve_each(const Knapsack& solver, const Rows<T>& rows) {
   KnapsackSolver<T> row(solver);
-  for (int64_t i = 0; i < rows.count; ++i) {
-    T* z = rows.z + i * solver.n;
-    rows.status[i] = row.solve(rows.scores + i * solver.n,
-                               rows.mask ? rows.mask + i * solver.n : nullptr, rows.data_of(i), z);
-    if (rows.status[i] != Status::kOk) {
-      std::fill_n(z, solver.n, std::numeric_limits<T>::quiet_NaN());
-    }
-  }
+  detail::solve_each_row(rows, solver.n, [&](const T* x, const bool* mask, T* z, int64_t i) {
+    return row.solve(x, mask, rows.data_of(i), z);
+  });
 }
 
 }  // namespace

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <limits>
-#include <type_traits>
 #include <vector>
 
 #include "aimle/base/aligned.h"
 #include "aimle/base/check.h"
 #include "aimle/base/isa.h"
 #include "aimle/map/declaration.h"
+#include "aimle/map/each_row.h"
 #include "aimle/map/lattice_path_avx2.h"
 
 namespace aimle {
@@ -163,12 +163,9 @@ template <LatticeScores kScores, class T>
 void solve_each(const Lattice<kScores>& solver, const Rows<T>& rows) {
   if (rows.count == 0) return;
   LatticeSolver<kScores, T> one(solver);
-  const int64_t n = solver.size();
-  for (int64_t i = 0; i < rows.count; ++i) {
-    T* z = rows.z + i * n;
-    rows.status[i] = one.solve(rows.scores + i * n, rows.mask ? rows.mask + i * n : nullptr, z);
-    if (rows.status[i] != Status::kOk) std::fill_n(z, n, std::numeric_limits<T>::quiet_NaN());
-  }
+  detail::solve_each_row(
+      rows, solver.size(),
+      [&](const T* scores, const bool* mask, T* z, int64_t) { return one.solve(scores, mask, z); });
 }
 
 /// Fewer lattices are solved one by one.

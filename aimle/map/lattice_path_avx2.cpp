@@ -2,6 +2,8 @@
 
 #include <immintrin.h>
 
+#include "aimle/map/transpose_avx2.h"
+
 namespace aimle::avx2 {
 namespace {
 
@@ -14,24 +16,6 @@ inline __m256 add(__m256 a, __m256 x) { return _mm256_max_ps(_mm256_add_ps(a, x)
 
 inline unsigned bits(__m256 truth) { return static_cast<unsigned>(_mm256_movemask_ps(truth)); }
 inline unsigned larger(__m256 a, __m256 b) { return bits(_mm256_cmp_ps(a, b, _CMP_GT_OQ)); }
-
-inline void transpose(__m256 (&m)[8]) {
-  __m256 pairs[8], quads[8];
-  for (int i = 0; i < 8; i += 2) {
-    pairs[i] = _mm256_unpacklo_ps(m[i], m[i + 1]);
-    pairs[i + 1] = _mm256_unpackhi_ps(m[i], m[i + 1]);
-  }
-  for (int i = 0; i < 8; i += 4) {
-    quads[i] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0x44);
-    quads[i + 1] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0xee);
-    quads[i + 2] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0x44);
-    quads[i + 3] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0xee);
-  }
-  for (int i = 0; i < 4; ++i) {
-    m[i] = _mm256_permute2f128_ps(quads[i], quads[i + 4], 0x20);
-    m[i + 4] = _mm256_permute2f128_ps(quads[i], quads[i + 4], 0x31);
-  }
-}
 
 /// Parallel lattices, kVectors times eight of them.
 template <bool kPerMove, unsigned kMoves, int kVectors>
@@ -69,23 +53,9 @@ class Lattices {
   /// Eight entries of a lane from j on; walls where masked, anything beyond the end of the row.
   template <bool kMasked>
   __m256 load(int64_t row, int64_t j) const {
-    const float* scores = rows_.scores + row * entries_ + j;
-    const bool* mask = kMasked ? rows_.mask + row * entries_ + j : nullptr;
-    float few_scores[8] = {};
-    bool few_allowed[8] = {};
-    if (j + 8 > entries_) {
-      for (int64_t i = 0; j + i < entries_; ++i) {
-        few_scores[i] = scores[i];
-        if constexpr (kMasked) few_allowed[i] = mask[i];
-      }
-      scores = few_scores;
-      mask = few_allowed;
-    }
-    const __m256 x = _mm256_loadu_ps(scores);
-    if constexpr (!kMasked) return x;
-    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(mask));
-    const __m256i keep = _mm256_cmpgt_epi32(_mm256_cvtepu8_epi32(bytes), _mm256_setzero_si256());
-    return _mm256_blendv_ps(wall(), x, _mm256_castsi256_ps(keep));
+    return load_unmasked<kMasked>(rows_.scores + row * entries_ + j,
+                                  kMasked ? rows_.mask + row * entries_ + j : nullptr, entries_ - j,
+                                  wall());
   }
 
   /// The scores of row t of every lattice, lane by lane, and which are NaN. Lanes without a row

@@ -1,15 +1,15 @@
 #include "aimle/map/spanning_tree.h"
 
 #include <algorithm>
-#include <bit>
-#include <limits>
 #include <numeric>
 #include <type_traits>
 #include <vector>
 
 #include "aimle/base/check.h"
 #include "aimle/base/isa.h"
+#include "aimle/base/ordered_bits.h"
 #include "aimle/map/declaration.h"
+#include "aimle/map/each_row.h"
 #include "aimle/map/spanning_tree_avx2.h"
 
 namespace aimle {
@@ -59,14 +59,10 @@ __extension__ using uint128 = unsigned __int128;
 /// mispredicted.
 template <class T>
 struct EdgeKey {
-  using Bits = std::conditional_t<std::is_same_v<T, float>, uint32_t, uint64_t>;
   using Value = std::conditional_t<std::is_same_v<T, float>, uint64_t, uint128>;
 
   static Value of(T weight, int64_t i, int64_t j) {
-    constexpr int kTop = std::numeric_limits<Bits>::digits - 1;
-    const Bits bits = std::bit_cast<Bits>(weight + T{0});  // -0 becomes +0
-    const Bits ordered = bits ^ ((Bits{0} - (bits >> kTop)) | (Bits{1} << kTop));
-    return Value{ordered} << 32 | static_cast<uint32_t>(~(i << 16 | j));
+    return Value{ordered(weight)} << 32 | static_cast<uint32_t>(~(i << 16 | j));
   }
   static int64_t first(Value key) { return ~static_cast<uint32_t>(key) >> 16; }
   static int64_t second(Value key) { return ~static_cast<uint32_t>(key) & 0xffff; }
@@ -130,15 +126,10 @@ template <Layout layout, class T>
 void solve_layout(const SpanningTree& solver, const Rows<T>& rows) {
   const int64_t size = solver.size();
   Frontier<T> frontier(solver.vertices);
-  for (int64_t r = 0; r < rows.count; ++r) {
-    const Graph<layout, T> graph{.n = solver.vertices,
-                                 .x = rows.scores + r * size,
-                                 .mask = rows.mask ? rows.mask + r * size : nullptr};
-    T* z = rows.z + r * size;
+  detail::solve_each_row(rows, size, [&](const T* x, const bool* mask, T* z, int64_t) {
     std::fill_n(z, size, T{0});
-    rows.status[r] = solve_row(graph, frontier, z);
-    if (rows.status[r] != Status::kOk) std::fill_n(z, size, std::numeric_limits<T>::quiet_NaN());
-  }
+    return solve_row(Graph<layout, T>{.n = solver.vertices, .x = x, .mask = mask}, frontier, z);
+  });
 }
 
 template <class T>

@@ -9,6 +9,7 @@
 #include "aimle/base/check.h"
 #include "aimle/base/isa.h"
 #include "aimle/map/declaration.h"
+#include "aimle/map/each_row.h"
 #include "aimle/map/topk_avx2.h"
 #include "aimle/map/topk_short.h"
 
@@ -221,13 +222,9 @@ void solve_portable(const TopK& solver, const Rows<T>& rows) {
   const int64_t n = solver.n;
   if (n <= kShortRow) return solve_short_rows<Machine>(solver, rows);
   RowSolver<T> solver_of_rows(n);
-  for (int64_t i = 0; i < rows.count; ++i) {
-    T* z = rows.z + i * n;
-    rows.status[i] =
-        solver_of_rows.solve(rows.scores + i * n, rows.mask ? rows.mask + i * n : nullptr,
-                             rows.k ? rows.k[i] : solver.k, z);
-    if (rows.status[i] != Status::kOk) std::fill_n(z, n, std::numeric_limits<T>::quiet_NaN());
-  }
+  detail::solve_each_row(rows, n, [&](const T* scores, const bool* mask, T* z, int64_t i) {
+    return solver_of_rows.solve(scores, mask, rows.k ? rows.k[i] : solver.k, z);
+  });
 }
 
 }  // namespace

@@ -109,13 +109,9 @@ float kth_largest(float* values, int64_t count, int64_t k) {
 
 /// The largest float below x; -inf is unchanged.
 inline float just_below(float x) {
-  int32_t bits;
-  x += 0.0f;
-  __builtin_memcpy(&bits, &x, sizeof bits);
   if (x == kMasked) return x;
-  bits = x > 0 ? bits - 1 : (x == 0 ? INT32_MIN + 1 : bits + 1);
-  __builtin_memcpy(&x, &bits, sizeof bits);
-  return x;
+  const auto bits = __builtin_bit_cast(int32_t, x);
+  return __builtin_bit_cast(float, x > 0 ? bits - 1 : (x == 0 ? INT32_MIN + 1 : bits + 1));
 }
 
 inline __m256 load_or_masked(const float* scores, int64_t available) {

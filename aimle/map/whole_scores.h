@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "aimle/base/combine.h"
 #include "aimle/base/host_device.h"
 
 namespace aimle::detail {
@@ -44,6 +45,27 @@ struct WholeScale {
   AIMLE_HD double operator()(double score) const {
     constexpr double kRound = 0x1.8p+52;  // its last bit is worth one
     return (score * first * second + kRound) - kRound;
+  }
+};
+
+/// What there is among the scores that may be chosen, seen by this thread and then by all.
+struct SeenScores {
+  double largest = 0;  // finite |score|
+  bool nan = false;
+  bool infinite = false;  // +inf
+
+  AIMLE_EITHER void add(double x) {
+    const double size = x < 0 ? -x : x;
+    if (size < HUGE_VAL && size > largest) largest = size;
+    nan |= x != x;
+    infinite |= x == HUGE_VAL;
+  }
+
+  template <class Group>
+  AIMLE_EITHER void combine(Group& group) {
+    nan = group.any(nan);
+    infinite = group.any(infinite);
+    largest = group.reduce(largest, Higher{});
   }
 };
 

@@ -15,21 +15,9 @@
 
 namespace aimle {
 
-AIMLE_HD uint64_t double_bits(double value) {
-#if defined(__CUDA_ARCH__)
-  return static_cast<uint64_t>(__double_as_longlong(value));
-#else
-  return __builtin_bit_cast(uint64_t, value);
-#endif
-}
+AIMLE_HD uint64_t double_bits(double value) { return __builtin_bit_cast(uint64_t, value); }
 
-AIMLE_HD double double_from_bits(uint64_t bits) {
-#if defined(__CUDA_ARCH__)
-  return __longlong_as_double(static_cast<long long>(bits));
-#else
-  return __builtin_bit_cast(double, bits);
-#endif
-}
+AIMLE_HD double double_from_bits(uint64_t bits) { return __builtin_bit_cast(double, bits); }
 
 /// All ones if true, else zero.
 AIMLE_HD uint64_t mask_if(bool condition) { return uint64_t{0} - static_cast<uint64_t>(condition); }

@@ -14,21 +14,9 @@
 
 namespace aimle {
 
-AIMLE_HD uint32_t float_bits(float value) {
-#if defined(__CUDA_ARCH__)
-  return __float_as_uint(value);
-#else
-  return __builtin_bit_cast(uint32_t, value);
-#endif
-}
+AIMLE_HD uint32_t float_bits(float value) { return __builtin_bit_cast(uint32_t, value); }
 
-AIMLE_HD float float_from_bits(uint32_t bits) {
-#if defined(__CUDA_ARCH__)
-  return __uint_as_float(bits);
-#else
-  return __builtin_bit_cast(float, bits);
-#endif
-}
+AIMLE_HD float float_from_bits(uint32_t bits) { return __builtin_bit_cast(float, bits); }
 
 /// a b + c, rounded once, for finite values, on processors without the instruction. The product of
 /// two floats is exact in double; the sum is rounded to odd there, so that the final rounding to

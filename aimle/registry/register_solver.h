@@ -23,7 +23,6 @@
 //   AIMLE_REGISTER_SOLVER(Viterbi)
 #pragma once
 
-#include <exception>
 #include <memory>
 #include <string>
 #include <utility>

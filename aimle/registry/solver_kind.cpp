@@ -1,12 +1,12 @@
 #include "aimle/registry/solver_kind.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 
 #include "aimle/base/check.h"
 #include "aimle/base/join.h"
 #include "aimle/base/nearest.h"
+#include "aimle/base/numbers.h"
 #include "aimle/base/shown_value.h"
 #include "aimle/registry/register_solver.h"
 
@@ -73,12 +73,6 @@ std::string quoted(std::string_view text) {
 
 std::string flag(bool value) { return value ? "true" : "false"; }
 
-std::string spelled(double number) {
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof text, number).ptr;
-  return {text, end};
-}
-
 std::string as_json(const SolverSetting& setting) {
   constexpr const char* kTypes[] = {"integer", "cell", "choice"};
   return "{\"name\": " + quoted(setting.name) + ", \"meaning\": " + quoted(setting.meaning) +
@@ -99,7 +93,8 @@ std::string as_json(const SolverKind& kind) {
          ", \"takes_k\": " + flag(kind.takes_k) + ", \"takes_data\": " + flag(kind.takes_data) +
          ", \"lists\": " + flag(kind.lists) +
          ", \"thresholds\": " + flag(kind.swaps != Swaps::kNone) +
-         ", \"noise\": " + quoted(kind.noise) + ", \"temperature\": " + spelled(kind.temperature) +
+         ", \"noise\": " + quoted(kind.noise) +
+         ", \"temperature\": " + exact_number(kind.temperature) +
          ", \"exact\": " + flag(kind.exact != nullptr) + ", \"settings\": [" + settings + "]}";
 }
 

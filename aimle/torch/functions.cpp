@@ -1,7 +1,5 @@
 #include "aimle/torch/functions.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/stack.h>
 #include <ATen/ops/zeros.h>
 
 #include <string>
@@ -9,28 +7,28 @@
 #include <vector>
 
 #include "aimle/torch/layer/setting_names.h"
+#include "aimle/torch/tensor/find_op.h"
 
 namespace aimle {
 namespace {
 
 at::Tensor call(const std::string& op, torch::jit::Stack stack) {
-  c10::Dispatcher::singleton().findSchemaOrThrow(("aimle::" + op).c_str(), "").callBoxed(stack);
-  return stack[0].toTensor();
+  return ops::call_op("aimle::" + op, std::move(stack))[0].toTensor();
 }
 
 constexpr int64_t kDefaultCheck = 1;
 
-/// The last arguments of all ops of solvers and exact distributions.
-void push_solver(torch::jit::Stack& stack, const SolverSpec& solver, const RowLimits& rows) {
+/// Calls an op of solvers or exact distributions, whose last arguments are the same.
+at::Tensor call(const std::string& op, torch::jit::Stack stack, const SolverSpec& solver,
+                const RowLimits& rows) {
   torch::jit::push(stack, solver.text(), rows.mask, rows.row_data, kDefaultCheck);
+  return call(op, std::move(stack));
 }
 
 }  // namespace
 
 at::Tensor solve(const SolverSpec& solver, const at::Tensor& scores, const RowLimits& rows) {
-  torch::jit::Stack stack{scores};
-  push_solver(stack, solver, rows);
-  return call("solve", std::move(stack));
+  return call("solve", {scores}, solver, rows);
 }
 
 at::Tensor draw_key(const at::Tensor& like, const std::optional<at::Generator>& generator) {
@@ -59,36 +57,27 @@ at::Tensor sample_noise(const NoiseSpec& noise, const at::Tensor& key, at::IntAr
 
 at::Tensor log_partition(const SolverSpec& solver, const at::Tensor& scores,
                          const RowLimits& rows) {
-  torch::jit::Stack stack{scores};
-  push_solver(stack, solver, rows);
-  return call("log_partition", std::move(stack));
+  return call("log_partition", {scores}, solver, rows);
 }
 
 at::Tensor marginals(const SolverSpec& solver, const at::Tensor& scores, const RowLimits& rows) {
-  torch::jit::Stack stack{scores};
-  push_solver(stack, solver, rows);
-  return call("marginals", std::move(stack));
+  return call("marginals", {scores}, solver, rows);
 }
 
 at::Tensor covariance(const SolverSpec& solver, const at::Tensor& scores, const at::Tensor& v,
                       const RowLimits& rows) {
-  torch::jit::Stack stack{scores, v};
-  push_solver(stack, solver, rows);
-  return call("covariance", std::move(stack));
+  return call("covariance", {scores, v}, solver, rows);
 }
 
 at::Tensor exact_sample(const SolverSpec& solver, const at::Tensor& scores, const at::Tensor& key,
                         int64_t samples, const RowLimits& rows) {
-  torch::jit::Stack stack{scores, key, samples};
-  push_solver(stack, solver, rows);
-  return call("exact_sample", std::move(stack));
+  return call("exact_sample", {scores, key, samples}, solver, rows);
 }
 
 double structure_count(const SolverSpec& solver, at::IntArrayRef instance,
                        const std::optional<std::vector<int64_t>>& data) {
-  torch::jit::Stack stack{solver.text(), instance.vec(), data};
-  c10::Dispatcher::singleton().findSchemaOrThrow("aimle::structure_count", "").callBoxed(stack);
-  return stack[0].toDouble();
+  return ops::call_op("aimle::structure_count", {solver.text(), instance.vec(), data})[0]
+      .toDouble();
 }
 
 at::Tensor structures(const SolverSpec& solver, at::IntArrayRef instance,

@@ -1,14 +1,11 @@
 #include "aimle/torch/layer.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/stack.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -23,17 +20,13 @@
 #include "aimle/torch/layer/staged_layer.h"
 #include "aimle/torch/solve/solver_checks.h"
 #include "aimle/torch/tensor/dtype.h"
+#include "aimle/torch/tensor/find_op.h"
 #include "aimle/torch/tensor/value_error.h"
 
 namespace aimle {
 namespace {
 
 at::Tensor scalar(double value) { return at::full({}, value, at::kDouble); }
-
-std::vector<at::IValue> call(const char* op, torch::jit::Stack stack) {
-  c10::Dispatcher::singleton().findSchemaOrThrow(op, "").callBoxed(stack);
-  return stack;
-}
 
 at::IValue value_in(const std::map<std::string, at::Tensor>& tensors, const char* name) {
   const auto found = tensors.find(name);
@@ -246,9 +239,10 @@ Layer::Layer(LayerOptions options) : options_(with_noise(std::move(options))) {
   constants_["layer_stats"] =
       at::full({kLayerStats}, std::numeric_limits<double>::quiet_NaN(), at::kDouble);
   if (options_.noise->kind == NoiseKind::kSumOfGamma) {
-    constants_["table"] = call("aimle::sum_of_gamma_table",
-                               {options_.noise->k, options_.noise->iterations, at::IValue()})[0]
-                              .toTensor();
+    constants_["table"] =
+        ops::call_op("aimle::sum_of_gamma_table",
+                     {options_.noise->k, options_.noise->iterations, at::IValue()})[0]
+            .toTensor();
   }
 }
 
@@ -288,7 +282,7 @@ at::Tensor Layer::operator()(const at::Tensor& theta, const LayerCall& given) co
   torch::jit::Stack stack = std::move(inputs);
   stack.insert(stack.end(), state.begin(), state.end());
   stack.insert(stack.end(), settings.begin(), settings.end());
-  return call("aimle::perturbed_map", std::move(stack))[0].toTensor();
+  return ops::call_op("aimle::perturbed_map", std::move(stack))[0].toTensor();
 }
 
 torch::jit::Stack Layer::state_arguments() const {
@@ -325,7 +319,7 @@ void Layer::apply_counts(const at::Tensor& sum) {
   for (const torch::jit::Stack& part : {state_arguments(), settings_arguments()}) {
     stack.insert(stack.end(), part.begin(), part.end());
   }
-  call("aimle::apply_counts", std::move(stack));
+  ops::call_op("aimle::apply_counts", std::move(stack));
 }
 
 std::map<std::string, at::Tensor> Layer::stats() const {

@@ -1,7 +1,6 @@
 // The bytes of a stream, unpacked if its first two bytes show that it is gzipped.
 #pragma once
 
-#include <filesystem>
 #include <istream>
 #include <memory>
 #include <vector>

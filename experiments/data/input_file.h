@@ -3,7 +3,6 @@
 // and a device such as /dev/zero never ends. Symbolic links to regular files are followed.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>

@@ -1,7 +1,5 @@
 #include "experiments/data/npy.h"
 
-#include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -214,23 +212,16 @@ void write_npy(const Path& path, std::span<const int64_t> shape, std::span<const
   });
 }
 
-template Array<uint8_t> read_npy(const Path&);
-template Array<uint8_t> parse_npy(const Path&, std::string_view);
-template Array<float> read_npy(const Path&);
-template Array<float> parse_npy(const Path&, std::string_view);
-template Array<double> read_npy(const Path&);
-template Array<double> parse_npy(const Path&, std::string_view);
-template Array<uint8_t> read_npy_parts(const Path&);
-template Array<float> read_npy_parts(const Path&);
-template Array<double> read_npy_parts(const Path&);
-template Array<uint8_t> read_npz(const Path&, const std::string&);
-template Array<uint8_t> read_npz_only(const Path&, const std::string&);
-template Array<float> read_npz(const Path&, const std::string&);
-template Array<float> read_npz_only(const Path&, const std::string&);
-template Array<double> read_npz(const Path&, const std::string&);
-template Array<double> read_npz_only(const Path&, const std::string&);
-template void write_npy(const Path&, std::span<const int64_t>, std::span<const uint8_t>);
-template void write_npy(const Path&, std::span<const int64_t>, std::span<const float>);
-template void write_npy(const Path&, std::span<const int64_t>, std::span<const double>);
+#define AIMLE_INSTANTIATE_NPY(T)                                    \
+  template Array<T> read_npy(const Path&);                          \
+  template Array<T> parse_npy(const Path&, std::string_view);       \
+  template Array<T> read_npy_parts(const Path&);                    \
+  template Array<T> read_npz(const Path&, const std::string&);      \
+  template Array<T> read_npz_only(const Path&, const std::string&); \
+  template void write_npy(const Path&, std::span<const int64_t>, std::span<const T>);
+
+AIMLE_INSTANTIATE_NPY(uint8_t)
+AIMLE_INSTANTIATE_NPY(float)
+AIMLE_INSTANTIATE_NPY(double)
 
 }  // namespace aimle::experiments::data

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "aimle/base/function_ref.h"

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cmath>
-#include <cstdio>
 #include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
+
+#include "experiments/process/short_number.h"
 
 namespace aimle::experiments {
 
@@ -23,10 +24,7 @@ inline double read_number(const nlohmann::json& value) {
 }
 
 inline std::string csv_number(double value) {
-  if (!std::isfinite(value)) return "";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return text;
+  return std::isfinite(value) ? short_number(value) : "";
 }
 
 inline std::string csv_line(std::initializer_list<std::string> fields) {

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <memory>
 
 #include "experiments/gradient/contestant.h"
 #include "experiments/gradient/problem.h"

@@ -11,7 +11,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <optional>
 
 #include "aimle/torch/layer.h"
 

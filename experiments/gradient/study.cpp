@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <numeric>
 
 #include "experiments/process/interrupt.h"
 #include "experiments/process/workers.h"

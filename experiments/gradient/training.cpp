@@ -3,7 +3,6 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
-#include <algorithm>
 #include <mutex>
 
 #include "experiments/gradient/measure.h"

@@ -1,9 +1,9 @@
 #include "experiments/l2x/beer.h"
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "aimle/base/check.h"
+#include "aimle/base/numbers.h"
 #include "experiments/data/file_error.h"
 #include "experiments/data/json_text.h"
 
@@ -23,15 +23,12 @@ float rating_of(const data::LineReader& reader, std::string_view ratings, int as
     ratings.remove_prefix(space + 1);
   }
   ratings = ratings.substr(0, ratings.find(' '));
-  float rating = 0;
-  const auto [end, error] =
-      std::from_chars(ratings.data(), ratings.data() + ratings.size(), rating);
-  if (error != std::errc() || end != ratings.data() + ratings.size() ||
-      !(rating >= 0 && rating <= 1)) {
+  const auto rating = parse_number<float>(ratings);
+  if (!rating || !(*rating >= 0 && *rating <= 1)) {
     data::fail_line(reader.path(), reader.number(), "expected a rating in [0, 1] but got '",
                     ratings, "'");
   }
-  return rating;
+  return *rating;
 }
 
 template <class Id>

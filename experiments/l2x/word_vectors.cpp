@@ -97,15 +97,12 @@ bool fits_a_line(std::string_view word) {
 void write_vectors(const Path& path, const std::string& header, const WordVectors& vectors,
                    const Vocabulary& vocabulary) {
   std::string text = header + "\n";
-  char digits[32];
   for (int32_t id = kUnknown; id < vocabulary.size(); ++id) {
     if (!fits_a_line(vocabulary.word(id))) continue;
     text += vocabulary.word(id);
     for (int64_t i = 0; i < vectors.dimensions; ++i) {
       const float value = vectors.values[id * vectors.dimensions + i];
-      const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
-      text += ' ';
-      text.append(digits, end);
+      text += ' ' + exact_number(value);
     }
     text += '\n';
   }

@@ -14,10 +14,11 @@
 #include "aimle/cuda/chain_distribution.h"
 #include "aimle/cuda/dag_distribution.h"
 #include "aimle/cuda/knapsack_distribution.h"
-#include "aimle/cuda/lattice_distribution.h"
+#include "aimle/cuda/lattice_path.h"
 #include "aimle/cuda/tree_distribution.h"
 #include "aimle/exact/categorical_row.h"
 #include "aimle/exact/k_subset_row.h"
+#include "aimle/exact/lattice_row.h"
 #include "tests/cuda/lockstep.h"
 #include "tests/exact/listed.h"
 #include "tests/map/graph_path_instances.h"
@@ -296,7 +297,7 @@ TEST(ExactInLockstep, Chains) {
                                    chain.steps, chain.labels, ChainTables::Wanted::kCovariance)),
                                kNaN);
     const ChainTables tables = ChainTables::at(memory.data(), chain.steps, chain.labels);
-    const ChainScores<double> x{row.scores.data(), row.mask.get()};
+    const MaskedScores<double> x{row.scores.data(), row.mask.get()};
     run_in_lockstep(static_cast<int>(1 + rng() % 40), rng(), [&](Lockstep& group) {
       const ChainRow read = read_chain(group, chain, x, tables);
       if (group.rank() == 0) answer.status = read.status;
@@ -322,7 +323,7 @@ TEST(ExactInLockstep, SamplesOfChainsAreTheCpus) {
                                    chain.steps, chain.labels, ChainTables::Wanted::kForward)),
                                kNaN);
     const ChainTables tables = ChainTables::at(memory.data(), chain.steps, chain.labels);
-    const ChainScores<double> x{row.scores.data(), row.mask.get()};
+    const MaskedScores<double> x{row.scores.data(), row.mask.get()};
     expect_same_samples(solver, row, rng,
                         [&](Lockstep& group, Key key, int64_t samples, double* z) {
                           const ChainRow read = read_chain(group, chain, x, tables);
@@ -348,9 +349,12 @@ void check_lattices(uint64_t seed) {
                                  solver.cells(), LatticeTables::Wanted::kMarginals)),
                              kNaN);
   const LatticeTables tables = LatticeTables::at(memory.data(), solver.cells());
+  const auto read_in = [&](Lockstep& group) {
+    const auto part = detail::part_of < kPerMove ? 3 : 1 > (group, lattice, row.mask.get());
+    return read_lattice<kPerMove>(group, lattice, part, row.scores.data(), row.mask.get(), tables);
+  };
   run_in_lockstep(static_cast<int>(1 + rng() % 40), rng(), [&](Lockstep& group) {
-    const LatticeRow read =
-        read_lattice<kPerMove>(group, lattice, row.scores.data(), row.mask.get(), tables);
+    const LatticeRow read = read_in(group);
     if (group.rank() == 0) answer.status = read.status;
     if (read.status != Status::kOk) return;
     if (group.rank() == 0) answer.log_partition = log_partition(read, tables);
@@ -362,8 +366,7 @@ void check_lattices(uint64_t seed) {
   expect_same(answer, on_cpu(solver, row), seed);
   if (testing::Test::HasFailure()) return;
   expect_same_samples(solver, row, rng, [&](Lockstep& group, Key key, int64_t count, double* z) {
-    const LatticeRow read =
-        read_lattice<kPerMove>(group, lattice, row.scores.data(), row.mask.get(), tables);
+    const LatticeRow read = read_in(group);
     sample_lattice<kPerMove>(group, lattice, read, tables, key, 5, count, z);
   });
 }
@@ -393,7 +396,7 @@ TEST(ExactInLockstep, DagPaths) {
     Answer answer(solver.size());
     std::vector<double> memory(static_cast<size_t>(DagTables::doubles(size)), kNaN);
     const DagTables tables = DagTables::at(memory.data(), size);
-    const DagScores<double> x{row.scores.data(), row.mask.get()};
+    const MaskedScores<double> x{row.scores.data(), row.mask.get()};
     run_in_lockstep(static_cast<int>(1 + rng() % 40), rng(), [&](Lockstep& group) {
       const DagRow read = read_dag(group, size, x, solver.data.data(), tables);
       if (group.rank() == 0) answer.status = read.status;
@@ -415,7 +418,7 @@ TEST(ExactInLockstep, SamplesOfDagPathsAreTheCpus) {
     const Row row(solver.size(), rng);
     std::vector<double> memory(static_cast<size_t>(DagTables::doubles(size)), kNaN);
     const DagTables tables = DagTables::at(memory.data(), size);
-    const DagScores<double> x{row.scores.data(), row.mask.get()};
+    const MaskedScores<double> x{row.scores.data(), row.mask.get()};
     expect_same_samples(solver, row, rng,
                         [&](Lockstep& group, Key key, int64_t samples, double* z) {
                           const DagRow read = read_dag(group, size, x, solver.data.data(), tables);

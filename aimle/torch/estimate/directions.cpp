@@ -1,17 +1,13 @@
 #include "aimle/torch/estimate/directions.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
-
 #include "aimle/map/spanning_tree.h"
+#include "aimle/torch/tensor/find_op.h"
 
 namespace aimle {
 namespace {
 
 at::Tensor convert(const char* op, const at::Tensor& tensor, int64_t vertices) {
-  return c10::Dispatcher::singleton()
-      .findSchemaOrThrow(op, "")
-      .typed<at::Tensor(const at::Tensor&, int64_t)>()
-      .call(tensor, vertices);
+  return ops::find_op<at::Tensor(const at::Tensor&, int64_t)>(op).call(tensor, vertices);
 }
 
 /// The number of vertices of the graph whose directed entries x has; 0 if x is not directed.

@@ -1,6 +1,5 @@
 #include "aimle/torch/estimate/sampled.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/full.h>
 #include <c10/util/Exception.h>
 
@@ -12,15 +11,14 @@
 #include "aimle/base/shown_value.h"
 #include "aimle/torch/solve/solver_checks.h"
 #include "aimle/torch/tensor/dtype.h"
+#include "aimle/torch/tensor/find_op.h"
 
 namespace aimle {
 
 at::Tensor own_noise(const SampleRequest& request, std::optional<int64_t> draws) {
   using Op = at::Tensor(const at::Tensor&, c10::SymIntArrayRef, c10::SymInt, c10::SymIntArrayRef);
-  const auto find = [](const char* name) {
-    return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Op>();
-  };
-  static const auto gumbel = find("aimle::gumbel"), logistic = find("aimle::logistic");
+  static const auto gumbel = ops::find_op<Op>("aimle::gumbel");
+  static const auto logistic = ops::find_op<Op>("aimle::logistic");
   const SolverKind* kind = request.solver.kind();
   const auto& op = kind != nullptr && kind->noise == "logistic" ? logistic : gumbel;
   const at::Tensor& scores = request.scores;

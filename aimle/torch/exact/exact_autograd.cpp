@@ -5,10 +5,10 @@
 // so log_partition can be differentiated twice and marginals once. Only the inputs are saved
 // between forward and backward.
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include "aimle/torch/tensor/find_op.h"
 #include "aimle/torch/tensor/without_gradient.h"
 
 namespace aimle::ops {
@@ -28,28 +28,23 @@ struct Settings {
   int64_t check;
 };
 
-template <class Signature>
-c10::TypedOperatorHandle<Signature> find(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
-}
-
 using OfScores = Tensor(const Tensor&, std::string_view, const MaybeTensor&, const MaybeTensor&,
                         int64_t);
 using OfScoresAndV = Tensor(const Tensor&, const Tensor&, std::string_view, const MaybeTensor&,
                             const MaybeTensor&, int64_t);
 
 Tensor call_log_partition(const Tensor& scores, const Settings& s) {
-  static const auto op = find<OfScores>("aimle::log_partition");
+  static const auto op = find_op<OfScores>("aimle::log_partition");
   return op.call(scores, s.solver, s.mask, s.row_data, s.check);
 }
 
 Tensor call_marginals(const Tensor& scores, const Settings& s) {
-  static const auto op = find<OfScores>("aimle::marginals");
+  static const auto op = find_op<OfScores>("aimle::marginals");
   return op.call(scores, s.solver, s.mask, s.row_data, s.check);
 }
 
 Tensor call_covariance(const Tensor& scores, const Tensor& v, const Settings& s) {
-  static const auto op = find<OfScoresAndV>("aimle::covariance");
+  static const auto op = find_op<OfScoresAndV>("aimle::covariance");
   return op.call(scores, v, s.solver, s.mask, s.row_data, s.check);
 }
 

@@ -21,7 +21,7 @@ struct Cpu {
   }
 };
 
-TORCH_LIBRARY_IMPL(aimle, CPU, library) { register_exact<Cpu>(library); }
+TORCH_LIBRARY_IMPL(aimle, CPU, library) { register_exact<Computed<Cpu>>(library); }
 
 }  // namespace
 }  // namespace aimle::ops

@@ -29,7 +29,7 @@ struct Cuda {
   }
 };
 
-TORCH_LIBRARY_IMPL(aimle, CUDA, library) { register_exact<Cuda>(library); }
+TORCH_LIBRARY_IMPL(aimle, CUDA, library) { register_exact<Computed<Cuda>>(library); }
 
 }  // namespace
 }  // namespace aimle::ops

@@ -15,6 +15,24 @@ std::vector<std::string> solvers_with_exact() {
   return names;
 }
 
+/// Results of meta tensors and torch.compile: only their sizes.
+struct ShapesOnly {
+  static at::Tensor empty(const ExactInput& input, c10::SymIntArrayRef sizes) {
+    if (has_known_instance(*input.solver, input.rows.scores)) fit(input);
+    return at::empty_symint(sizes, input.rows.scores.options());
+  }
+  static at::Tensor evaluate(const ExactInput& input, at::Tensor ExactOutputs::*,
+                             c10::SymIntArrayRef sizes, const at::Tensor&) {
+    return empty(input, sizes);
+  }
+  static at::Tensor sample(const ExactInput& input, const at::Tensor&, const c10::SymInt&,
+                           c10::SymIntArrayRef sizes) {
+    return empty(input, sizes);
+  }
+};
+
+TORCH_LIBRARY_IMPL(aimle, Meta, library) { register_exact<ShapesOnly>(library); }
+
 }  // namespace
 
 ExactInput exact_input(std::string_view op, const at::Tensor& scores, std::string_view solver,

@@ -6,8 +6,7 @@
 //   exact_sample   [*batch, samples, *instance]   no gradient
 //
 // scores, solver, mask, row_data and check are those of `solve`. exact_autograd.cpp differentiates;
-// the devices compute, each a struct in its own file (exact_cpu.cpp, exact_cuda.cpp; exact_meta.cpp
-// only has shapes) with
+// the devices compute, each a struct in its own file (exact_cpu.cpp, exact_cuda.cpp) with
 //
 //   static void evaluate(const ExactInput&, const SolverTensors&, const ExactOutputs&,
 //                        const at::Tensor& status);
@@ -98,88 +97,88 @@ SampleRows<T> sample_rows_of(const SolverTensors& tensors, const SampleOutputs& 
 
 // ---- The ops, for any device ----
 
-inline at::Tensor empty_status(const ExactInput& input) {
-  return at::empty(input.rows.batch(), input.rows.scores.options().dtype(at::kByte));
-}
-
-/// run(zero of the type that the scores are read in)
+/// Runs `run(zero of the type that kernels read, status of each row)`; raises for bad rows.
 template <class Run>
-void in_type_of(const SolverTensors& tensors, Run run) {
+void compute_rows(const ExactInput& input, const SolverTensors& tensors, Run run) {
+  const at::Tensor status =
+      at::empty(input.rows.batch(), input.rows.scores.options().dtype(at::kByte));
   if (tensors.scores.scalar_type() == at::kDouble) {
-    run(double{});
+    run(double{}, status);
   } else {
-    run(float{});
+    run(float{}, status);
   }
-}
-
-template <class Device>
-void evaluate_input(const ExactInput& input, const SolverTensors& tensors,
-                    const ExactOutputs& outputs) {
-  const at::Tensor status = empty_status(input);
-  in_type_of(tensors, [&](auto zero) {
-    Device::template evaluate<decltype(zero)>(input, tensors, outputs, status);
-  });
   raise_for_status(input.rows, status, input.check);
 }
 
+/// What the ops return: results that the device computes, of these sizes.
 template <class Device>
+struct Computed {
+  static at::Tensor evaluate(const ExactInput& input, at::Tensor ExactOutputs::*output,
+                             c10::SymIntArrayRef sizes, const at::Tensor& v) {
+    const SolverTensors tensors = prepare(input.rows);
+    const at::TensorOptions options = tensors.scores.options();
+    ExactOutputs outputs;
+    if (v.defined()) outputs.v = v.to(tensors.scores.scalar_type()).contiguous();
+    outputs.*output = at::empty_symint(sizes, options);
+    compute_rows(input, tensors, [&]<class T>(T, const at::Tensor& status) {
+      Device::template evaluate<T>(input, tensors, outputs, status);
+    });
+    return (outputs.*output).to(input.rows.scores.scalar_type());
+  }
+
+  static at::Tensor sample(const ExactInput& input, const at::Tensor& key,
+                           const c10::SymInt& samples, c10::SymIntArrayRef sizes) {
+    const SolverTensors tensors = prepare(input.rows);
+    const SampleOutputs outputs{.key = key.contiguous(),
+                                .samples = samples.expect_int(),
+                                .z = at::empty_symint(sizes, tensors.scores.options())};
+    compute_rows(input, tensors, [&]<class T>(T, const at::Tensor& status) {
+      Device::template sample<T>(input, tensors, outputs, status);
+    });
+    return outputs.z.to(input.rows.scores.scalar_type());
+  }
+};
+
+template <class Result>
 at::Tensor log_partition(const at::Tensor& scores, std::string_view solver,
                          const std::optional<at::Tensor>& mask,
                          const std::optional<at::Tensor>& row_data, int64_t check) {
   const ExactInput input = exact_input("log_partition", scores, solver, mask, row_data, check);
-  const SolverTensors tensors = prepare(input.rows);
-  const at::Tensor out = at::empty(input.rows.batch(), tensors.scores.options());
-  evaluate_input<Device>(input, tensors, {.log_partition = out});
-  return out.to(scores.scalar_type());
+  return Result::evaluate(input, &ExactOutputs::log_partition, input.rows.sym_batch(), {});
 }
 
-template <class Device>
+template <class Result>
 at::Tensor marginals(const at::Tensor& scores, std::string_view solver,
                      const std::optional<at::Tensor>& mask,
                      const std::optional<at::Tensor>& row_data, int64_t check) {
   const ExactInput input = exact_input("marginals", scores, solver, mask, row_data, check);
-  const SolverTensors tensors = prepare(input.rows);
-  const at::Tensor out = at::empty(scores.sizes(), tensors.scores.options());
-  evaluate_input<Device>(input, tensors, {.marginals = out});
-  return out.to(scores.scalar_type());
+  return Result::evaluate(input, &ExactOutputs::marginals, scores.sym_sizes(), {});
 }
 
-template <class Device>
+template <class Result>
 at::Tensor covariance(const at::Tensor& scores, const at::Tensor& v, std::string_view solver,
                       const std::optional<at::Tensor>& mask,
                       const std::optional<at::Tensor>& row_data, int64_t check) {
   const ExactInput input = exact_input("covariance", scores, solver, mask, row_data, check);
   check_v(v, scores);
-  const SolverTensors tensors = prepare(input.rows);
-  const at::Tensor out = at::empty(scores.sizes(), tensors.scores.options());
-  evaluate_input<Device>(input, tensors,
-                         {.v = v.to(tensors.scores.scalar_type()).contiguous(), .covariance = out});
-  return out.to(scores.scalar_type());
+  return Result::evaluate(input, &ExactOutputs::covariance, scores.sym_sizes(), v);
 }
 
-template <class Device>
+template <class Result>
 at::Tensor exact_sample(const at::Tensor& scores, const at::Tensor& key, c10::SymInt samples,
                         std::string_view solver, const std::optional<at::Tensor>& mask,
                         const std::optional<at::Tensor>& row_data, int64_t check) {
   const ExactInput input = exact_input("exact_sample", scores, solver, mask, row_data, check);
   check_sample(key, scores, samples);
-  const SolverTensors tensors = prepare(input.rows);
-  const at::Tensor z = at::empty_symint(sample_sizes(input, samples), tensors.scores.options());
-  const at::Tensor status = empty_status(input);
-  const SampleOutputs outputs{.key = key.contiguous(), .samples = samples.expect_int(), .z = z};
-  in_type_of(tensors, [&](auto zero) {
-    Device::template sample<decltype(zero)>(input, tensors, outputs, status);
-  });
-  raise_for_status(input.rows, status, input.check);
-  return z.to(scores.scalar_type());
+  return Result::sample(input, key, samples, sample_sizes(input, samples));
 }
 
-template <class Device>
+template <class Result>
 void register_exact(torch::Library& library) {
-  library.impl("log_partition", log_partition<Device>);
-  library.impl("marginals", marginals<Device>);
-  library.impl("covariance", covariance<Device>);
-  library.impl("exact_sample", exact_sample<Device>);
+  library.impl("log_partition", log_partition<Result>);
+  library.impl("marginals", marginals<Result>);
+  library.impl("covariance", covariance<Result>);
+  library.impl("exact_sample", exact_sample<Result>);
 }
 
 }  // namespace aimle::ops

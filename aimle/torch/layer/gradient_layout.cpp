@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <type_traits>
-#include <utility>
 
 namespace aimle::ops {
 namespace {

@@ -20,7 +20,6 @@
 #include <ATen/core/stack.h>
 
 #include <optional>
-#include <vector>
 
 #include "aimle/estimate/stats.h"
 #include "aimle/torch/layer/layer_settings.h"

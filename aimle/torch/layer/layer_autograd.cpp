@@ -7,7 +7,6 @@
 // Trees over directed theta are solved as trees over theta_ij + theta_ji (vertices_to_fold), unless
 // the target is the paper's or its authors'; perturbed_map_forward and _backward do not convert
 // theta.
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
@@ -16,6 +15,7 @@
 #include "aimle/torch/layer/layer_ops.h"
 #include "aimle/torch/layer/layer_schema.h"
 #include "aimle/torch/tensor/dtype.h"
+#include "aimle/torch/tensor/find_op.h"
 #include "aimle/torch/tensor/only_once.h"
 
 namespace aimle::ops {
@@ -23,10 +23,6 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-c10::OperatorHandle find(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
-}
 
 /// The caller's arguments, unchanged.
 using Values = at::ArrayRef<c10::IValue>;
@@ -41,7 +37,7 @@ std::pair<at::Tensor, at::Tensor> call_forward(Values input, Values settings) {
   stack.reserve(input.size() + settings.size());
   push_all(stack, input);
   push_all(stack, settings);
-  static const c10::OperatorHandle op = find("aimle::perturbed_map_forward");
+  static const c10::OperatorHandle op = find_op("aimle::perturbed_map_forward");
   op.callBoxed(stack);
   return {stack[0].toTensor(), stack[1].toTensor()};
 }
@@ -77,7 +73,7 @@ struct PerturbedMapFunction : torch::autograd::Function<PerturbedMapFunction> {
       stack.push_back(tensor.defined() ? c10::IValue(tensor) : c10::IValue());
     }
     push_all(stack, rest);
-    static const c10::OperatorHandle op = find("aimle::perturbed_map_backward");
+    static const c10::OperatorHandle op = find_op("aimle::perturbed_map_backward");
     {
       const at::AutoDispatchBelowADInplaceOrView guard;
       op.callBoxed(stack);
@@ -90,9 +86,8 @@ struct PerturbedMapFunction : torch::autograd::Function<PerturbedMapFunction> {
 
 /// The inputs with a key drawn as that of `draw_host_key`, which saves Python the call of an op.
 std::vector<c10::IValue> with_drawn_key(Values input) {
-  static const auto draw =
-      find("aimle::draw_host_key")
-          .typed<at::Tensor(const at::Tensor&, std::optional<at::Generator>, int64_t)>();
+  using Draw = at::Tensor(const at::Tensor&, std::optional<at::Generator>, int64_t);
+  static const auto draw = find_op<Draw>("aimle::draw_host_key");
   const at::AutoDispatchBelowADInplaceOrView guard;
   std::vector<c10::IValue> result = input.vec();
   result[kLayerKey] = draw.call(input[0].toTensor(), std::nullopt, 0);
@@ -114,9 +109,7 @@ int64_t vertices_to_fold(Values input, Values settings) {
 }
 
 at::Tensor convert(const char* op, const at::Tensor& tensor, int64_t vertices) {
-  torch::jit::Stack stack = {tensor, vertices};
-  find(op).callBoxed(stack);
-  return stack[0].toTensor();
+  return call_op(op, {tensor, vertices})[0].toTensor();
 }
 
 /// z for directed theta: the undirected solution, written to both directions. Uses only ops with
@@ -176,13 +169,11 @@ TORCH_LIBRARY_FRAGMENT(aimle, library) {
 }
 
 TORCH_LIBRARY_IMPL(aimle, Autograd, library) {
-  library.impl("perturbed_map",
-               torch::CppFunction::makeFromBoxedFunction<&boxed<&perturbed_map_autograd>>());
+  impl_boxed<&perturbed_map_autograd>(library, "perturbed_map");
 }
 
 TORCH_LIBRARY_IMPL(aimle, CompositeExplicitAutograd, library) {
-  library.impl("perturbed_map",
-               torch::CppFunction::makeFromBoxedFunction<&boxed<&perturbed_map>>());
+  impl_boxed<&perturbed_map>(library, "perturbed_map");
 }
 
 }  // namespace

@@ -16,7 +16,6 @@
 #include <torch/library.h>
 
 #include <tuple>
-#include <vector>
 
 #include "aimle/torch/layer/layer_ops.h"
 #include "aimle/torch/layer/solution_sizes.h"
@@ -252,18 +251,13 @@ std::tuple<> apply_counts_op(ArgumentReader& reader) {
 
 template <class Device>
 void register_layer(torch::Library& library) {
-  using torch::CppFunction;
-  library.impl("perturbed_map_forward",
-               CppFunction::makeFromBoxedFunction<&boxed<&forward_op<Device>>>());
-  library.impl("perturbed_map_backward",
-               CppFunction::makeFromBoxedFunction<&boxed<&backward_op<Device>>>());
-  library.impl("perturb", CppFunction::makeFromBoxedFunction<&boxed<&perturb_op<Device>>>());
-  library.impl("step", CppFunction::makeFromBoxedFunction<&boxed<&step_op<Device>>>());
-  library.impl("difference", CppFunction::makeFromBoxedFunction<&boxed<&difference_op<Device>>>());
-  library.impl("straight_through",
-               CppFunction::makeFromBoxedFunction<&boxed<&straight_through_op<Device>>>());
-  library.impl("apply_counts",
-               CppFunction::makeFromBoxedFunction<&boxed<&apply_counts_op<Device>>>());
+  impl_boxed<&forward_op<Device>>(library, "perturbed_map_forward");
+  impl_boxed<&backward_op<Device>>(library, "perturbed_map_backward");
+  impl_boxed<&perturb_op<Device>>(library, "perturb");
+  impl_boxed<&step_op<Device>>(library, "step");
+  impl_boxed<&difference_op<Device>>(library, "difference");
+  impl_boxed<&straight_through_op<Device>>(library, "straight_through");
+  impl_boxed<&apply_counts_op<Device>>(library, "apply_counts");
 }
 
 }  // namespace aimle::ops

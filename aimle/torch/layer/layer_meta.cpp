@@ -73,17 +73,13 @@ at::Tensor straight_through_meta(ArgumentReader& reader) {
 std::tuple<> apply_counts_meta(ArgumentReader&) { return {}; }
 
 TORCH_LIBRARY_IMPL(aimle, Meta, library) {
-  using torch::CppFunction;
-  library.impl("perturbed_map_forward",
-               CppFunction::makeFromBoxedFunction<&boxed<&forward_meta>>());
-  library.impl("perturbed_map_backward",
-               CppFunction::makeFromBoxedFunction<&boxed<&backward_meta>>());
-  library.impl("perturb", CppFunction::makeFromBoxedFunction<&boxed<&perturb_meta>>());
-  library.impl("step", CppFunction::makeFromBoxedFunction<&boxed<&step_meta>>());
-  library.impl("difference", CppFunction::makeFromBoxedFunction<&boxed<&difference_meta>>());
-  library.impl("straight_through",
-               CppFunction::makeFromBoxedFunction<&boxed<&straight_through_meta>>());
-  library.impl("apply_counts", CppFunction::makeFromBoxedFunction<&boxed<&apply_counts_meta>>());
+  impl_boxed<&forward_meta>(library, "perturbed_map_forward");
+  impl_boxed<&backward_meta>(library, "perturbed_map_backward");
+  impl_boxed<&perturb_meta>(library, "perturb");
+  impl_boxed<&step_meta>(library, "step");
+  impl_boxed<&difference_meta>(library, "difference");
+  impl_boxed<&straight_through_meta>(library, "straight_through");
+  impl_boxed<&apply_counts_meta>(library, "apply_counts");
 }
 
 }  // namespace

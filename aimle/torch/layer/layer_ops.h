@@ -25,6 +25,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
+#include <torch/library.h>
 
 #include <tuple>
 #include <utility>
@@ -106,6 +107,11 @@ void boxed(const c10::OperatorHandle& handle, torch::jit::Stack* stack) {
         },
         std::move(result));
   }
+}
+
+template <auto op>
+void impl_boxed(torch::Library& library, const char* name) {
+  library.impl(name, torch::CppFunction::makeFromBoxedFunction<&boxed<op>>());
 }
 
 }  // namespace aimle::ops

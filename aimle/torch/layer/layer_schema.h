@@ -1,7 +1,6 @@
 // The schemas of the layer ops, in one place because they share their settings.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 namespace aimle::ops {

@@ -3,8 +3,7 @@
 #include <c10/util/Exception.h>
 #include <c10/util/SmallVector.h>
 
-#include <charconv>
-
+#include "aimle/base/numbers.h"
 #include "aimle/base/shown_value.h"
 #include "aimle/base/text_cache.h"
 #include "aimle/torch/layer/setting_names.h"
@@ -59,12 +58,10 @@ class Fields {
   template <class Number>
   Number parse(std::string_view name, const char* kind) {
     const std::string_view value = text(name);
-    Number result{};
-    const char* end = value.data() + value.size();
-    const auto [stopped, error] = std::from_chars(value.data(), end, result);
-    TORCH_CHECK_VALUE(error == std::errc() && stopped == end, "[aimle::perturbed_map] expected ",
-                      name, " to be ", kind, " but got \"", shown_value(value), "\"");
-    return result;
+    const auto result = parse_number<Number>(value);
+    TORCH_CHECK_VALUE(result, "[aimle::perturbed_map] expected ", name, " to be ", kind,
+                      " but got \"", shown_value(value), "\"");
+    return *result;
   }
 
   c10::SmallVector<std::pair<std::string_view, std::string_view>, 24> fields_;
@@ -141,31 +138,25 @@ LayerSettings parse_anew(std::string_view text) {
   return settings;
 }
 
-std::string number_text(double value) {
-  char text[32];
-  const auto [end, error] = std::to_chars(text, text + sizeof text, value);
-  return {text, end};
-}
-
 std::string target_text(const Target& target) {
   if (const auto* fixed = std::get_if<FixedTarget>(&target)) {
-    return "target=fixed lambda=" + number_text(fixed->lambda);
+    return "target=fixed lambda=" + exact_number(fixed->lambda);
   }
   if (const auto* thresholds = std::get_if<ThresholdTarget>(&target)) {
     return "target=thresholds density=" + word_of(thresholds->density, kNoises) +
            " order=" + word_of(thresholds->order, kOrders) +
-           " max_weight=" + number_text(thresholds->max_weight);
+           " max_weight=" + exact_number(thresholds->max_weight);
   }
   const auto& adaptive = std::get<AdaptiveTarget>(target);
   return "target=adaptive scope=" + word_of(adaptive.scope, kScopes) +
          " scale=" + word_of(adaptive.scale, kScales) + " rule=" + word_of(adaptive.rule, kRules) +
          " variant=" + word_of(adaptive.reference, kVariants) +
-         " step=" + number_text(adaptive.step) +
-         " target_norm=" + number_text(adaptive.target_norm) +
-         " decay=" + number_text(adaptive.decay) + " factor=" + number_text(adaptive.factor) +
-         " alpha_min=" + number_text(adaptive.alpha_min) +
-         " alpha_max=" + number_text(adaptive.alpha_max) +
-         " momentum=" + number_text(adaptive.momentum);
+         " step=" + exact_number(adaptive.step) +
+         " target_norm=" + exact_number(adaptive.target_norm) +
+         " decay=" + exact_number(adaptive.decay) + " factor=" + exact_number(adaptive.factor) +
+         " alpha_min=" + exact_number(adaptive.alpha_min) +
+         " alpha_max=" + exact_number(adaptive.alpha_max) +
+         " momentum=" + exact_number(adaptive.momentum);
 }
 
 }  // namespace
@@ -193,8 +184,8 @@ std::string layer_settings_text(std::string_view solver, const PassSettings& est
          " difference=" + word_of(estimator.difference, kDifferences) +
          " samples=" + std::to_string(estimator.samples) + (adapt ? " adapt=1" : " adapt=0") +
          " check=" + std::to_string(static_cast<int64_t>(check)) +
-         " stddev=" + number_text(estimator.noise_stddev) +
-         " noise_mean=" + number_text(estimator.noise_mean) + ' ' + target_text(estimator.target);
+         " stddev=" + exact_number(estimator.noise_stddev) +
+         " noise_mean=" + exact_number(estimator.noise_mean) + ' ' + target_text(estimator.target);
 }
 
 }  // namespace aimle::ops

@@ -1,6 +1,5 @@
 #include "aimle/torch/layer/solution_sizes.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/stack.h>
@@ -11,6 +10,7 @@
 #include <cmath>
 #include <limits>
 
+#include "aimle/torch/tensor/find_op.h"
 #include "aimle/torch/tensor/without_gradient.h"
 
 namespace aimle::ops {
@@ -84,9 +84,8 @@ TORCH_LIBRARY_IMPL(aimle, Autograd, library) { library.impl("solution_sizes", wi
 at::Tensor unknown_sizes() { return at::full({2}, kInfinity, at::kDouble); }
 
 at::Tensor solution_sizes(const at::Tensor& z, const at::Tensor& other) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("aimle::solution_sizes", "")
-                             .typed<at::Tensor(const at::Tensor&, const at::Tensor&)>();
+  using Op = at::Tensor(const at::Tensor&, const at::Tensor&);
+  static const auto op = find_op<Op>("aimle::solution_sizes");
   return op.call(z, other);
 }
 

@@ -1,6 +1,5 @@
 #include "aimle/torch/layer/staged_layer.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/where.h>
@@ -12,6 +11,7 @@
 #include "aimle/torch/layer/layer_arguments.h"
 #include "aimle/torch/layer/solution_sizes.h"
 #include "aimle/torch/tensor/dtype.h"
+#include "aimle/torch/tensor/find_op.h"
 #include "aimle/torch/tensor/only_once.h"
 
 namespace aimle::ops {
@@ -25,8 +25,7 @@ using torch::jit::Stack;
 Stack run(const char* op, std::initializer_list<const Stack*> lists) {
   Stack stack;
   for (const Stack* list : lists) stack.insert(stack.end(), list->begin(), list->end());
-  c10::Dispatcher::singleton().findSchemaOrThrow(op, "").callBoxed(stack);
-  return stack;
+  return call_op(op, std::move(stack));
 }
 
 /// The stages of one call.

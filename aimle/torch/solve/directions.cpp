@@ -16,6 +16,7 @@
 #include "aimle/torch/tensor/device_context.h"
 #include "aimle/torch/tensor/dtype.h"
 #include "aimle/torch/tensor/executor.h"
+#include "aimle/torch/tensor/find_op.h"
 #include "aimle/torch/tensor/value_error.h"
 
 namespace aimle::ops {
@@ -25,7 +26,6 @@ using at::Tensor;
 
 struct Fold {
   static constexpr const char* kName = "fold_directions";
-  static constexpr const char* kOp = "aimle::fold_directions";
   static constexpr const char* kEntries = " entries";
   static constexpr int64_t kReads = 2, kWrites = 1;  // entries of an edge
   static constexpr bool kTakesMasks = true;
@@ -43,7 +43,6 @@ struct Fold {
 
 struct Spread {
   static constexpr const char* kName = "spread_directions";
-  static constexpr const char* kOp = "aimle::spread_directions";
   static constexpr const char* kEntries = " entries";
   static constexpr int64_t kReads = 1, kWrites = 2;
   static constexpr bool kTakesMasks = true;
@@ -61,7 +60,6 @@ struct Spread {
 
 struct Symmetrise {
   static constexpr const char* kName = "symmetrise";
-  static constexpr const char* kOp = "aimle::symmetrise";
   static constexpr const char* kEntries = " directed entries";
   static constexpr int64_t kReads = 2, kWrites = 2;
   static constexpr bool kTakesMasks = false;
@@ -140,9 +138,8 @@ Tensor shape_of(const Tensor& scores, int64_t vertices) {
 
 template <class Op>
 Tensor call(const Tensor& scores, int64_t vertices) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow(Op::kOp, "")
-                             .template typed<Tensor(const Tensor&, int64_t)>();
+  static const auto op =
+      find_op<Tensor(const Tensor&, int64_t)>(std::string("aimle::") + Op::kName);
   return op.call(scores, vertices);
 }
 
