@@ -89,8 +89,9 @@ def into_its_argument():
 @pytest.mark.parametrize("train", [True, False])
 @pytest.mark.parametrize("solver", [into_one_array, into_one_tensor, into_its_argument])
 @pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
-def test_a_callable_may_reuse_its_memory(make, solver, train: bool, fractional: bool, key: Tensor):
+def test_a_callable_may_reuse_its_memory(make, solver, train: bool, fractional: bool):
     """Its next call overwrites its answer, and it may write into its argument."""
+    key = torch.tensor([1, 2])
     theta, dy = randn(4, 6, dtype=torch.float32), randn(6, seed=2, dtype=torch.float32)
 
     def results(solve) -> list[Tensor | None]:
@@ -108,7 +109,8 @@ def test_a_callable_may_reuse_its_memory(make, solver, train: bool, fractional: 
         assert got is None or torch.equal(got, wanted)
 
 
-def test_the_losses_keep_what_they_are_given(key: Tensor):
+def test_the_losses_keep_what_they_are_given():
+    key = torch.tensor([1, 2])
     theta, c = randn(4, 6, dtype=torch.float32), randn(4, 6, seed=2, dtype=torch.float32)
     for loss in (
         lambda solver, c: aimle.spo_plus_loss(theta, c, solver),
