@@ -6,8 +6,6 @@
 #include <vector>
 
 #include "aimle/exact/chain_sums.h"
-#include "aimle/exact/define_distribution.h"
-#include "aimle/exact/uniform.h"
 
 namespace aimle {
 namespace {
@@ -202,75 +200,18 @@ class Evaluator {
   std::vector<double> mu_, centred_, before_, behind_;
 };
 
-class Sampler {
- public:
-  explicit Sampler(const Chain& solver)
-      : size_(solver.size()), weights_(solver), forward_(solver) {}
-
-  template <class T>
-  void sample(const SampleRows<T>& rows) {
-    for_each_chain(rows, size_, weights_, forward_,
-                   [&]<class Number>(Number, int64_t row) { sample_in<Number>(rows, row); });
-  }
-
- private:
-  template <class Number, class T>
-  void sample_in(const SampleRows<T>& rows, int64_t row) {
-    const int64_t labels = weights_.labels, steps = weights_.steps;
-    for (int64_t s = 0; s < rows.samples; ++s) {
-      T* const z = rows.z + (row * rows.samples + s) * size_;
-      std::fill_n(z, size_, T{0});
-      if (steps == 0) continue;
-      const auto number = [&](int64_t t) { return uniform(rows.key, rows.first + row, s, t); };
-      const double* const last = forward_.at(steps);
-      double sum = 0;
-      for (int64_t j = 0; j < labels; ++j) sum += Number::ratio(last[j], kOne<Number>);
-      int64_t label = pick(number(steps) * sum,
-                           [&](int64_t j) { return Number::ratio(last[j], kOne<Number>); });
-      for (int64_t t = steps - 1; t >= 0; --t) {
-        const double total =
-            Number::multiply(forward_.at(t + 1)[label], forward_.scale[static_cast<size_t>(t + 1)]);
-        const int64_t before = pick(number(t), [&](int64_t i) {
-          const double w = weights_.step(t)[i * labels + label];
-          return Number::ratio(Number::multiply(forward_.at(t)[i], w), total);
-        });
-        z[t * weights_.edges + before * labels + label] = T(1);
-        label = before;
-      }
-    }
-  }
-
-  /// The label at which the sum of the weights exceeds `wanted`; the last with a weight, in case
-  /// rounding leaves the sum short.
-  template <class Weight>
-  int64_t pick(double wanted, const Weight& weight) const {
-    double before = 0;
-    int64_t chosen = 0;
-    for (int64_t i = 0; i < weights_.labels && before <= wanted; ++i) {
-      const double w = weight(i);
-      if (w > 0) chosen = i;
-      before += w;
-    }
-    return chosen;
-  }
-
-  int64_t size_;
-  Weights weights_;
-  Sums forward_;
-};
-
 template <class T>
 void evaluate_all(const Chain& solver, const DistributionRows<T>& rows) {
   Evaluator(solver).evaluate(rows);
 }
 
-template <class T>
-void sample_all(const Chain& solver, const SampleRows<T>& rows) {
-  Sampler(solver).sample(rows);
-}
-
 }  // namespace
 
-AIMLE_DEFINE_DISTRIBUTION(Chain)
+void evaluate_rows(const Chain& solver, const DistributionRows<float>& rows) {
+  evaluate_all(solver, rows);
+}
+void evaluate_rows(const Chain& solver, const DistributionRows<double>& rows) {
+  evaluate_all(solver, rows);
+}
 
 }  // namespace aimle

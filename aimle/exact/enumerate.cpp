@@ -9,7 +9,6 @@
 #include "aimle/base/check.h"
 #include "aimle/map/argmax.h"
 #include "aimle/map/assignment.h"
-#include "aimle/map/chain.h"
 #include "aimle/map/grid_path.h"
 #include "aimle/map/knapsack.h"
 #include "aimle/map/lattice_path.h"
@@ -256,33 +255,6 @@ template std::vector<uint8_t> LatticePath::structures() const;
 template std::vector<uint8_t> LatticeMoves::structures() const;
 template double LatticePath::structure_count() const;
 template double LatticeMoves::structure_count() const;
-
-double Chain::structure_count() const {
-  // A chain of length 1 has no edge, so it has one structure.
-  return length == 1 ? 1.0 : std::pow(static_cast<double>(labels), static_cast<double>(length));
-}
-
-std::vector<uint8_t> Chain::structures() const {
-  validate();
-  check_structure_count(structure_count(), "for length=", length, ", labels=", labels);
-  std::vector<uint8_t> all;
-  if (length == 1) return all;
-  const auto count = static_cast<int64_t>(structure_count());
-  all.resize(static_cast<size_t>(count * size()));
-  std::vector<int64_t> label(static_cast<size_t>(length));
-  for (int64_t s = 0; s < count; ++s) {
-    int64_t rest = s;
-    for (int64_t t = length - 1; t >= 0; --t, rest /= labels) {
-      label[static_cast<size_t>(t)] = rest % labels;
-    }
-    uint8_t* const z = all.data() + s * size();
-    for (int64_t t = 0; t < steps(); ++t) {
-      const auto at = static_cast<size_t>(t);
-      z[t * edges_per_step() + label[at] * labels + label[at + 1]] = 1;
-    }
-  }
-  return all;
-}
 
 void Solver::throw_no_structures(std::string_view name) {
   AIMLE_CHECK(false, "[aimle::enumerate] the structures of ", name, " cannot be listed");
