@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(kSignThreads)
   }
 }
 
-/// Of a row without NaN and +inf: kOk.
+/// kOk if the row has no NaN and no +inf.
 template <class T, class Group>
 __device__ Status status_of(Group& group, const MaskedScores<T>& score, int64_t begin, int64_t n) {
   bool bad = false;

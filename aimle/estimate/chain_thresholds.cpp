@@ -72,7 +72,7 @@ class ChainThresholds final : public SwapFinder<T> {
   }
 
  private:
-  /// The parts of a row one behind the other.
+  /// Writes the parts of a row to consecutive memory.
   class WholeRow final : public SwapParts {
    public:
     WholeRow(double* threshold, double* difference) : next_{threshold, difference} {}

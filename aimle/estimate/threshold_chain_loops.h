@@ -116,7 +116,7 @@ void step_back(const ChainStep<T>& step, double* wide, const double* after, doub
         L::Reals best = L::reals(-__builtin_huge_val());
         for (int v = 0; v < count.value; ++v) best = sum[v] > best ? sum[v] : best;
         best = L::largest(best);
-        // Without branches, which would not be foreseen. Bit k is column first + k, except that the
+        // No branches: they would be mispredicted. Bit k is column first + k, except that the
         // last vector may begin earlier.
         uint64_t equal = 0;
         for (int v = 0; v < count.value; ++v) {

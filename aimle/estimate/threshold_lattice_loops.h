@@ -52,7 +52,7 @@ struct PathSums {
   Reals score, gain;
 
   [[gnu::always_inline]] PathSums(Reals a, Reals b) : score(a), gain(b) {}
-  // One after the other, since GCC copies both by way of memory.
+  // Member by member: the default copy of GCC goes through memory.
   [[gnu::always_inline]] PathSums(const PathSums& other) : score(other.score), gain(other.gain) {}
   [[gnu::always_inline]] PathSums& operator=(const PathSums& other) {
     score = other.score;

@@ -90,7 +90,7 @@ inline int64_t gather_above(const double* x, int64_t n, double limit, uint8_t* a
 inline void weigh_normal(int64_t n, double* x) {
   constexpr int64_t kAtOnce = 512;
   const double last = normal_density(kNormalLast);
-  // Of up to kAtOnce numbers, those that are not constant, and of these, those that are not far out.
+  // Of up to kAtOnce numbers: those whose weight is not constant, and of these the ones near 0.
   alignas(64) double moving[kAtOnce + 8], near[kAtOnce + 8];
   uint8_t is_moving[kAtOnce / 8], is_near[kAtOnce / 8];
   for (; n >= 8;) {

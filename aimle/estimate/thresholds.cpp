@@ -35,7 +35,7 @@ struct Upcoming {
   T* dtheta = nullptr;
 };
 
-/// Inlined, because GCC would take a function without another effect for one without any.
+/// Inlined: GCC removes calls of a function that only prefetches, as one without effects.
 template <int kForWriting, class T>
 [[gnu::always_inline]] inline void prefetch(T* row, int64_t first, int64_t count) {
   constexpr auto kPerLine = static_cast<int64_t>(64 / sizeof(T));
@@ -200,7 +200,7 @@ class ThresholdSum {
     return true;
   }
 
-  /// Collects the parts of a row and adds them, in numbers that keep partial sums those of the row.
+  /// Collects the parts of a row and adds them, in sizes that keep the order of summation.
   class PartsOfRow final : public SwapParts {
    public:
     PartsOfRow(ThresholdSum& sum, int64_t row) : sum_(sum), row_(row) {}
@@ -250,7 +250,7 @@ class ThresholdSum {
       if (part.free != nullptr) part.free += j;
       const EachSwaps swaps{.difference = difference + at, .valid = valid_.data()};
       double* const weight = threshold + at;
-      // Not at once, which would exceed what can be loaded at the same time.
+      // Separately: together they exceed the number of loads in flight.
       prefetch<0>(next.theta, j, part.n);
       kernels_.meet_each(part, swaps, weight);
       prefetch<0>(next.d, j, part.n);
@@ -324,7 +324,7 @@ BackwardReport threshold_backward(const PassSettings& settings, const Solver& so
     const int64_t rows_here = (end - begin) * samples;
     ThresholdSum<T> sum(settings, solver, examples, std::min(rows_here, block_rows(n)));
     std::vector<T> widened(dy.widen == nullptr ? 0 : static_cast<size_t>(sum.capacity() * n));
-    // What is used after sample s of example b.
+    // The rows that are read after sample s of example b.
     const auto upcoming = [&](int64_t b, int64_t s) {
       Upcoming<T> next;
       if (s + 1 == samples) {

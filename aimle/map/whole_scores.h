@@ -48,7 +48,7 @@ struct WholeScale {
   }
 };
 
-/// What there is among the scores that may be chosen, seen by this thread and then by all.
+/// Properties of the unmasked scores: of those that one thread has read, then of all.
 struct SeenScores {
   double largest = 0;  // finite |score|
   bool nan = false;
