@@ -8,6 +8,7 @@ looked for in AIMLE_DATA, or in shared/data beside the checkout.
 import contextlib
 import functools
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,9 @@ from repository import ROOT
 
 import aimle
 from aimle.black_box import solver as black_box_solver
+
+# A shell starts background jobs with SIGINT ignored, which the programs under test would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
