@@ -42,45 +42,85 @@ std::pair<at::Tensor, at::Tensor> call_forward(Values input, Values settings) {
   return {stack[0].toTensor(), stack[1].toTensor()};
 }
 
+using Convert = at::Tensor(const at::Tensor&, int64_t);
+
+at::Tensor fold(const at::Tensor& x, int64_t vertices) {
+  static const auto op = find_op<Convert>("aimle::fold_directions");
+  return op.call(x, vertices);
+}
+
+at::Tensor spread(const at::Tensor& x, int64_t vertices) {
+  static const auto op = find_op<Convert>("aimle::spread_directions");
+  return op.call(x, vertices);
+}
+
+/// The inputs with theta and its mask by edge.
+std::vector<c10::IValue> folded(Values input, int64_t vertices) {
+  std::vector<c10::IValue> result = input.vec();
+  const at::Tensor& theta = input[0].toTensor();
+  result[0] = fold(theta.to(native_type(theta)), vertices);
+  if (input[2].isNone()) return result;
+  const at::Tensor& mask = input[2].toTensor();
+  const bool one_for_all = mask.dim() == 0 || mask.sym_size(-1) == 1;
+  if (!one_for_all) result[2] = fold(mask, vertices);
+  return result;
+}
+
+/// With vertices > 0 theta is folded, z and the gradient are written to both directions.
 struct PerturbedMapFunction : torch::autograd::Function<PerturbedMapFunction> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor&, Values input, Values state,
-                            Values settings) {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& theta, Values input,
+                            Values state, Values settings, int64_t vertices) {
     const at::AutoDispatchBelowADInplaceOrView guard;
+    std::vector<c10::IValue> by_edge;
+    if (vertices > 0) input = by_edge = folded(input, vertices);
     auto [z, bits] = call_forward(input, settings);
     variable_list saved = {std::move(bits)};
-    saved.reserve(1 + input.size());
+    saved.reserve(2 + input.size());
     for (const c10::IValue& value : input) {
       saved.push_back(value.isNone() ? at::Tensor() : value.toTensor());
     }
+    if (vertices > 0) saved.push_back(theta);
     ctx->save_for_backward(std::move(saved));
+    ctx->saved_data["vertices"] = vertices;
     std::vector<c10::IValue> rest;
     rest.reserve(state.size() + settings.size());
     push_all(rest, state);
     push_all(rest, settings);
     ctx->saved_data["rest"] = c10::ivalue::Tuple::create(std::move(rest));
-    return z;
+    return vertices > 0 ? spread(z, vertices).to(theta.scalar_type()) : z;
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     const variable_list saved = ctx->get_saved_variables();
-    variable_list result(4);
+    variable_list result(5);
     if (!grads[0].defined()) return result;
-    const Values rest = ctx->saved_data["rest"].toTupleRef().elements();
+    const int64_t vertices = ctx->saved_data["vertices"].toInt();
+    const at::Tensor& theta = vertices > 0 ? saved.back() : saved[1];
+    {
+      const at::AutoDispatchBelowADInplaceOrView guard;
+      const at::Tensor& dy = grads[0];
+      const at::Tensor given = vertices > 0 ? fold(dy.to(native_type(theta)), vertices) : dy;
+      const at::Tensor dtheta =
+          call_backward(given, at::ArrayRef(saved).slice(0, 1 + kLayerInputsCount),
+                        ctx->saved_data["rest"].toTupleRef().elements());
+      result[0] = vertices > 0 ? spread(dtheta, vertices).to(theta.scalar_type()) : dtheta;
+    }
+    if (at::GradMode::is_enabled()) result[0] = OnlyOnce::apply(result[0], theta);
+    return result;
+  }
+
+ private:
+  static at::Tensor call_backward(const at::Tensor& dy, at::TensorList saved, Values rest) {
     torch::jit::Stack stack;
     stack.reserve(1 + saved.size() + rest.size());
-    stack.emplace_back(grads[0]);
+    stack.emplace_back(dy);
     for (const at::Tensor& tensor : saved) {
       stack.push_back(tensor.defined() ? c10::IValue(tensor) : c10::IValue());
     }
     push_all(stack, rest);
     static const c10::OperatorHandle op = find_op("aimle::perturbed_map_backward");
-    {
-      const at::AutoDispatchBelowADInplaceOrView guard;
-      op.callBoxed(stack);
-    }
-    result[0] = stack[0].toTensor();
-    if (at::GradMode::is_enabled()) result[0] = OnlyOnce::apply(result[0], saved[1]);
-    return result;
+    op.callBoxed(stack);
+    return stack[0].toTensor();
   }
 };
 
@@ -108,46 +148,24 @@ int64_t vertices_to_fold(Values input, Values settings) {
   return tree->vertices;
 }
 
-at::Tensor convert(const char* op, const at::Tensor& tensor, int64_t vertices) {
-  return call_op(op, {tensor, vertices})[0].toTensor();
-}
-
-/// z for directed theta: the undirected solution, written to both directions. Uses only ops with
-/// gradients, so that dy is folded and dtheta spread.
-template <class Solve>
-at::Tensor solve_folded(Values input, int64_t vertices, Solve solve) {
-  std::vector<c10::IValue> folded = input.vec();
-  const at::Tensor& theta = input[0].toTensor();
-  folded[0] = convert("aimle::fold_directions", theta.to(native_type(theta)), vertices);
-  if (!input[2].isNone()) {
-    const at::Tensor& mask = input[2].toTensor();
-    const bool one_for_all = mask.dim() == 0 || mask.sym_size(-1) == 1;
-    if (!one_for_all) folded[2] = convert("aimle::fold_directions", mask, vertices);
-  }
-  return convert("aimle::spread_directions", solve(Values(folded)), vertices)
-      .to(theta.scalar_type());
-}
-
 at::Tensor perturbed_map_autograd(ArgumentReader& reader) {
   Values input = reader.take(kLayerInputsCount);
   const Values state = reader.take(kLayerStateCount);
   const Values settings = reader.raw_settings();
   std::vector<c10::IValue> drawn;
   if (input[kLayerKey].isNone()) input = drawn = with_drawn_key(input);
-  const auto solve = [&](Values given) {
-    return PerturbedMapFunction::apply(given[0].toTensor(), given, state, settings);
-  };
-  const int64_t vertices = vertices_to_fold(input, settings);
-  return vertices == 0 ? solve(input) : solve_folded(input, vertices, solve);
+  return PerturbedMapFunction::apply(input[0].toTensor(), input, state, settings,
+                                     vertices_to_fold(input, settings));
 }
 
 at::Tensor perturbed_map(ArgumentReader& reader) {
   Values input = reader.take(kLayerInputsCount), settings = reader.raw_settings();
   std::vector<c10::IValue> drawn;
   if (input[kLayerKey].isNone()) input = drawn = with_drawn_key(input);
-  const auto solve = [&](Values given) { return call_forward(given, settings).first; };
   const int64_t vertices = vertices_to_fold(input, settings);
-  return vertices == 0 ? solve(input) : solve_folded(input, vertices, solve);
+  if (vertices == 0) return call_forward(input, settings).first;
+  const at::Tensor z = call_forward(folded(input, vertices), settings).first;
+  return spread(z, vertices).to(input[0].toTensor().scalar_type());
 }
 
 TORCH_LIBRARY_FRAGMENT(aimle, library) {
