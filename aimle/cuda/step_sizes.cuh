@@ -26,6 +26,11 @@ __device__ __forceinline__ double alpha_of(const DeviceStepRule& rule) {
   return from.probe > 0.0 && *from.updates % kReachPeriod == 0 ? from.probe : *from.alpha;
 }
 
+/// From where batch_lambda has written it; 0 if every example has its own.
+__device__ __forceinline__ double lambda_of_batch(const double* at) {
+  return at == nullptr ? 0.0 : *at;
+}
+
 // ---- Norms --------------------------------------------------------------------------------------
 
 /// The norm of a row over the entries of theta that can move, and their number.
@@ -199,13 +204,13 @@ __device__ __forceinline__ void write_steps(const StepRule& rule, const ExampleN
 template <class T>
 __device__ __forceinline__ void steps_by_block(const StepRule& rule,
                                                const DeviceExamples<T>& examples, int64_t first,
-                                               double alpha, int count, int rows,
-                                               const RowNorm* norms, double* lambda,
+                                               double alpha, double batch_lambda, int count,
+                                               int rows, const RowNorm* norms, double* lambda,
                                                uint8_t* counted) {
   const auto set = [&](auto as, int i) {
     const RowNorm* mine = norms + i * (rows + 1);
     write_steps<decltype(as)>(
-        rule, norms_of(rule, examples, first + i, mine[rows]), rows, alpha, 0.0,
+        rule, norms_of(rule, examples, first + i, mine[rows]), rows, alpha, batch_lambda,
         [=](int64_t s) { return mine[s].norm; }, lambda + static_cast<int64_t>(i) * (rows + 2),
         counted + static_cast<int64_t>(i) * rows);
   };

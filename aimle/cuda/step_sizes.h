@@ -13,4 +13,10 @@ void step_sizes(const PassSettings& settings, const SolutionSize& size,
                 const DeviceExamples<T>& examples, const T* dy, const AlphaSource& alpha,
                 double* lambda, uint8_t* counted, unsigned* done, const Context& context);
 
+/// The step size of the batch [1], if all examples share one; otherwise null.
+template <class T>
+const double* batch_lambda(const PassSettings& settings, const SolutionSize& size,
+                           const DeviceExamples<T>& examples, const T* dy, const AlphaSource& alpha,
+                           const Context& context);
+
 }  // namespace aimle::cuda

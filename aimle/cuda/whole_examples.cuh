@@ -13,6 +13,7 @@ template <class T>
 struct WholeTask {
   RowSource<T> rows;
   DeviceStepRule step;
+  const double* batch_lambda;
   DivideRule divide;
   const uint8_t* left;
   T* dtheta;
@@ -85,7 +86,7 @@ __global__ void __launch_bounds__(Policy::kBlockThreads, min_blocks<Policy>())
   const int local = UnitGroup::rank() / Policy::kRowThreads;
   const int row_rank = UnitGroup::rank() % Policy::kRowThreads;
   char* scratch = shared + room.scratch + (unit * Unit::kRows + local) * task.row_bytes;
-  const double alpha = alpha_of(task.step);
+  const double alpha = alpha_of(task.step), batch_lambda = lambda_of_batch(task.batch_lambda);
   if (blockIdx.x == 0 && thread == 0) *task.done = 0;
   if (lane < kCounts) counts[warp * kCounts + lane] = 0;
 
@@ -96,7 +97,8 @@ __global__ void __launch_bounds__(Policy::kBlockThreads, min_blocks<Policy>())
     norms_by_block<kRowQuads<Policy>>(task.step, examples, first, count, source.dy, gradients,
                                       norms);
     __syncthreads();
-    steps_by_block(task.step, examples, first, alpha, count, gradients, norms, lambda, counted);
+    steps_by_block(task.step, examples, first, alpha, batch_lambda, count, gradients, norms, lambda,
+                   counted);
     __syncthreads();
     for (int i = thread; i < count; i += kThreads) {
       task.reported[first + i] = lambda[i * (gradients + 2) + gradients + 1];
@@ -183,19 +185,22 @@ int64_t whole_examples_by(const Policy& policy, const WholeExamples<T>& work,
                                                 std::max<int64_t>((count + kFill - 1) / kFill, 1));
   const int64_t rounds = (per_block * of_example + kAtOnce - 1) / kAtOnce;
   const int64_t blocks = (count + per_block - 1) / per_block;
-  const WholeTask<T> task{.rows = work.rows,
-                          .step = step_rule(work.settings, work.size, work.alpha),
-                          .divide = divide_rule(work.settings),
-                          .left = work.left,
-                          .dtheta = work.dtheta,
-                          .status = work.status,
-                          .reported = work.reported,
-                          .changes = work.changes,
-                          .done = work.done,
-                          .per_block = static_cast<int>(per_block),
-                          .row_bytes = align_up(policy.template row_bytes<T>(n))};
+  WholeTask<T> task{.rows = work.rows,
+                    .step = step_rule(work.settings, work.size, work.alpha),
+                    .batch_lambda = nullptr,
+                    .divide = divide_rule(work.settings),
+                    .left = work.left,
+                    .dtheta = work.dtheta,
+                    .status = work.status,
+                    .reported = work.reported,
+                    .changes = work.changes,
+                    .done = work.done,
+                    .per_block = static_cast<int>(per_block),
+                    .row_bytes = align_up(policy.template row_bytes<T>(n))};
   const int64_t shared = whole_room<Policy>(task).bytes;
-  if (task.step.of_batch() || shared > kRoom || (rounds > 2 && blocks < kFull)) return 0;
+  if (shared > kRoom || (rounds > 2 && blocks < kFull)) return 0;
+  task.batch_lambda =
+      batch_lambda(work.settings, work.size, work.rows.examples, work.rows.dy, work.alpha, context);
   const int64_t limited = std::min(blocks, kWholeBlocks);
   launch(Policy::kName, whole_examples_kernel<T, Policy>, static_cast<unsigned>(limited),
          Policy::kBlockThreads, shared, context, task, policy);
