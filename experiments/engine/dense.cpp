@@ -75,12 +75,20 @@ struct Dense : torch::autograd::Function<Dense> {
 
 }  // namespace
 
+at::Tensor affine(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  return Dense::apply(x, weight, bias, Activation::kNone);
+}
+
+at::Tensor affine_relu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  return Dense::apply(x, weight, bias, Activation::kRelu);
+}
+
 at::Tensor dense(const torch::nn::Linear& layer, const at::Tensor& x) {
-  return Dense::apply(x, layer->weight, layer->bias, Activation::kNone);
+  return affine(x, layer->weight, layer->bias);
 }
 
 at::Tensor dense_relu(const torch::nn::Linear& layer, const at::Tensor& x) {
-  return Dense::apply(x, layer->weight, layer->bias, Activation::kRelu);
+  return affine_relu(x, layer->weight, layer->bias);
 }
 
 at::Tensor dense_elu(const torch::nn::Linear& layer, const at::Tensor& x) {

@@ -18,6 +18,10 @@ at::Tensor dense_relu(const torch::nn::Linear& layer, const at::Tensor& x);
 /// The same with ELU.
 at::Tensor dense_elu(const torch::nn::Linear& layer, const at::Tensor& x);
 
+/// The first two without a module: weight [outputs, inputs].
+at::Tensor affine(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
+at::Tensor affine_relu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
+
 /// The sum over the rows of a matrix.
 at::Tensor sum_of_rows(const at::Tensor& x);
 

@@ -63,14 +63,15 @@ at::Tensor epoch_order(int64_t seed, int64_t epoch, int64_t examples, at::Device
   return to_tensor(order, device);
 }
 
+// A Gumbel variable is below -log(-log(1 - share)) with probability 1 - share.
+double dropout_bound(double share) { return -std::log(-std::log1p(-share)); }
+
 at::Tensor keyed_dropout(const at::Tensor& x, double share, const at::Tensor& key) {
   if (share <= 0.0) return x;
-  // A Gumbel variable is below -log(-log(1 - share)) with probability 1 - share.
-  const double bound = -std::log(-std::log1p(-share));
   const at::IntArrayRef sizes = x.sizes();
   const at::Tensor noise =
       sample_noise({.kind = NoiseKind::kGumbel}, key, sizes.slice(0, 1), 1, sizes.slice(1));
-  const at::Tensor keep = noise.squeeze(1).lt(bound);
+  const at::Tensor keep = noise.squeeze(1).lt(dropout_bound(share));
   return x * keep * (1.0 / (1.0 - share));
 }
 

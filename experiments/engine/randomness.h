@@ -24,7 +24,9 @@ at::Tensor subkey(const at::Tensor& key, int64_t number);
 /// The order in which an epoch visits the examples: int64 [examples].
 at::Tensor epoch_order(int64_t seed, int64_t epoch, int64_t examples, at::Device device);
 
-/// Dropout whose mask is a function of the key.
+/// Dropout whose mask is a function of the key: entries are kept whose Gumbel noise is below
+/// dropout_bound.
 at::Tensor keyed_dropout(const at::Tensor& x, double share, const at::Tensor& key);
+double dropout_bound(double share);
 
 }  // namespace aimle::experiments

@@ -14,7 +14,7 @@
 namespace aimle::experiments::l2x {
 namespace {
 
-constexpr int64_t kEvaluationBatch = 100;
+constexpr int64_t kEvaluationBatch = 250;
 
 /// Some rows of a set of reviews, ready for the model.
 struct Words {

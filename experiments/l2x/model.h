@@ -34,6 +34,9 @@ class SelectorImpl : public torch::nn::Module {
                      const std::optional<at::Tensor>& key);
 
  private:
+  at::Tensor scores_on_device(const at::Tensor& vectors, const std::optional<at::Tensor>& mask,
+                              const std::optional<at::Tensor>& key);
+
   torch::nn::Conv1d words_, local0_, local1_, join_, score_;
   torch::nn::Linear global_;
 };

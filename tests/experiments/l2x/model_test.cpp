@@ -4,7 +4,10 @@
 
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace aimle::experiments::l2x {
 namespace {
@@ -81,6 +84,45 @@ TEST(L2xModel, DropoutIsAFunctionOfItsKey) {
   };
   EXPECT_TRUE(at::equal(scores(5), scores(5)));
   EXPECT_FALSE(at::equal(scores(5), scores(6)));
+}
+
+/// The scores, and the gradients of all parameters and of the vectors.
+std::vector<at::Tensor> scores_and_gradients(Selector selector, at::Tensor vectors,
+                                             const std::optional<at::Tensor>& mask,
+                                             const at::Tensor& key) {
+  vectors.requires_grad_();
+  const at::Tensor scores = selector(vectors, mask, key);
+  scores.square().sum().backward();
+  std::vector<at::Tensor> result = {scores.detach(), vectors.grad()};
+  for (const auto& parameter : selector->parameters()) result.push_back(parameter.grad().clone());
+  for (auto& parameter : selector->parameters()) parameter.mutable_grad().reset();
+  return result;
+}
+
+TEST(L2xModelOnDevice, SelectorHasTheGradientsOfTheCpu) {
+  if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no GPU";
+  for (const auto& [length, hidden] : {std::pair(1, 4), std::pair(2, 8), std::pair(37, 36)}) {
+    for (const bool masked : {false, true}) {
+      SCOPED_TRACE(std::to_string(length) + " words, masked " + std::to_string(masked));
+      at::manual_seed(5);
+      Selector selector(kDims, hidden);
+      selector->to(at::kDouble);
+      const at::Tensor vectors = at::randn({kBatch, length, kDims}, at::kDouble);
+      const at::Tensor key = at::tensor({int64_t{5}, int64_t{0}});
+      std::optional<at::Tensor> mask;
+      if (masked)
+        mask = at::arange(length).lt(at::tensor({length, 1, length / 2 + 1}).unsqueeze(1));
+      const auto expected = scores_and_gradients(selector, vectors.clone(), mask, key);
+      selector->to(at::kCUDA, at::kFloat);
+      if (masked) mask = mask->to(at::kCUDA);
+      const auto found = scores_and_gradients(selector, vectors.to(at::kCUDA, at::kFloat), mask,
+                                              key.to(at::kCUDA));
+      for (size_t i = 0; i < expected.size(); ++i) {
+        const double scale = 1 + expected[i].abs().max().item<double>();
+        EXPECT_LT((found[i].cpu() - expected[i]).abs().max().item<double>(), 1e-4 * scale) << i;
+      }
+    }
+  }
 }
 
 TEST(L2xModel, PredictorSeesTheMeanOfTheChosenWordsOnly) {
