@@ -8,8 +8,9 @@ namespace aimle::experiments {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kEntries = 2048;  // of a block
-constexpr int kTensors = 64;        // of a launch
+constexpr int kLoads = 8;  // entries of a thread, all of which it reads before it computes
+constexpr int64_t kEntries = kLoads * kThreads;  // of a block
+constexpr int kTensors = 64;                     // of a launch
 
 /// Tensor i has the blocks from first_block[i] to first_block[i + 1].
 struct AdamTensors {
@@ -17,8 +18,28 @@ struct AdamTensors {
   int64_t first_block[kTensors + 1];
 };
 
-__global__ void adam_kernel(const __grid_constant__ AdamTensors task, AdamRates rates,
-                            const float* steps) {
+__global__ void __launch_bounds__(kThreads)
+    adam_kernel(const __grid_constant__ AdamTensors task, AdamRates rates, const float* steps) {
+  int own = 0;
+  while (static_cast<int64_t>(blockIdx.x) >= task.first_block[own + 1]) ++own;
+  const AdamTensor& tensor = task.tensors[own];
+  float* const __restrict__ parameter = tensor.parameter;
+  const float* const __restrict__ gradient = tensor.gradient;
+  float* const __restrict__ first = tensor.first;
+  float* const __restrict__ second = tensor.second;
+  const int64_t begin = (static_cast<int64_t>(blockIdx.x) - task.first_block[own]) * kEntries +
+                        static_cast<int64_t>(threadIdx.x);
+  float p[kLoads], g[kLoads], m[kLoads], v[kLoads];
+#pragma unroll
+  for (int j = 0; j < kLoads; ++j) {
+    const int64_t i = begin + j * kThreads;
+    if (i >= tensor.size) break;
+    p[j] = parameter[i];
+    g[j] = gradient[i];
+    m[j] = first[i];
+    v[j] = second[i];
+  }
+
   __shared__ double corrections[2];
   if (threadIdx.x < 2) {
     const double beta = threadIdx.x == 0 ? rates.beta1 : rates.beta2;
@@ -31,24 +52,16 @@ __global__ void adam_kernel(const __grid_constant__ AdamTensors task, AdamRates 
   const auto beta1 = static_cast<float>(rates.beta1), rest1 = static_cast<float>(1 - rates.beta1);
   const auto beta2 = static_cast<float>(rates.beta2), rest2 = static_cast<float>(1 - rates.beta2);
   const auto eps = static_cast<float>(rates.eps);
-
-  int own = 0;
-  while (static_cast<int64_t>(blockIdx.x) >= task.first_block[own + 1]) ++own;
-  const AdamTensor& tensor = task.tensors[own];
-  float* const __restrict__ parameter = tensor.parameter;
-  const float* const __restrict__ gradient = tensor.gradient;
-  float* const __restrict__ first = tensor.first;
-  float* const __restrict__ second = tensor.second;
-  const int64_t begin = (static_cast<int64_t>(blockIdx.x) - task.first_block[own]) * kEntries;
-  const int64_t end = begin + kEntries < tensor.size ? begin + kEntries : tensor.size;
-  for (int64_t i = begin + static_cast<int64_t>(threadIdx.x); i < end; i += kThreads) {
-    const float p = parameter[i];
-    const float g = gradient[i] + decay * p;
-    const float m = beta1 * first[i] + rest1 * g;
-    const float v = beta2 * second[i] + rest2 * g * g;
-    first[i] = m;
-    second[i] = v;
-    parameter[i] = p - step_size * m / (sqrtf(v) / root + eps);
+#pragma unroll
+  for (int j = 0; j < kLoads; ++j) {
+    const int64_t i = begin + j * kThreads;
+    if (i >= tensor.size) break;
+    const float slope = g[j] + decay * p[j];
+    m[j] = beta1 * m[j] + rest1 * slope;
+    v[j] = beta2 * v[j] + rest2 * slope * slope;
+    first[i] = m[j];
+    second[i] = v[j];
+    parameter[i] = p[j] - step_size * m[j] / (sqrtf(v[j]) / root + eps);
   }
 }
 
