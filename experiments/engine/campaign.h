@@ -4,7 +4,7 @@
 //   DIR                         one run
 //   DIR/seed-0, DIR/seed-1 …    --seeds 0-9
 //   DIR/lambda=10,lr=0.001 …    --grid lambda=1,10 --grid lr=1e-3,1e-4; with seeds below each
-//   DIR/summary.json            for several runs: means, standard deviations, the best cell
+//   DIR/summary.json            for several runs: means, deviations, errors, the best cell
 #pragma once
 
 #include <filesystem>

@@ -6,16 +6,19 @@
 #include "experiments/process/atomic_file.h"
 #include "experiments/process/failure.h"
 #include "experiments/process/short_number.h"
+#include "experiments/process/statistics.h"
 
 namespace aimle::experiments {
 namespace {
 
-Json mean_and_deviation(const std::vector<double>& values) {
-  const auto n = static_cast<double>(values.size());
-  double sum = 0, squares = 0;
-  for (const double value : values) sum += value;
-  for (const double value : values) squares += (value - sum / n) * (value - sum / n);
-  return {{"mean", sum / n}, {"sd", values.size() > 1 ? std::sqrt(squares / (n - 1)) : 0.0}};
+/// Mean, standard deviation, and of several values the standard error of the mean.
+Json statistics_of(const std::vector<double>& values) {
+  Moments moments;
+  for (const double value : values) moments.add(value);
+  if (values.size() == 1) return {{"mean", moments.mean()}, {"sd", 0.0}};
+  return {{"mean", moments.mean()},
+          {"sd", std::sqrt(moments.variance())},
+          {"se", moments.standard_error()}};
 }
 
 /// Statistics of the selected epochs of one cell's runs.
@@ -28,7 +31,7 @@ Json describe(const std::vector<const Json*>& epochs) {
         values.push_back(epoch->at(name).get<double>());
       }
     }
-    if (!values.empty()) result[name] = mean_and_deviation(values);
+    if (!values.empty()) result[name] = statistics_of(values);
   }
   return result;
 }
@@ -47,7 +50,7 @@ std::string line(const Json& cell, const std::string& select) {
   for (const auto& [metric, value] : cell["metrics"].items()) {
     if (metric != select && !metric.starts_with("test_")) continue;
     text += "  " + metric + " " + short_number(value["mean"].get<double>(), 5);
-    if (cell["runs"].get<size_t>() > 1) text += " ± " + short_number(value["sd"].get<double>(), 5);
+    if (value.contains("se")) text += " ± " + short_number(value["se"].get<double>(), 5);
   }
   return text;
 }
@@ -72,6 +75,9 @@ void write_summary(const Campaign& campaign, const std::vector<Run>& runs,
   Json summary = {{"experiment", campaign.experiment->name}, {"select", select}};
   Json listed = Json::array();
   size_t winner = 0;
+  if (const size_t seeds = chosen.front().size(); seeds > 1) {
+    say("mean ± standard error over " + std::to_string(seeds) + " seeds:");
+  }
   for (size_t i = 0; i < cells.size(); ++i) {
     const Json described = describe(chosen[i]);
     if (!described.contains(select) && cells.size() > 1) {

@@ -126,6 +126,8 @@ def test_the_page(tmp_path: Path):
     html = (tmp_path / "out/report.html").read_text()
     check(html)
     assert html.count("<svg") == 3
+    assert "bands are one standard error over 20 estimates." in html
+    assert "S = 2; ± is the standard error over 20 estimates; " in html
 
 
 def test_grid_paths_of_scores_are_refused(tmp_path: Path):

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -194,5 +195,26 @@ def test_every_study_has_a_page(tmp_path: Path):
         check(html)
         assert "<svg" in html
         assert "AIMLE" in html
+        error = f"standard error over {2 if study == 'optimise' else 3} seeds"
+        assert (f" one {error}" in html) == (study != "sparsity")  # bands and bars
+        assert (f"± is the {error}" in html) == (study != "samples")  # tables
         for picture in out.rglob("*.svg"):
             assert picture.with_suffix(".png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize("study", ["samples", "lambda", "optimise"])
+def test_one_seed_has_no_standard_error(study: str, tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    from aimle.program.report.synth import draw
+
+    options = ["--n", 10, "--seeds", 1, "--samples", "1,10", "--estimators", "imle,aimle"]
+    options += ["--k", 2, "--steps", 3] if study == "optimise" else ["--warmup", 100]
+    assert aimle("synth", study, *options, "--out", tmp_path / study).returncode == 0
+    html = draw(tmp_path / study).read_text()
+    check(html)
+    assert "standard error over" not in html
+    if study != "optimise":
+        assert re.search(r"\d+ numbers, of one seed, without a standard error\.", html)
+    tables = "".join(re.findall(r"<table>.*?</table>", html, re.DOTALL))
+    assert "<th>±\u00a0s.e.</th>" in tables
+    assert "nan" not in tables  # a dash

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
@@ -15,7 +16,8 @@ from aimle_program import without_figures
 from html_page import check
 from written_runs import write_run
 
-from aimle.program.report.runs import find_runs, group_runs
+from aimle.program.report.runs import find_runs, group_runs, spell
+from aimle.program.standard_error import standard_error
 
 
 @pytest.fixture
@@ -29,10 +31,11 @@ def runs(tmp_path: Path) -> Path:
 def test_seeds_make_one_curve(runs: Path) -> None:
     groups = group_runs(find_runs(runs)[0])
     assert [len(group.runs) for group in groups] == [2, 1]
-    epochs, mean, deviation = groups[0].curve("val_loss")
+    epochs, mean, error = groups[0].curve("val_loss")
     assert epochs == [1, 2, 3]
     assert mean == [9.0, 6.0, 7.0]
-    assert deviation == pytest.approx([0.0, 2**0.5, 2**0.5])
+    assert error == pytest.approx([0.0, 1.0, 1.0])  # 5 and 7: a deviation of √2, over √2
+    assert all(math.isnan(error) for error in groups[1].curve("val_loss")[2])
     assert groups[0].runs[0].best()["epoch"] == 2
 
 
@@ -47,11 +50,53 @@ def test_program_writes_one_page(program: Path, runs: Path, tmp_path: Path) -> N
     )
     assert done.returncode == 0, done.stderr
     page = out.read_text()
-    assert "7 ± 1.4" in page  # test_loss of aimle at its best epochs, 6 and 8
+    assert "<td>7 ± 1</td>" in page  # test_loss of aimle at its best epochs, 6 and 8
     assert "run(s)" not in page
     assert "seed(s)" not in page
     assert "aimle train dvae --method ste" in page
     assert not re.search(r'(src|href)="(?!data:|#)', page)  # nothing is loaded from elsewhere
+
+
+def test_the_standard_error_of_a_mean() -> None:
+    assert standard_error([1.0, 2.0, 6.0]) == pytest.approx(7**0.5 / 3**0.5)
+    assert math.isnan(standard_error([1.0]))
+    assert math.isnan(standard_error([]))
+
+
+def test_numbers_of_several_seeds_have_their_error() -> None:
+    assert spell([], 4, seeds=2) == "–"
+    assert spell([1.0], 4, seeds=1) == "1"
+    assert spell([1.0, 2.0, 6.0], 4, seeds=3) == "3 ± 1.5"
+    assert spell([1.0, 2.0, 6.0], 4, seeds=5) == "3 ± 1.5 (3 of 5 seeds)"
+
+
+def test_captions_say_what_an_error_is(runs: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from aimle.program.report import collection
+
+    out = tmp_path / "page.html"
+    collection.draw([runs], out)
+    page = out.read_text()
+    for caption in (
+        "Losses; bands are one standard error over 2 seeds.",
+        "The step size of the estimator; bands are one standard error over 2 seeds.",
+        "At the epoch selected by the metric: mean ± standard error over 2 seeds.",
+        "Ours: mean ± standard error over 2 seeds (s.e. = standard deviation / √seeds).",
+    ):
+        assert f"{caption}</figcaption>" in page
+    assert "<th>test_loss, published</th>" in page  # one seed
+    assert "<th>test_loss, ours ±\u00a0s.e.</th>" in page
+
+    write_run(runs / "ste-1", "ste", 1, [20.0, 19.0])
+    write_run(runs / "ste-2", "ste", 2, [20.0, 18.0])
+    collection.draw([runs], out)
+    assert "mean ± standard error over 2 to 3 seeds." in out.read_text()
+
+    collection.draw([runs / "aimle" / "seed-0"], out)
+    page = out.read_text()
+    assert "At the epoch selected by the metric.</figcaption>" in page
+    assert "±" not in page
+    assert "standard error" not in page
 
 
 def test_a_file_that_is_no_page_is_kept(program: Path, runs: Path, tmp_path: Path) -> None:
@@ -342,7 +387,7 @@ def test_runs_and_studies_share_a_page(program: Path, runs: Path, studies: Path,
     assert [heading for heading in headings if heading in order] == order
     assert "Training runs: dvae; gradient studies" in page
     assert "3 runs, 3 studies" in page  # ste was given twice
-    assert "7 ± 1.4" in page
+    assert "<td>7 ± 1</td>" in page
     assert sorted(studies.rglob("*")) == before
 
     done = report(program, studies, "--out", out)

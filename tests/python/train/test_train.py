@@ -250,13 +250,18 @@ def test_seeds_side_by_side_are_the_runs_alone(program: Path, finished, tmp_path
     experiment, whole = finished
     seeds = ["--seeds", "0,3", "--threads", "2"]
     told = train(program, tmp_path / "all", *seeds, experiment=experiment).stderr
-    assert re.search(r"^all seeds:.*  test_loss [0-9.]+ ± [0-9.]+", told, re.MULTILINE)
+    said = "^mean ± standard error over 2 seeds:\nall seeds:.*  test_loss ([0-9.]+) ± ([0-9.]+)"
+    found = re.search(said, told, re.MULTILINE)
+    assert found, told
     assert metrics(tmp_path / "all" / "seed-0") == metrics(whole)
     assert metrics(tmp_path / "all" / "seed-3") != metrics(whole)
     summary = json.loads((tmp_path / "all" / "summary.json").read_text())
     losses = [metrics(tmp_path / "all" / f"seed-{seed}") for seed in (0, 3)]
     best = [min(run, key=lambda line: line["val_loss"])["test_loss"] for run in losses]
-    assert summary["cells"][0]["metrics"]["test_loss"]["mean"] == pytest.approx(sum(best) / 2)
+    test_loss = summary["cells"][0]["metrics"]["test_loss"]
+    mean, error = sum(best) / 2, abs(best[0] - best[1]) / 2
+    assert test_loss == pytest.approx({"mean": mean, "sd": 2**0.5 * error, "se": error})
+    assert list(map(float, found.groups())) == pytest.approx([mean, error], rel=1e-4)
 
 
 def test_a_grid_is_searched_by_the_validation_loss(program: Path, tmp_path: Path) -> None:
@@ -272,7 +277,8 @@ def test_a_grid_is_searched_by_the_validation_loss(program: Path, tmp_path: Path
     assert last.startswith(f"selected by val_loss: lambda={best}:  ")
     assert f"  test_loss {losses[best]['test_loss']:.5g}  " in last
     assert "train_loss" not in last
-    assert "±" not in last  # of one run
+    assert "±" not in message  # of one run
+    assert "se" not in summary["winner"]["metrics"]["test_loss"]
 
 
 def test_a_metric_to_select_by_must_exist(program: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from aimle.program.benchmark.methods import RELAXATIONS
 from aimle.program.benchmark.results import Row
 from aimle.program.benchmark.task import Task
+from aimle.program.standard_error import standard_error
 
 #: The default may be worse than another method by this share of its value ...
 TOLERANCE = 0.02
@@ -53,10 +54,7 @@ def _wrapped(text: str) -> str:
 
 
 def mean_of(values: list[float]) -> Mean:
-    error = math.nan
-    if len(values) > 1:
-        error = statistics.stdev(values) / math.sqrt(len(values))
-    return Mean(statistics.fmean(values), error, len(values))
+    return Mean(statistics.fmean(values), standard_error(values), len(values))
 
 
 def compare(default: Mean, other: Mean, higher_is_better: bool) -> Comparison:

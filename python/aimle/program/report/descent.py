@@ -6,7 +6,8 @@ from pathlib import Path
 from statistics import fmean
 
 from aimle.program.report import Page, figures
-from aimle.program.report.files import number, read_csv, read_json_lines
+from aimle.program.report.files import number, number_or_nan, read_csv, read_json_lines
+from aimle.program.report.page import error_over_seeds
 
 Key = tuple[str, float | None, int]  # estimator, lambda, samples
 
@@ -17,6 +18,7 @@ class Descent:
 
     key: Key
     learning_rate: float
+    seeds: int
     gap: float
     gap_error: float
     average_gap: float
@@ -48,10 +50,11 @@ def read(folder: Path) -> list[Descent]:
         Descent(
             key=key,
             learning_rate=float(line["learning_rate"]),
+            seeds=int(line["seeds"]),
             gap=float(line["gap_mean"]),
-            gap_error=number(line["gap_se"]) or 0.0,
+            gap_error=number_or_nan(line["gap_se"]),
             average_gap=float(line["average_gap_mean"]),
-            average_gap_error=number(line["average_gap_se"]) or 0.0,
+            average_gap_error=number_or_nan(line["average_gap_se"]),
             cosine=float(line["cosine_mean"]),
             alpha=number(line["alpha_mean"]),
             curve=[
@@ -101,7 +104,8 @@ def _bars_figure(page: Page, folder: Path, descents: list[Descent]) -> None:
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     axes.set(xlabel="average share of the gap over the descent (lower is better)")
-    page.figure(figure, folder / "ranking", "Speed of each estimator; bars are one standard error.")
+    error = error_over_seeds("; bars are one ", [d.seeds for d in descents])
+    page.figure(figure, folder / "ranking", f"Speed of each estimator{error}.")
 
 
 def fill(page: Page, folder: Path) -> None:
@@ -113,7 +117,8 @@ def fill(page: Page, folder: Path) -> None:
         page.heading(f"S = {samples}")
         _curves_figure(page, place, group)
         _bars_figure(page, place, group)
-        gaps = ["average gap", "±", "gap at the end", "± "]
+        gaps = ["average gap", "± s.e.", "gap at the end", "± s.e. "]
+        error = error_over_seeds("; ± is the ", [d.seeds for d in group])
         rows: list[list[object]] = []
         for d in sorted(group, key=lambda d: d.average_gap):
             measured = [d.average_gap, d.average_gap_error, d.gap, d.gap_error]
@@ -122,6 +127,6 @@ def fill(page: Page, folder: Path) -> None:
             ["estimator", "learning rate", *gaps, "cosine", "α"],
             rows,
             "At the best learning rate; cosines are means over the descent, weighted by the "
-            "norm of the true gradient.",
+            f"norm of the true gradient{error}.",
             best={"average gap": "min", "gap at the end": "min"},
         )

@@ -67,7 +67,8 @@ def _fill(page: Page, folder: Path, found: Row) -> None:
     page.table(["S", "estimator", "why"], recommended)
     best = best_steps(rows)
     page.heading("How close")
-    bands = "Each at its best λ; bands are one standard error."
+    error = f"standard error over {count_of(found['repeats'], 'estimate')}"
+    bands = f"Each at its best λ; bands are one {error}."
     _curves(page, folder / "samples", best, "samples", "samples S", bands)
     _lambda_figure(page, folder, rows)
     page.heading("Cost")
@@ -75,7 +76,7 @@ def _fill(page: Page, folder: Path, found: Row) -> None:
     _curves(page, folder / "cost", best, "microseconds", "microseconds per call", cost)
     page.heading("Everything")
     for count in sorted({row["samples"] for row in rows}):
-        columns = ["estimator", "cosine", "±", "norm ratio", "bias", "variance", "zeros"]
+        columns = ["estimator", "cosine", "± s.e.", "norm ratio", "bias", "variance", "zeros"]
         columns.append("µs per call")
         keys = ["cosine", "cosine_se", "norm_ratio", "bias", "variance", "zeros", "microseconds"]
         if any(row.get("clipped") is not None for row in rows):
@@ -88,7 +89,8 @@ def _fill(page: Page, folder: Path, found: Row) -> None:
                 for row in sorted(rows, key=lambda row: -row["cosine"])
                 if row["samples"] == count
             ],
-            f"S = {count}; bias and variance relative to the true gradient's norm and its square",
+            f"S = {count}; ± is the {error}; bias and variance relative to the true gradient's "
+            "norm and its square",
             best={"cosine": "max", "bias": "min", "variance": "min"},
         )
 

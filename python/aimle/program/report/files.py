@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,11 @@ def read_csv(file: Path) -> list[dict[str, str]]:
 def number(field: str) -> float | None:
     """A number that `read_csv` read; None if it is empty."""
     return float(field) if field else None
+
+
+def number_or_nan(field: str) -> float:
+    """A number that `read_csv` read; NaN if it is empty, as the standard error of one seed."""
+    return float(field) if field else math.nan
 
 
 def read_png(file: Path) -> bytes:

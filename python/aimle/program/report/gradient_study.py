@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from aimle.program.report import figures
-from aimle.program.report.files import number, read_csv, read_json, read_json_lines
+from aimle.program.report.files import (
+    number,
+    number_or_nan,
+    read_csv,
+    read_json,
+    read_json_lines,
+)
 
 Key = tuple[str, float | None]  # estimator, fixed lambda
 
@@ -24,7 +30,7 @@ class Cell:
     samples: int
     seeds: int
     cosine: float
-    cosine_error: float
+    cosine_error: float  # standard error; NaN of one seed
     zeros: float
     alpha: float | None
     step: float | None  # lambda, given or adapted
@@ -78,7 +84,7 @@ class Study:
                     samples=int(line["samples"]),
                     seeds=int(line["seeds"]),
                     cosine=float(line["cosine_mean"]),
-                    cosine_error=number(line["cosine_se"]) or 0.0,
+                    cosine_error=number_or_nan(line["cosine_se"]),
                     zeros=float(line["zeros_mean"]),
                     alpha=number(line["alpha_mean"]),
                     step=step,
@@ -127,6 +133,9 @@ class Study:
 
 
 def deviation(cell: Cell, expected: float) -> float:
-    """Difference in standard errors; the expected number has an error of the same size."""
+    """Difference in standard errors; the expected number has an error of the same size.
+
+    NaN for a single seed, which has no standard error.
+    """
     error = math.sqrt(2 * cell.cosine_error**2 + 0.0005**2)
     return (cell.cosine - expected) / error

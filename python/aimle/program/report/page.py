@@ -8,7 +8,7 @@ import io
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -22,13 +22,27 @@ if TYPE_CHECKING:
 
 _LONG = 32  # a cell with more characters may be wrapped
 _PLAIN = re.compile(r"[-+−]?\d+(\.\d+)?|–?")
-# A number in a table: plain, mean ± deviation, with a unit, or a dash.
-_NUMBER = re.compile(r"[-+−]?\d[\d ,.]*(e[-+]?\d+)?( ± [\d.]+(e[-+]?\d+)?)?( (s|ms|µs|%))?|–?")
+# A number in a table: plain, mean ± error, with a unit or its number of seeds, or a dash.
+_NUMBER = re.compile(
+    r"[-+−]?\d[\d ,.]*(e[-+]?\d+)?( ± [\d.]+(e[-+]?\d+)?)?( (s|ms|µs|%|\(\d+ of \d+ seeds\)))?|–?"
+)
 
 
 def count_of(number: int, noun: str, plural: str = "") -> str:
     """1 run, 2 runs."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def error_over_seeds(before: str, counts: Iterable[int]) -> str:
+    """What ± or a band is, after `before`, given the seeds of each mean.
+
+    Empty if no mean has several seeds: without an error there is nothing to explain.
+    """
+    several = sorted({count for count in counts if count > 1})
+    if not several:
+        return ""
+    fewest = f"{several[0]} to " if len(several) > 1 else ""
+    return f"{before}standard error over {fewest}{several[-1]} seeds"
 
 
 def _marked(text: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from aimle.program.report.files import read_json
-from aimle.program.report.page import Page, count_of
+from aimle.program.report.page import Page, count_of, error_over_seeds
 from aimle.program.report.runs import Group, spell
 
 Row = dict[str, Any]
@@ -131,11 +131,16 @@ class Comparison:
         cells: list[object] = [_describe(self.row)]
         for metric, value in self.row["metrics"].items():
             digits = _digits(self.row["experiment"], metric)
-            measured = ours(self.row, self.group, metric) if self.group else []
-            cells += [_theirs(value, digits), spell(measured, digits=5)]
+            cells += [_theirs(value, digits), self._ours(metric)]
         group = self.group
         runs = f"{group.label}; {count_of(len(group.runs), 'seed')}" if group else "not run"
         return [*cells, runs]
+
+    def _ours(self, metric: str) -> str:
+        """Mean ± standard error."""
+        if self.group is None:
+            return "–"
+        return spell(ours(self.row, self.group, metric), digits=5, seeds=len(self.group.runs))
 
 
 def compare(rows: Sequence[Row], groups: Sequence[Group]) -> list[Comparison]:
@@ -147,7 +152,25 @@ def compare(rows: Sequence[Row], groups: Sequence[Group]) -> list[Comparison]:
     return found
 
 
-def _show_measured(page: Page, setup: Row, found: Sequence[Comparison], columns: list[str]) -> None:
+def _head(setup: Row, found: Sequence[Comparison]) -> tuple[list[str], str]:
+    """Columns and caption of a table, which say what each ± is."""
+    theirs, our_own, caption = "published", "ours", setup["source"]
+    if any(len(value) > 1 for c in found for value in c.row["metrics"].values()):
+        theirs += " ±\u00a0s.d."
+        runs = count_of(setup["seeds"], "run") if "seeds" in setup else "runs"
+        caption += f" Published: mean ± standard deviation (s.d.) over {runs}."
+    error = error_over_seeds(" Ours: mean ± ", [len(c.group.runs) for c in found if c.group])
+    if error:
+        our_own += " ±\u00a0s.e."
+        caption += f"{error} (s.e. = standard deviation / √seeds)."
+    columns = ["published settings"]
+    for metric in found[0].row["metrics"]:
+        columns += [f"{metric}, {theirs}", f"{metric}, {our_own}"]
+    return [*columns, "our runs"], caption
+
+
+def _show_measured(page: Page, setup: Row, found: Sequence[Comparison]) -> None:
+    columns, caption = _head(setup, found)
     differing = [differences(c.row, c.group, setup) for c in found if c.group]
     common = [text for text in differing[0] if all(text in other for other in differing)]
     lines = [
@@ -155,22 +178,22 @@ def _show_measured(page: Page, setup: Row, found: Sequence[Comparison], columns:
         for comparison, own in zip(found, differing, strict=True)
     ]
     if all(line[-1] == "–" for line in lines):
-        lines, columns = [line[:-1] for line in lines], columns[:-1]
+        lines = [line[:-1] for line in lines]
+    else:
+        columns.append("also differs")
     note = f"**Not the same measurement.** All of our runs differ: {'; '.join(common)}."
-    page.table(columns, lines, setup["source"], note=note if common else "")
+    page.table(columns, lines, caption, note=note if common else "")
 
 
 def show(page: Page, experiment: str, found: Sequence[Comparison]) -> None:
     """The published numbers next to ours, with differences; rows without runs are folded."""
     setup = setup_of(experiment)
-    columns = ["published settings"]
-    for metric in found[0].row["metrics"]:
-        columns += [f"{metric}, published", f"{metric}, ours"]
     measured = [comparison for comparison in found if comparison.group]
     missing = [comparison for comparison in found if not comparison.group]
     if measured:
-        _show_measured(page, setup, measured, [*columns, "our runs", "also differs"])
+        _show_measured(page, setup, measured)
     if missing:
         what = count_of(len(missing), "published row")
         with page.folded(f"{what} without a run of the same settings"):
-            page.table([*columns, "our runs"], [c.cells() for c in missing], setup["source"])
+            columns, caption = _head(setup, missing)
+            page.table(columns, [c.cells() for c in missing], caption)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from aimle.program.report.files import UnreadableError, read_json, read_json_lines
+from aimle.program.standard_error import standard_error
 
 # Settings in which the runs of a group may differ.
 _FREE = {"seed", "checkpoint_seconds", "checkpoint_steps", "tensorboard"}
@@ -40,30 +41,32 @@ class Group:
     runs: list[Run] = field(default_factory=list)
 
     def curve(self, metric: str) -> tuple[list[int], list[float], list[float]]:
-        """Epochs, means over seeds, standard deviations."""
+        """Epochs, means over seeds, standard errors (NaN of one seed)."""
         values: dict[int, list[float]] = defaultdict(list)
         for run in self.runs:
             for line in run.metrics:
                 if isinstance(line.get(metric), int | float):
                     values[line["epoch"]].append(float(line[metric]))
         epochs = sorted(values)
-        return epochs, [mean(values[e]) for e in epochs], [deviation(values[e]) for e in epochs]
+        errors = [standard_error(values[e]) for e in epochs]
+        return epochs, [mean(values[e]) for e in epochs], errors
 
 
 def mean(values: Sequence[float]) -> float:
     return statistics.fmean(values) if values else math.nan
 
 
-def deviation(values: Sequence[float]) -> float:
-    return statistics.stdev(values) if len(values) > 1 else 0.0
+def spell(values: Sequence[float], digits: int, seeds: int) -> str:
+    """Mean ± standard error of several, the value of one, a dash for none.
 
-
-def spell(values: Sequence[float], digits: int) -> str:
-    """Mean ± standard deviation of several, the value of one, a dash for none."""
+    States the number of values if some seeds have none.
+    """
     if not values:
         return "–"
     shown = f"{mean(values):.{digits}g}"
-    return f"{shown} ± {deviation(values):.2g}" if len(values) > 1 else shown
+    if len(values) > 1:
+        shown += f" ± {standard_error(values):.2g}"
+    return shown if len(values) == seeds else f"{shown} ({len(values)} of {seeds} seeds)"
 
 
 # The entries of a run's config.json that reports use.

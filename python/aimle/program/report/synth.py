@@ -3,7 +3,8 @@
 Reads results.jsonl, summary.csv and study.json; writes figures as PNG and SVG, and report.html.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,14 @@ from matplotlib.axes import Axes
 from aimle.program.report import Page, descent, figures, run
 from aimle.program.report.files import read_json
 from aimle.program.report.gradient_study import Cell, Key, Study, deviation
-from aimle.program.report.page import count_of
+from aimle.program.report.page import count_of, error_over_seeds
 
 _SAMPLES_LABEL = "samples S"
 _COSINE_LABEL = "cosine to the true gradient"
+
+
+def _error(before: str, cells: Iterable[Cell]) -> str:
+    return error_over_seeds(before, [cell.seeds for cell in cells])
 
 
 # ---- samples -----------------------------------------------------------------------------------
@@ -47,7 +52,7 @@ def _samples_figure(page: Page, study: Study) -> None:
     page.figure(
         figure,
         study.folder / "samples",
-        "Mean cosine over the seeds; bands are one standard error. "
+        f"Mean cosine over the seeds{_error('; bands are one ', study.cells)}. "
         + ("Top: the paper's estimators; bottom: the others. " if len(groups) == 2 else "")
         + "Dashed lines of IMLE and DBB are λ ≥ 1.",
     )
@@ -117,10 +122,10 @@ def _expected_table(page: Page, study: Study, cells: list[Cell]) -> None:
     for cell in cells:
         expected = study.expected_cosine(cell)
         if expected is not None:
-            difference = f"{deviation(cell, expected):+.1f}"
-            far += abs(float(difference)) > 3
+            difference = round(deviation(cell, expected), 1)
+            far += abs(difference) > 3
             ours = (cell.name, cell.n, cell.samples, cell.cosine, cell.cosine_error)
-            rows.append([*ours, expected, difference])
+            rows.append([*ours, expected, None if isnan(difference) else f"{difference:+.1f}"])
     page.heading("Comparison with the expected numbers")
     if not rows:
         page.paragraph(
@@ -128,10 +133,13 @@ def _expected_table(page: Page, study: Study, cells: list[Cell]) -> None:
             "20, 30, 50; a warm-up of 100 steps or converged)."
         )
         return
-    page.paragraph(
-        f"{count_of(len(rows), 'number')}, {far} of them more than three standard errors away. "
-        "The expected number is assumed to have the same error as ours. " + study.expected["source"]
+    found = (
+        f"{far} of them more than three standard errors away. The expected number is assumed to "
+        "have the same error as ours."
+        if _error("", cells)
+        else "of one seed, without a standard error."
     )
+    page.paragraph(f"{count_of(len(rows), 'number')}, {found} {study.expected['source']}")
     with page.folded(count_of(len(rows), "expected number")):
         page.table(
             ["estimator", "n", "S", "cosine", "± s.e.", "expected", "difference / s.e."],
@@ -231,7 +239,8 @@ def _lambda_figure(page: Page, study: Study, n: int) -> None:
         figure,
         study.folder / f"lambda_n{n}",
         "Stars: the λ at which AIMLE settles, and its result. Hollow circles: expected "
-        "numbers. Dotted: estimators without λ, at their own number of samples.",
+        "numbers. Dotted: estimators without λ, at their own number of samples"
+        f"{_error('; bands: one ', study.cells)}.",
     )
 
 
@@ -239,7 +248,7 @@ def _sweep_table(page: Page, study: Study, n: int) -> None:
     cells = [cell for cell in study.cells if cell.n == n]
     rows = [[c.name, c.samples, c.step, c.cosine, c.cosine_error, c.zeros, c.alpha] for c in cells]
     columns = ["estimator", "S", "λ", "cosine", "± s.e.", "zeros", "α"]
-    caption = f"n = {n}; λ and α of adaptive estimators are means"
+    caption = f"n = {n}; λ and α of adaptive estimators are means{_error('; ± is the ', cells)}"
     page.table(columns, rows, caption, {"cosine": "max"})
 
 

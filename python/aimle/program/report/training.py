@@ -1,6 +1,6 @@
 """Runs of `aimle train` on a page: curves, tables, pictures.
 
-Runs that differ only in their seed are one curve, with a band of one standard deviation.
+Runs that differ only in their seed are one curve, with a band of one standard error.
 """
 
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from aimle.program.report import Page, published
 from aimle.program.report.exhibits import draw_exhibits
 from aimle.program.report.files import read_png
+from aimle.program.report.page import error_over_seeds
 from aimle.program.report.runs import (
     Group,
     Run,
@@ -28,7 +29,11 @@ def _is_wide(groups: list[Group], metric: str) -> bool:
     return min(values) > 0 and max(values) > 20 * sorted(values)[len(values) // 2]
 
 
-def _plot(page: Page, groups: list[Group], metrics: Sequence[str], caption: str) -> None:
+def _error(before: str, groups: list[Group]) -> str:
+    return error_over_seeds(before, [len(group.runs) for group in groups])
+
+
+def _plot(page: Page, groups: list[Group], metrics: Sequence[str], title: str) -> None:
     from aimle.program.report import figures
 
     shown = [m for m in metrics if any(len(group.curve(m)[0]) > 1 for group in groups)]
@@ -40,13 +45,13 @@ def _plot(page: Page, groups: list[Group], metrics: Sequence[str], caption: str)
         figure, grid = figures.subplots(1, len(shown), squeeze=False, figsize=size)
         for axes, metric in zip(grid[0], shown, strict=True):
             for number, group in enumerate(groups):
-                epochs, mean, deviation = group.curve(metric)
+                epochs, mean, error = group.curve(metric)
                 if not epochs:
                     continue
                 colour, dashes = f"C{number % 10}", ["-", "--", ":"][number // 10 % 3]
                 marker = "." if len(epochs) <= 30 else ""
                 axes.plot(epochs, mean, dashes, color=colour, label=group.label, marker=marker)
-                figures.band(axes, epochs, mean, deviation, colour)
+                figures.band(axes, epochs, mean, error, colour)
             axes.set(title=metric, xlabel="epoch")
             if _is_wide(groups, metric):
                 axes.set_yscale("log")
@@ -54,7 +59,7 @@ def _plot(page: Page, groups: list[Group], metrics: Sequence[str], caption: str)
         if len(groups) > 1:
             lines = {line.get_label(): line for axes in grid[0] for line in axes.get_lines()}
             figure.legend(lines.values(), lines.keys(), loc="outside lower center")
-        page.figure(figure, None, caption)
+        page.figure(figure, None, f"{title}{_error('; bands are one ', groups)}.")
 
 
 def _table(page: Page, groups: list[Group]) -> None:
@@ -71,13 +76,10 @@ def _table(page: Page, groups: list[Group]) -> None:
         row: list[object] = [group.label, str(len(best)), f"{mean([b['epoch'] for b in best]):g}"]
         for metric in metrics:
             values = [float(b[metric]) for b in best if isinstance(b.get(metric), int | float)]
-            row.append(spell(values, digits=4))
+            row.append(spell(values, digits=4, seeds=len(best)))
         rows.append(row)
-    page.table(
-        ["runs", "seeds", "epoch", *metrics],
-        rows,
-        "At the epoch selected by the metric: mean ± standard deviation over seeds.",
-    )
+    caption = f"At the epoch selected by the metric{_error(': mean ± ', groups)}."
+    page.table(["runs", "seeds", "epoch", *metrics], rows, caption)
 
 
 def _settings_tables(page: Page, groups: list[Group]) -> None:
@@ -118,9 +120,9 @@ def show_pictures(page: Page, groups: list[Group]) -> None:
 def show_curves(page: Page, groups: list[Group]) -> None:
     """Curves over epochs, a table of the selected epochs, and the settings of the groups."""
     charts = charts_of(groups[0].runs[0].metrics[0])
-    _plot(page, groups, charts.losses, "Losses; bands are one standard deviation over seeds.")
-    _plot(page, groups, charts.others, "Other metrics.")
-    _plot(page, groups, charts.step_size, "The step size of the estimator.")
+    _plot(page, groups, charts.losses, "Losses")
+    _plot(page, groups, charts.others, "Other metrics")
+    _plot(page, groups, charts.step_size, "The step size of the estimator")
     _table(page, groups)
     _settings_tables(page, groups)
 
