@@ -253,10 +253,10 @@ class PerInstance:
             if not raises:
                 message += "; on_error='last' has no solution before it to fall back on"
             reason = outcome.failure
-            error = SolverError(message, index, task[0], path, reason, outcome.trace)
-            if outcome.trace and hasattr(error, "add_note"):
-                error.add_note(outcome.trace)
-            raise error from outcome.exception
+            unsolved = SolverError(message, index, task[0], path, reason, outcome.trace)
+            if outcome.trace and hasattr(unsolved, "add_note"):
+                unsolved.add_note(outcome.trace)
+            raise unsolved from outcome.exception
         if self._counts["failed"] == 1:
             warnings.warn(
                 f"{message}; on_error={self.on_error!r} applies to it and to later failures, which "
