@@ -1,4 +1,5 @@
 #include <ATen/Functions.h>
+#include <c10/util/accumulate.h>
 
 #include <algorithm>
 #include <cmath>
@@ -35,6 +36,7 @@ struct DiagnoseOptions {
   std::filesystem::path data_file;
   std::vector<int64_t> data;  // the contents of that file
   int64_t n = 20;
+  bool is_n_given = false;
   int64_t seed = 0;
   int64_t long_run = 200'000;
   int64_t repeats = 50;
@@ -86,27 +88,42 @@ SolverSpec solver_of(const DiagnoseOptions& options) {
            text.find("," + setting + "=") != std::string::npos;
   };
   if (kind.takes_k && takes("k") && !given("k")) add("k", kDefaultK);
-  if (options.theta.empty() && takes("n") && !given("n")) add("n", std::to_string(options.n));
+  const bool is_n_wanted = options.theta.empty() || options.is_n_given;
+  if (is_n_wanted && takes("n") && !given("n")) add("n", std::to_string(options.n));
   try {
     return parse_solver(text);
   } catch (const std::invalid_argument& error) {
-    throw Misuse(error.what());
+    throw Misuse(name + ": " + error.what());
   }
+}
+
+/// The scores of one instance of three dimensions or more, whose sizes the file does not have.
+at::Tensor reshaped_for(const SolverSpec& solver, const DiagnoseOptions& options,
+                        const at::Tensor& theta) {
+  const std::vector<int64_t> shape = solver.shape_for(options.n);
+  if (theta.numel() != c10::multiply_integers(shape)) {
+    const auto option = [](const SolverSetting& setting) { return ", --" + setting.name; };
+    const auto size = [](int64_t entries) { return std::to_string(entries); };
+    throw Failure("expected theta of shape [" + join(shape, ", ", size) + "] in " +
+                  options.theta.string() + " but it has " + std::to_string(theta.numel()) +
+                  " entries: the shape follows from --n" +
+                  join(solver.kind()->settings, "", option));
+  }
+  return theta.reshape(shape);
 }
 
 /// [*instance]: from the file, or random.
 at::Tensor theta_of(const DiagnoseOptions& options, const SolverSpec& solver, RandomState& random) {
   if (options.theta.empty()) {
     const std::vector<int64_t> shape = solver.shape_for(options.n);
-    int64_t count = 1;
-    for (const int64_t size : shape) count *= size;
+    const int64_t count = c10::multiply_integers(shape);
     if (count > 1'000'000) throw Misuse("expected theta of up to a million entries");
     const at::Tensor theta = at::tensor(random.randn(count), at::kDouble).to(at::kFloat);
     return (solver.has_costs() ? theta.abs() : theta).view(shape);
   }
   const at::Tensor theta = read_tensor(options.theta, "theta");
   if (solver.instance_dims() == 2) return theta;
-  if (solver.instance_dims() > 2) return theta.reshape(solver.shape_for(options.n));
+  if (solver.instance_dims() > 2) return reshaped_for(solver, options, theta);
   if (theta.size(0) != 1 && theta.size(1) != 1) {
     throw Failure("expected one row of numbers in " + options.theta.string() + " but it has " +
                   std::to_string(theta.size(0)));
@@ -305,7 +322,8 @@ void add_diagnose(CLI::App& app) {
       "--theta", options->theta,
       "Scores, .npy, .npz or .csv (a grid: costs, two-dimensional); random if not given");
   add_number(*command, "--n", options->n,
-             "Size of random theta: entries, vertices, or side of a grid", 2, 100'000);
+             "Size of theta where no file tells it: entries, vertices, or side of a grid", 2,
+             100'000);
   command->add_option("--data", options->data_file,
                       "Data of structures such as knapsack, besides theta: whole numbers, .npy, "
                       ".npz or .csv");
@@ -335,7 +353,10 @@ void add_diagnose(CLI::App& app) {
   add_number(*command, "--long_run", options->long_run, "Samples if the true gradient is not exact",
              100, 100'000'000);
   add_number(*command, "--seed", options->seed, "Seed of all randomness", 0, 4'294'967'295);
-  command->callback([=] { run_diagnosis(*options); });
+  command->callback([=] {
+    options->is_n_given = command->count("--n") > 0;
+    run_diagnosis(*options);
+  });
 }
 
 }  // namespace aimle::cli

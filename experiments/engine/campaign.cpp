@@ -164,10 +164,40 @@ int64_t threads_in_all(const Campaign& campaign, const std::vector<Run>& runs) {
   return runs.size() > 1 && device_of(runs).is_cuda() ? std::min(cores, kRunsOnGpu) : cores;
 }
 
-/// Called before anything is computed or written.
-void refuse_occupied(const Campaign& campaign) {
-  if (campaign.resume || campaign.force) return;
-  if (!is_unused(campaign.out)) prepare_run_folder({campaign.out}, false);
+bool is_new(const std::vector<Run>& runs) {
+  return std::none_of(runs.begin(), runs.end(),
+                      [](const Run& run) { return fs::exists(run.folder.config()); });
+}
+
+/// The folder of a run of another command in this folder: itself, or a cell or seed of a campaign.
+std::optional<fs::path> other_run_in(const fs::path& out) {
+  if (fs::exists(RunFolder{out}.config())) return out;
+  std::error_code ignored;
+  for (fs::recursive_directory_iterator place(out, ignored), end; place != end;
+       place.increment(ignored)) {
+    if (place.depth() == 1) place.disable_recursion_pending();
+    if (fs::exists(RunFolder{place->path()}.config())) return place->path();
+  }
+  return std::nullopt;
+}
+
+/// Called before anything is computed or written. A campaign in the folder of a single run, or a
+/// single run in that of a campaign, would not be continued but mixed up.
+void refuse_occupied(const Campaign& campaign, const std::vector<Run>& runs) {
+  if (campaign.force) return;
+  if (!campaign.resume) {
+    if (!is_unused(campaign.out)) prepare_run_folder({campaign.out}, false);
+    return;
+  }
+  if (!is_new(runs)) return;
+  if (const std::optional<fs::path> other = other_run_in(campaign.out)) {
+    const std::string remedy = *other == campaign.out
+                                   ? " holds a single run: leave out --grid and --seeds"
+                                   : " holds several runs, such as " + other->string() +
+                                         ": give --grid and --seeds as before";
+    throw Failure("--resume: " + campaign.out.string() + remedy +
+                  ", or choose another folder with --out");
+  }
 }
 
 /// Locks the folders of the runs: another process may have been started in one of them.
@@ -287,7 +317,7 @@ bool is_complete(const Run& run) {
 /// run of several has one thread.
 std::vector<WorkerRun> prepare_worker_runs(const Campaign& campaign, const std::vector<Run>& runs) {
   check_workers(campaign.workers, runs.front().settings.get<std::string>("device"));
-  refuse_occupied(campaign);
+  refuse_occupied(campaign, runs);
   const std::vector<FolderLock> locks = prepare_folders(campaign, runs, 1);
   std::vector<WorkerRun> left;
   for (const Run& run : runs) {
@@ -354,10 +384,8 @@ void conduct(const Campaign& campaign) {
   if (processes().is_first()) lock.emplace(campaign.out);
   const std::vector<Run> runs = plan(campaign);
   check_device(runs.front().settings);
-  if (processes().is_first()) refuse_occupied(campaign);
-  if (campaign.resume && std::none_of(runs.begin(), runs.end(), [](const Run& run) {
-        return fs::exists(run.folder.config());
-      })) {
+  if (processes().is_first()) refuse_occupied(campaign, runs);
+  if (campaign.resume && is_new(runs)) {
     say("--resume: there is no run in " + campaign.out.string() + " yet: starting a new one");
   }
   // A single run uses all threads; several runs use one thread each, so that the results of a run

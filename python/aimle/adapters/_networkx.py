@@ -1,6 +1,7 @@
 """NetworkX algorithms over the edges of a graph."""
 
 import itertools
+import reprlib
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
@@ -32,16 +33,26 @@ class _OverEdges:
             self._graph.edges[edge][self._weight] = score
         z = np.zeros(len(scores), dtype=np.bool_)
         for edge in self._chosen(self._algorithm(self._graph)):
-            z[self._number[edge]] = True
+            z[self._index(edge)] = True
         return z
 
-    def _chosen(self, found: Any) -> Iterable[tuple]:
+    def _chosen(self, found: Any) -> Iterable[Any]:
         if self._returns == "path":
-            nodes = list(found)
-            return itertools.pairwise(nodes)
-        edges = found.edges if hasattr(found, "edges") else found
+            return itertools.pairwise(list(found))
+        return getattr(found, "edges", found)
+
+    def _index(self, edge: Any) -> int:
         width = 3 if self._graph.is_multigraph() else 2
-        return (tuple(edge)[:width] for edge in edges)
+        try:
+            return self._number[tuple(edge)[:width]]
+        except (KeyError, TypeError):  # not an edge, such as a node
+            is_path = self._returns == "path"
+            expected = "a path over nodes" if is_path else "edges of the graph"
+            hint = "returns='edges' for edges" if is_path else "returns='path' for a path of nodes"
+            raise ValueError(
+                f"expected algorithm to return {expected} but got {reprlib.repr(edge)}, which is "
+                f"not an edge: set {hint}"
+            ) from None
 
 
 def from_networkx(
@@ -57,8 +68,9 @@ def from_networkx(
 
     Args:
         graph: a NetworkX graph; the scores are in the order of ``graph.edges``. It is copied.
-        algorithm: a function of a graph, such as ``functools.partial(networkx.shortest_path,
-            source=0, target=5, weight="weight")`` or ``networkx.minimum_spanning_tree``.
+        algorithm: a function of a graph, such as ``networkx.minimum_spanning_tree`` or, with
+            ``returns="path"``, ``functools.partial(networkx.shortest_path, source=0, target=5,
+            weight="weight")``.
         weight: the edge attribute that is set to the scores.
         returns: what the algorithm returns: "edges" (a graph or an iterable of edges) or a "path"
             of nodes.

@@ -36,14 +36,14 @@ from aimle.settings.checks import (
     check_theta,
     instance_dims_of,
 )
-from aimle.settings.names import SettingsModule, loss_names
-from aimle.settings.shared import AnySolver, Sense
+from aimle.settings.names import loss_names
+from aimle.settings.shared import AnySolver, Sense, SolverModule
 from aimle.solvers import Data, K, Key, Mask, Solver, check_solver, checked_dims, resolve_sense
 
 _ops = torch.ops.aimle
 
 
-class DPO(SettingsModule):
+class DPO(SolverModule):
     """The mean of perturbed solutions, [*batch, *instance] -> the same shape.
 
     Berthet, Blondel, Teboul, Cuturi, Vert, Bach, "Learning with Differentiable Perturbed

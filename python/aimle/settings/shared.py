@@ -88,7 +88,16 @@ DEFAULTS: StepSettings = {
 }
 
 
-class SamplingModule(SettingsModule):
+class SolverModule(SettingsModule):
+    """A solver and other settings; a base class."""
+
+    def _refuse_assignment(self, name: str, value: object) -> None:
+        super()._refuse_assignment(name, value)
+        if name == "solver":
+            check_solver(self._owner, value)
+
+
+class SamplingModule(SolverModule):
     """A solver and the settings for drawing samples of its solutions; a base class."""
 
     _defaults = DEFAULTS

@@ -139,6 +139,28 @@ def test_networkx():
         aimle.from_networkx(parallel, algorithm, returns="path")
 
 
+@pytest.mark.parametrize(
+    ("returns", "found", "message"),
+    [
+        ("edges", [0, 1], "return edges of the graph but got 0, .*: set returns='path' for"),
+        ("edges", [(0, 2)], r"return edges of the graph but got \(0, 2\), which is not an edge"),
+        ("edges", "ab", "return edges of the graph but got 'a', .*: set returns='path' for"),
+        (
+            "path",
+            [(0, 1), (1, 2)],
+            r"return a path .* but got \(\(0, 1\), \(1, 2\)\), .*='edges' for",
+        ),
+        ("path", [0, 2], r"return a path over nodes but got \(0, 2\), which is not an edge"),
+    ],
+)
+def test_an_algorithm_that_returns_something_else_is_named(returns: str, found, message: str):
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.path_graph(3)
+    solver = aimle.from_networkx(graph, lambda _: found, returns=returns)
+    with pytest.raises(aimle.SolverError, match=f"expected algorithm to {message}"):
+        solver(torch.ones(1, 2))
+
+
 def test_threads_take_turns_with_a_graph():
     networkx = pytest.importorskip("networkx")
     together, met = threading.Barrier(2), []

@@ -358,6 +358,7 @@ ASSIGNED = {
     "output": ("median", None, 0),
     "noise_in_eval": ("no", 1, None),
     "generator": (3, "cpu"),
+    "solver": (3, "topk", None, aimle.TopK, aimle.AIMLE(aimle.TopK(2))),
     "temperature": (-1.0, nan, inf, "1", None),
     "theta_noise_temperature": (-1.0, nan, "1", None),
     "target_noise_temperature": (-1.0, nan, "1"),

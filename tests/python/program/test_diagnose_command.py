@@ -202,6 +202,39 @@ def test_structures_with_data(tmp_path: Path):
     assert not (tmp_path / "out").exists()
 
 
+def test_sizes_that_a_file_does_not_tell(tmp_path: Path):
+    """Directed trees have a vertex count, chains their positions and labels."""
+    np.save(tmp_path / "edges.npy", np.random.RandomState(0).randn(12))
+    np.save(tmp_path / "chain.npy", np.random.RandomState(0).randn(4, 9))
+    options = ("--samples", 1, "--estimators", "ste")
+    tree = ("--structure", "spanning_tree", "--theta", tmp_path / "edges.npy")
+    assert run(tmp_path / "tree", *tree, "--n", 4, *options)["solver"] == "spanning_tree:n=4"
+    chain = ("--structure", "chain", "--theta", tmp_path / "chain.npy")
+    sizes = ("--length", 5, "--labels", 3)
+    assert run(tmp_path / "chain", *chain, *sizes, *options)["shape"] == [4, 3, 3]
+
+    out = ("--out", tmp_path / "out")
+    fails("diagnose", *tree, "--n", 5, *out, code=1, says="20 (directed) entries for n=5")
+    has = f"{tmp_path / 'chain.npy'} but it has 36 entries"
+    follows = "the shape follows from --n, --length, --labels"
+    says = f"expected theta of shape [19, 20, 20] in {has}: {follows}"
+    fails("diagnose", *chain, *out, code=1, says=says)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("structure", "says"),
+    [
+        ("topk:kk=3", "aimle: topk: takes no 'kk'; its settings are k"),
+        ("graph_path", "aimle: graph_path: needs vertices (number of vertices of the graph)"),
+        ("grid_path:neighbourhood=5", "aimle: grid_path: expected neighbourhood to be 8 or 4"),
+    ],
+)
+def test_wrong_settings_of_a_structure_name_it(structure: str, says: str, tmp_path: Path):
+    need_program()
+    fails("diagnose", "--structure", structure, "--out", tmp_path / "out", code=2, says=says)
+
+
 def test_a_loss_that_ignores_the_choice_is_refused(tmp_path: Path):
     (tmp_path / "b.csv").write_text("0.5,0.5,0.5,0.5")
     options = ("--structure", "topk", "--k", 2, "--n", 4, "--b", tmp_path / "b.csv")

@@ -404,6 +404,32 @@ def test_resuming_nothing_says_so_and_begins(program: Path, tmp_path: Path) -> N
     assert (tmp_path / "run" / "metrics.jsonl").exists()
 
 
+@pytest.mark.parametrize(
+    ("place", "options", "says"),
+    [
+        ("", ("--seeds", "0-1"), "{out} holds a single run: leave out --grid and --seeds, or"),
+        ("seed-0", (), "{out} holds several runs, such as {run}: give --grid and --seeds as"),
+        (
+            "lr=0.1/seed-0",
+            (),
+            "{out} holds several runs, such as {run}: give --grid and --seeds as",
+        ),
+    ],
+)
+def test_runs_of_another_kind_are_not_mixed_up(
+    program: Path, finished, tmp_path: Path, place: str, options: tuple[str, ...], says: str
+) -> None:
+    experiment, whole = finished
+    out, run = tmp_path / "out", tmp_path / "out" / place
+    shutil.copytree(whole, run)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    done = train(program, out, "--resume", *options, experiment=experiment, expect=1)
+    assert done.stderr.startswith("aimle: --resume: " + says.format(out=out, run=run)), done.stderr
+    after = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert after.keys() - before.keys() <= {out / ".aimle.lock"}
+    assert {path: after[path] for path in before} == before
+
+
 def test_a_finished_run_says_where_it_is_and_that_nothing_is_left(
     program: Path, finished, tmp_path: Path
 ) -> None:
