@@ -73,7 +73,6 @@ at::Tensor SelectorImpl::forward(const at::Tensor& vectors, const std::optional<
   return score_(join_(both).relu()).squeeze(1);
 }
 
-// Convolutions as products of matrices.
 at::Tensor SelectorImpl::scores_on_device(const at::Tensor& vectors,
                                           const std::optional<at::Tensor>& mask,
                                           const std::optional<at::Tensor>& key) {

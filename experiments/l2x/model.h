@@ -34,6 +34,7 @@ class SelectorImpl : public torch::nn::Module {
                      const std::optional<at::Tensor>& key);
 
  private:
+  /// The same by the functions of selector_layers.h, with convolutions as products of matrices.
   at::Tensor scores_on_device(const at::Tensor& vectors, const std::optional<at::Tensor>& mask,
                               const std::optional<at::Tensor>& key);
 

@@ -1,7 +1,7 @@
 // The selector's layers that are not products of matrices (model.h), in one kernel each.
 //
-// Tensors are float32, contiguous, on the current device. A block of rows is [reviews, words,
-// columns]; `real` is bool [reviews, words], words that are not real count as zeros; null: all are.
+// Tensors are float32, contiguous, aligned to 16 bytes, on the current device. x is [reviews, words,
+// columns]. real is bool [reviews, words]: words that are not real count as zeros; null: all are.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct WordSizes {
 /// Whether the program was built with GPU kernels.
 bool has_selector_kernels();
 
-/// x, and of every word the rows of the one before, its own and the one after, zeros beyond both
-/// ends: seen [reviews, words, 3, columns].
+/// For every word the columns of the word before it, its own and those of the word after it, zeros
+/// beyond both ends: seen [reviews, words, 3, columns].
 void see_neighbours_on_device(const WordSizes& sizes, const float* x, const bool* real, float* seen,
                               void* stream);
 
@@ -45,9 +45,9 @@ struct Dropout {
   float scale = 1;
 };
 
-/// Next to each other, after dropout, `global` [reviews, columns] for every word and `local`: joined
-/// [reviews, words, 2 columns]. kept, of the same size: whether an entry was; null: nothing is
-/// dropped. columns is a multiple of 4.
+/// The columns of `global` [reviews, columns] and, after them, those of `local` [reviews, words,
+/// columns], with dropout: joined [reviews, words, 2 columns]. kept, of the same size, tells which
+/// entries were; null: nothing is dropped. `columns` is a multiple of 4.
 void join_on_device(const WordSizes& sizes, const float* global, const float* local,
                     const Dropout& dropout, float* joined, bool* kept, void* stream);
 

@@ -11,8 +11,8 @@ namespace aimle::experiments::l2x {
 /// Whether these functions take x [B, L, n] with that many hidden columns.
 bool suits_selector_kernels(const at::Tensor& x, int64_t hidden);
 
-/// Words next to each other: every row of x [B, L, n] with those of the word before and after it,
-/// zeros beyond both ends and, with a mask bool [B, L], for words outside it: [B L, 3 n].
+/// Every word of x [B, L, n] between the one before and the one after it: [B L, 3 n]. Zeros beyond
+/// both ends and, with a mask bool [B, L], for words outside it.
 at::Tensor see_neighbours(const at::Tensor& x, const std::optional<at::Tensor>& mask);
 
 /// The same, and the maxima over the words [B, n].
