@@ -169,9 +169,8 @@ bool is_new(const std::vector<Run>& runs) {
                       [](const Run& run) { return fs::exists(run.folder.config()); });
 }
 
-/// The folder of a run of another command in this folder: itself, or a cell or seed of a campaign.
-std::optional<fs::path> other_run_in(const fs::path& out) {
-  if (fs::exists(RunFolder{out}.config())) return out;
+/// A cell or seed of a campaign in this folder.
+std::optional<fs::path> run_below(const fs::path& out) {
   std::error_code ignored;
   for (fs::recursive_directory_iterator place(out, ignored), end; place != end;
        place.increment(ignored)) {
@@ -181,23 +180,29 @@ std::optional<fs::path> other_run_in(const fs::path& out) {
   return std::nullopt;
 }
 
-/// Called before anything is computed or written. A campaign in the folder of a single run, or a
-/// single run in that of a campaign, would not be continued but mixed up.
+/// With --resume, a campaign may add runs to those of another one. A campaign in the folder of a
+/// single run, or a single run in that of a campaign, would be mixed up with it.
+void refuse_other_kind(const Campaign& campaign, const std::vector<Run>& runs) {
+  const bool is_single = runs.size() == 1 && runs.front().folder.path == campaign.out;
+  std::string remedy;
+  if (!is_single) {
+    if (!fs::exists(RunFolder{campaign.out}.config())) return;
+    remedy = " holds a single run: leave out --grid and --seeds";
+  } else {
+    const std::optional<fs::path> other = run_below(campaign.out);
+    if (!other) return;
+    remedy =
+        " holds several runs, such as " + other->string() + ": give --grid and --seeds as before";
+  }
+  throw Failure("--resume: " + campaign.out.string() + remedy +
+                ", or choose another folder with --out");
+}
+
+/// Called before anything is computed or written.
 void refuse_occupied(const Campaign& campaign, const std::vector<Run>& runs) {
   if (campaign.force) return;
-  if (!campaign.resume) {
-    if (!is_unused(campaign.out)) prepare_run_folder({campaign.out}, false);
-    return;
-  }
-  if (!is_new(runs)) return;
-  if (const std::optional<fs::path> other = other_run_in(campaign.out)) {
-    const std::string remedy = *other == campaign.out
-                                   ? " holds a single run: leave out --grid and --seeds"
-                                   : " holds several runs, such as " + other->string() +
-                                         ": give --grid and --seeds as before";
-    throw Failure("--resume: " + campaign.out.string() + remedy +
-                  ", or choose another folder with --out");
-  }
+  if (campaign.resume) return refuse_other_kind(campaign, runs);
+  if (!is_unused(campaign.out)) prepare_run_folder({campaign.out}, false);
 }
 
 /// Locks the folders of the runs: another process may have been started in one of them.
@@ -386,7 +391,9 @@ void conduct(const Campaign& campaign) {
   check_device(runs.front().settings);
   if (processes().is_first()) refuse_occupied(campaign, runs);
   if (campaign.resume && is_new(runs)) {
-    say("--resume: there is no run in " + campaign.out.string() + " yet: starting a new one");
+    say("--resume: " + campaign.out.string() +
+        (run_below(campaign.out) ? " has other runs: adding new ones"
+                                 : ": there is no run in it yet: starting a new one"));
   }
   // A single run uses all threads; several runs use one thread each, so that the results of a run
   // do not depend on how many there are. Several processes do one run after the other, together.

@@ -400,7 +400,7 @@ def test_what_fails_over_an_old_run_leaves_it_as_it_is(program: Path, finished, 
 
 def test_resuming_nothing_says_so_and_begins(program: Path, tmp_path: Path) -> None:
     done = train(program, tmp_path / "run", "--resume", "--epochs", "1")
-    assert f"there is no run in {tmp_path / 'run'} yet" in done.stdout + done.stderr
+    assert f"{tmp_path / 'run'}: there is no run in it yet" in done.stdout + done.stderr
     assert (tmp_path / "run" / "metrics.jsonl").exists()
 
 
@@ -428,6 +428,15 @@ def test_runs_of_another_kind_are_not_mixed_up(
     after = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     assert after.keys() - before.keys() <= {out / ".aimle.lock"}
     assert {path: after[path] for path in before} == before
+
+
+def test_a_campaign_adds_runs_to_those_of_another(program: Path, finished, tmp_path: Path) -> None:
+    experiment, whole = finished
+    out = tmp_path / "out"
+    shutil.copytree(whole, out / "seed-0")
+    done = train(program, out, "--resume", "--seeds", "7-8", experiment=experiment)
+    assert f"--resume: {out} has other runs: adding new ones" in done.stderr
+    assert all((out / f"seed-{seed}" / "metrics.jsonl").exists() for seed in (0, 7, 8))
 
 
 def test_a_finished_run_says_where_it_is_and_that_nothing_is_left(
