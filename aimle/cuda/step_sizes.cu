@@ -80,28 +80,37 @@ int64_t norms_of_block(int64_t rows) {
   return examples_of_block(rows) * (rows + 1) * static_cast<int64_t>(sizeof(RowNorm));
 }
 
-/// Short rows: `per_block` examples per block.
-template <class T>
-__global__ void __launch_bounds__(kShortThreads)
-    short_batch_sums_kernel(const __grid_constant__ DeviceExamples<T> examples, const T* dy,
-                            int rows, int per_block, const __grid_constant__ DeviceStepRule rule,
-                            BatchSums sums) {
-  RowNorm* norms = dynamic_shared<RowNorm>();  // [per_block, rows + 1]
-  const int warp = static_cast<int>(threadIdx.x) / 32;
+/// For short rows: calls use(first, count, norms) for every `count` <= per_block examples of this
+/// block, the first of which is `first`, with their norms [count, rows + 1] as of norms_by_block.
+template <class T, class Use>
+__device__ void for_short_examples(const StepRule& rule, const DeviceExamples<T>& examples,
+                                   const T* dy, int rows, int per_block, const Use& use) {
+  RowNorm* norms = dynamic_shared<RowNorm>();
   for (int64_t first = static_cast<int64_t>(blockIdx.x) * per_block; first < examples.count;
        first += static_cast<int64_t>(gridDim.x) * per_block) {
     const int count =
         static_cast<int>(examples.count - first < per_block ? examples.count - first : per_block);
     norms_by_block<kShortQuads>(rule, examples, first, count, dy, rows, norms);
     __syncthreads();
-    for (int i = warp; i < count; i += kShortThreads / 32) {
-      const RowNorm* mine = norms + i * (rows + 1);
-      write_sums(
-          rule, examples, first + i, mine[rows], rows, [=](int64_t s) { return mine[s].norm; },
-          sums);
-    }
+    use(first, count, norms);
     __syncthreads();
   }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kShortThreads)
+    short_batch_sums_kernel(const __grid_constant__ DeviceExamples<T> examples, const T* dy,
+                            int rows, int per_block, const __grid_constant__ DeviceStepRule rule,
+                            BatchSums sums) {
+  for_short_examples(
+      rule, examples, dy, rows, per_block, [&](int64_t first, int count, const RowNorm* norms) {
+        for (int i = static_cast<int>(threadIdx.x) / 32; i < count; i += kShortThreads / 32) {
+          const RowNorm* mine = norms + i * (rows + 1);
+          write_sums(
+              rule, examples, first + i, mine[rows], rows, [=](int64_t s) { return mine[s].norm; },
+              sums);
+        }
+      });
 }
 
 __global__ void batch_lambda_kernel(const __grid_constant__ DeviceStepRule rule, int64_t examples,
@@ -137,7 +146,6 @@ __global__ void step_sizes_kernel(const __grid_constant__ DeviceExamples<T> exam
   }
 }
 
-/// Short rows: `per_block` examples per block.
 template <class T>
 __global__ void __launch_bounds__(kShortThreads)
     short_step_sizes_kernel(const __grid_constant__ DeviceExamples<T> examples, const T* dy,
@@ -146,17 +154,11 @@ __global__ void __launch_bounds__(kShortThreads)
                             unsigned* done) {
   if (done != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *done = 0;
   const double alpha = alpha_of(rule), batch_lambda = lambda_of_batch(batch_lambda_at);
-  RowNorm* norms = dynamic_shared<RowNorm>();  // [per_block, rows + 1]
-  for (int64_t first = static_cast<int64_t>(blockIdx.x) * per_block; first < examples.count;
-       first += static_cast<int64_t>(gridDim.x) * per_block) {
-    const int count =
-        static_cast<int>(examples.count - first < per_block ? examples.count - first : per_block);
-    norms_by_block<kShortQuads>(rule, examples, first, count, dy, rows, norms);
-    __syncthreads();
-    steps_by_block(rule, examples, first, alpha, batch_lambda, count, rows, norms,
-                   lambda + first * (rows + 2), counted + first * rows);
-    __syncthreads();
-  }
+  for_short_examples(rule, examples, dy, rows, per_block,
+                     [&](int64_t first, int count, const RowNorm* norms) {
+                       steps_by_block(rule, examples, first, alpha, batch_lambda, count, rows,
+                                      norms, lambda + first * (rows + 2), counted + first * rows);
+                     });
 }
 
 unsigned threads_for(int64_t rows) {
